@@ -25,8 +25,8 @@ from ..where.fields import (
     field_of_column,
     response_names,
 )
+from .command_order import CommandSeen
 from .command_row import kind_of, name_of, request_name_of
-from .stages import CommandSeen
 
 _Get = Callable[[CommandSeen], object]
 

@@ -37,7 +37,7 @@ from ..rows.tables import encodable_value
 from ..tcp.capture import capture_index, packet_number
 from ..times import text_of_time
 from .call_body import call_body_of
-from .stages import CommandSeen
+from .command_order import CommandSeen
 
 WHOLE: Final = 4 * 1024 * 1024
 """bytes that are shown of one body where all is wanted: a broker's default for a message"""

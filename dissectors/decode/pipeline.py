@@ -27,12 +27,13 @@ from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.no_capture import what_it_is
 from ..tcp.source import CaptureError, Source, size_of, sources_of
+from .command_order import CommandSeen as CommandSeen
+from .command_order import CommandStages
 from .exchange import Exchange
 from .exchange_row import records_of
 from .exchange_row import settled_by as settled_by
 from .secrets import left_out_of, secrets_of
-from .stages import MAX_EXPERTS, CommandStages, ExchangeStages, Stages
-from .stages import CommandSeen as CommandSeen
+from .stages import MAX_EXPERTS, ExchangeStages, Stages
 from .totals import CaptureStats as CaptureStats
 from .totals import DecodeStats as DecodeStats
 from .totals import increase

@@ -1,13 +1,13 @@
 """The stages joined: packets in; exchanges or commands, and findings out.
 
 `Stages` is the way of a datum from a packet to a PDU, with the table of conversations in between;
-`ExchangeStages` and `CommandStages` say what becomes of the PDUs. It may be one of several shards
-that all read every packet: a conversation is decoded by one of them.
+`ExchangeStages`, and `CommandStages` of `command_order`, say what becomes of the PDUs. It may be
+one of several shards that all read every packet: a conversation is decoded by one of them.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import i64
@@ -36,7 +36,6 @@ from ..tcp.capture import Packet
 from ..tcp.segment import Segment
 from ..tcp.segment_reader import SegmentReader
 from ..tls.key_log import KeyLog
-from .command_order import CommandOrder
 from .exchange import Exchange, ExchangeMatcher
 
 MAX_EXPERTS: Final = 100_000
@@ -51,16 +50,6 @@ OWN: Final = 1 << 30
 """place of a packet's own results behind those of conversations that it ended"""
 SWEPT: Final = OWN + 1
 """place of results of a sweep behind the packet's own"""
-
-
-class CommandSeen(NamedTuple):
-    """A command in the order of packets, with the request where it is a response."""
-
-    pdu: Pdu
-    request: Pdu | None
-    """the request of a response, where it is known"""
-    latency: int | None
-    """nanoseconds from request to response"""
 
 
 class Stages:
@@ -310,90 +299,9 @@ class ExchangeStages(Stages):
                 self._placed += 1
 
 
-@final
-class CommandStages(Stages):
-    """Packets in, commands with their bodies out, in the order of packets."""
-
-    def __init__(
-        self,
-        decode_as: frozenset[int],
-        shard: i64 = 0,
-        shards: i64 = 1,
-        conversations: bool = False,
-        patience: i64 = 0,
-        secrets: KeyLog | None = None,
-    ) -> None:
-        """`patience` is how long a command is held back, ns of capture time; 0: without limit."""
-        super().__init__(decode_as, KEEP_ALL, shard, shards, conversations, False, secrets)
-        self._line = CommandOrder(int(patience))
-        self._late: dict[Conversation, None] = {}
-        self._settled: list[Exchange] = []
-        self._ready: list[Exchange] = []
-
-    def release_holes(self) -> None:
-        """Give out what waits for holes to be filled, and its order, as no packets come."""
-        super().release_holes()
-        self._ready.extend(self._line.finish())
-
-    def finish(self) -> None:
-        """Finish after the last packet: give out what is still held."""
-        super().finish()
-        self._ready.extend(self._line.finish())
-
-    def take_commands(self) -> list[CommandSeen]:
-        """Return the commands since the last call, as far as none of an earlier packet can come."""
-        self._ready.extend(self._line.take(self._floor()))
-        taken = [_seen(one) for one in self._ready]
-        self._ready.clear()
-        return taken
-
-    def _receive_pdu(self, pdu: Pdu) -> None:
-        self._line.add(pdu)
-        self.matcher.receive(pdu, self._settled)
-        self._take_responses()
-
-    def _finish_direction(self, direction: Direction) -> None:
-        self.matcher.finish(direction, self._settled)
-        self._take_responses()
-
-    def _note_received(self, conversation: Conversation) -> None:
-        if conversation.earliest_held >= 0:
-            self._late[conversation] = None
-
-    def _take_responses(self) -> None:
-        """Note which requests the responses among what is settled answer."""
-        for one in self._settled:
-            response = one.response
-            if response is not None:
-                self._line.pair(one.request, response)
-        self._settled.clear()
-
-    def _floor(self) -> int:
-        """Return the id of the earliest packet of which a command may still come; -1: of none."""
-        floor: i64 = -1
-        settled: list[Conversation] = []
-        for conversation in self._late:
-            earliest: i64 = conversation.earliest_held
-            if earliest < 0:
-                settled.append(conversation)
-            elif floor < 0 or earliest < floor:
-                floor = earliest
-        for conversation in settled:
-            del self._late[conversation]
-        return int(floor)
-
-
 def _may_carry_messages(pdu: Pdu) -> bool:
     """Return whether rows of messages need the body of a command."""
     if isinstance(pdu.command, CallCommand):
         return True
     code = pdu.command.code
     return code == _WANTED if pdu.flag & 1 else code in _CARRIERS
-
-
-def _seen(one: Exchange) -> CommandSeen:
-    """Return what the order of commands gives: a request alone, or a response with its request."""
-    if one.response is not None:
-        return CommandSeen(one.response, one.request, one.latency)
-    assert one.request is not None
-    return CommandSeen(one.request, None, None)

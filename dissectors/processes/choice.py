@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
+from ..budget import Budget
 from ..decode.pipeline import Decode, DecodeOptions
-from ..rows.encoded import EncodedBatch, RowForm
+from ..rows.encoded import EncodedBatch, Lines, RowForm
 from ..tcp.source import STDIN, Source
 
 MAX_JOBS: Final = 64
@@ -57,6 +59,21 @@ def encoded_rows_of(
     if not isinstance(decode, SharedDecode):
         return None
     return decode.encoded_rows(RowRequest(form, where, zone))
+
+
+def command_lines_of(
+    decode: Decode, limit: int, budget: Budget
+) -> Callable[[], Iterator[Lines]] | None:
+    """Return what gives the commands of a run as lines of JSON; None: one process has them as they
+    are. See `SharedDecode.command_lines`.
+    """
+    if type(decode) is Decode:
+        return None
+    from .shared_decode import SharedDecode
+
+    if not isinstance(decode, SharedDecode):
+        return None
+    return partial(decode.command_lines, limit, budget)
 
 
 def cores() -> int:

@@ -93,7 +93,7 @@ class RowEncoder:
     def merged(self, parts: Sequence[Encoded], counts: list[int]) -> EncodedRows:
         """Return the rows of all processes in the order of one; `counts` are those by chunk."""
         if not isinstance(self._form, RowTable):
-            lines = merged_lines([part.data for part in parts], [part.runs for part in parts])
+            lines, _ = merged_lines([part.data for part in parts], [part.runs for part in parts])
             return Lines(lines, counts)
         order = merged_places([part.runs for part in parts])
         filled = [part.data for part in parts if part.data]

@@ -50,6 +50,16 @@ def runs_of(places: bytes, ends: bytes) -> bytes:
     return out.getvalue()
 
 
+def rows_of(runs: bytes) -> int:
+    """Return how many rows runs have."""
+    rows: i64 = 0
+    at: i64 = 16
+    while at < len(runs):
+        rows += read_i64_le(runs, at)
+        at += RUN
+    return int(rows)
+
+
 def places_at(places: bytes, rows: list[int]) -> bytes:
     """Return the places of some rows, each as often as its number is there."""
     out = BytesWriter()
@@ -67,6 +77,8 @@ class _Head:
     def __init__(self, runs: bytes) -> None:
         self._runs = runs
         self._at: i64 = 0
+        self.begun: i64 = 0
+        """bytes of the runs before it"""
         self.packet: i64 = LAST
         self.place: i64 = 0
         self.rows: i64 = 0
@@ -79,6 +91,7 @@ class _Head:
         """Look at the next run."""
         self.begin += self.bytes
         self.bytes = 0
+        self.begun = self._at
         if self._at >= len(self._runs):
             self.packet = LAST
             return
@@ -101,10 +114,17 @@ def _first_of(heads: list[_Head]) -> i64:
     return found
 
 
-def merged_lines(lines: list[memoryview], parts: list[bytes]) -> list[memoryview]:
+def merged_lines(
+    lines: list[memoryview], parts: list[bytes], floor: i64 = LAST
+) -> tuple[list[memoryview], list[tuple[int, int]]]:
     """Return the lines of all processes in the order of one, piece by piece: where they stand.
 
-    `lines` and `parts` are the lines and the runs of each.
+    Then how far each process is merged: bytes of its lines, bytes of its runs.
+
+    Args:
+        lines: the lines of each
+        parts: the runs of each
+        floor: lines of this packet and later ones are left
     """
     heads: list[_Head] = []
     for runs in parts:
@@ -113,11 +133,11 @@ def merged_lines(lines: list[memoryview], parts: list[bytes]) -> list[memoryview
     while True:
         which: i64 = _first_of(heads)
         head = heads[which]
-        if head.packet == LAST:
-            return pieces
+        if head.packet >= floor:
+            return pieces, [(head.begin, head.begun) for head in heads]
         begin: i64 = head.begin
         head.read()
-        while head.packet != LAST and _first_of(heads) == which:
+        while head.packet < floor and _first_of(heads) == which:
             head.read()
         pieces.append(lines[which][begin : head.begin])
 
@@ -134,10 +154,7 @@ def merged_places(parts: list[bytes]) -> list[int]:
     for runs in parts:
         heads.append(_Head(runs))
         begins.append(rows)
-        at: i64 = 16
-        while at < len(runs):
-            rows += read_i64_le(runs, at)
-            at += RUN
+        rows += rows_of(runs)
     order: list[int] = []
     while True:
         which: i64 = _first_of(heads)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from ..budget import FREE_BYTES, MAX_REMEMBERED
+from ..budget import FREE_BYTES, MAX_REMEMBERED, Budget
 from ..conversations.conversation_table import MAX_HELD
+from ..decode.command_order import MOST_BYTES, MOST_HELD
 from ..decode.exchange import MAX_WAITING, MAX_WAITING_BYTES
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.totals import TOTALS, set_sums
@@ -29,7 +30,7 @@ from ..tcp.source import CaptureError, is_compressed
 from .children import Child, ChildMessage, Inbox, start_children
 from .encoding import exchange_encoder, filter_of, message_encoder
 from .merging import merged_lines, merged_places
-from .task import ChunkOutput, Encoded, MostHeld, RowRequest, ShardOutput, ShardTask
+from .task import ChunkOutput, Encoded, MostHeld, RowKind, RowRequest, ShardOutput, ShardTask
 from .worker import work
 
 if TYPE_CHECKING:
@@ -37,7 +38,13 @@ if TYPE_CHECKING:
 
 Given = TypeVar("Given")
 _LIMITS: Final = MostHeld(
-    MAX_HELD, MAX_WAITING, MAX_WAITING_BYTES, FREE_BYTES // 2, MAX_REMEMBERED - 1
+    MAX_HELD,
+    MAX_WAITING,
+    MAX_WAITING_BYTES,
+    FREE_BYTES // 2,
+    MAX_REMEMBERED - 1,
+    MOST_HELD,
+    MOST_BYTES,
 )
 """what all processes may have held together; of the budget half, as one message may take much"""
 
@@ -119,7 +126,7 @@ class SharedDecode(Decode):
 
     def message_lines(self) -> Iterator[Lines]:
         """Yield the rows of messages as lines of JSON, some chunks at once."""
-        request = RowRequest(RowForm.jsonl, only_messages=True)
+        request = RowRequest(RowForm.jsonl, kind=RowKind.messages)
         try:
             for received in self._outputs(request):
                 for chunks in _with_more(received):
@@ -129,11 +136,39 @@ class SharedDecode(Decode):
                 counts = _sums([one.message_rows for one in outputs])
                 parts = [one.messages for one in received if one.messages is not None]
                 lines = [part.data for part in parts]
-                pieces = merged_lines(lines, [part.runs for part in parts]) if any(counts) else []
-                yield Lines(pieces, counts)
+                runs = [part.runs for part in parts]
+                yield Lines(merged_lines(lines, runs)[0] if any(counts) else [], counts)
         except _LimitNear:
             alone = Decode(self.sources, self.options)
             yield from self._others(alone, alone.message_lines())
+
+    def command_lines(self, limit: int, budget: Budget) -> Iterator[Lines]:
+        """Yield all commands as lines of JSON, some chunks at once.
+
+        `limit` bytes of a body are written. `budget` is that of one process, where one has to go
+        on alone.
+        """
+        from .command_lines import CommandLines, CommandMerge, LinesBehind
+
+        merge = CommandMerge(self.jobs)
+        try:
+            request = RowRequest(RowForm.jsonl, kind=RowKind.commands, body_limit=limit)
+            for received in self._outputs(request):
+                outputs = [one.output for one in received]
+                rows, size = _rows_and_bytes(outputs)
+                if merge.is_near(rows, size, _held_back(outputs)):
+                    raise _LimitNear
+                for chunks in _with_more(received):
+                    self._note_chunk(chunks)
+                self._chunks_given += len(outputs[0].seen)
+                parts = [one.exchanges for one in received]
+                yield merge.merged(parts, rows, size, min(one.floor for one in outputs))
+        except _LimitNear:
+            alone = Decode(self.sources, self.options)
+            behind = LinesBehind(merge.given, CommandLines(self.sources, limit, budget))
+            for number, commands in enumerate(alone.commands()):
+                self._take_over(alone, number)
+                yield from behind.of(commands)
 
     def take_conversations(self) -> list[ConversationRecord]:
         """Return the rows of connections that have ended, as one process does."""
@@ -212,19 +247,24 @@ class SharedDecode(Decode):
 
     def _others(self, alone: Decode, chunks: Iterator[Given]) -> Iterator[Given]:
         """Give what chunks give that were not given yet, and take over what else they gave."""
-        alone.stats.captures = self.stats.captures = []
         for number, given in enumerate(chunks):
-            findings, messages = alone.take_experts(), alone.take_messages()
-            conversations = alone.take_conversations()
-            if number < self._chunks_given:
-                continue
-            self.add_experts(findings)
-            self._ended += conversations
-            self._carried += messages
-            self.read_before = alone.bytes_read
-            for name in TOTALS:
-                setattr(self.stats, name, getattr(alone.stats, name))
-            yield given
+            if self._take_over(alone, number):
+                yield given
+
+    def _take_over(self, alone: Decode, number: int) -> bool:
+        """Take over what a chunk gave besides rows; return whether it was not given yet."""
+        findings, messages = alone.take_experts(), alone.take_messages()
+        conversations = alone.take_conversations()
+        if number < self._chunks_given:
+            return False
+        self.stats.captures = alone.stats.captures
+        self.add_experts(findings)
+        self._ended += conversations
+        self._carried += messages
+        self.read_before = alone.bytes_read
+        for name in TOTALS:
+            setattr(self.stats, name, getattr(alone.stats, name))
+        return True
 
 
 _decoder = msgspec.msgpack.Decoder(ShardOutput)
@@ -262,6 +302,16 @@ def _with_more(received: Sequence[_Received]) -> list[list[ChunkOutput]]:
         for chunk in one.output.chunks:
             by_number.setdefault(chunk.number, []).append(chunk)
     return [by_number[number] for number in sorted(by_number)]
+
+
+def _rows_and_bytes(outputs: Sequence[ShardOutput]) -> tuple[int, int]:
+    """Return how many commands all processes gave, and bytes of their headers and bodies."""
+    return sum(sum(one.seen) for one in outputs), sum(one.given_bytes for one in outputs)
+
+
+def _held_back(outputs: Sequence[ShardOutput]) -> tuple[int, int]:
+    """Return how many commands all processes held back for their order, and their bytes."""
+    return sum(one.held.commands for one in outputs), sum(one.held.command_bytes for one in outputs)
 
 
 def _sums(counts: Sequence[list[int]]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from ..decode.pipeline import DecodeOptions
 from ..decode.totals import CaptureStats, RunTotals
 from ..rows.encoded import RowForm
+from .merging import LAST
 
 if TYPE_CHECKING:
     from ..rows.conversation_record import ConversationRecord
@@ -30,6 +32,17 @@ Row = TypeVar("Row")
 Made = TypeVar("Made")
 
 
+class RowKind(StrEnum):
+    """What a row is."""
+
+    exchanges = "exchanges"
+    """with their messages, where the options ask for these"""
+    messages = "messages"
+    """no exchanges: all messages, as lines of JSON"""
+    commands = "commands"
+    """all commands, as lines of JSON"""
+
+
 class RowRequest(msgspec.Struct, frozen=True):
     """Which rows are wanted, and how."""
 
@@ -38,8 +51,9 @@ class RowRequest(msgspec.Struct, frozen=True):
     """filter expression; empty: all"""
     zone: str = "UTC"
     """whose clocks show times without an offset in it"""
-    only_messages: bool = False
-    """no rows of exchanges are wanted, but those of messages: all, as lines of JSON"""
+    kind: RowKind = RowKind.exchanges
+    body_limit: int = 0
+    """bytes that are shown of the body of a command"""
 
 
 class ShardTask(msgspec.Struct):
@@ -127,6 +141,10 @@ class MostHeld(NamedTuple):
     """bytes that messages became, beyond what reading them earned"""
     remembered: int
     """connections and queues of which something is remembered for messages"""
+    commands: int = 0
+    """commands that are held back for their order"""
+    command_bytes: int = 0
+    """of their headers and bodies"""
 
 
 class Packed(NamedTuple):
@@ -162,6 +180,10 @@ class ShardOutput(msgspec.Struct, array_like=True):
     """the rows of all chunks, where they are encoded"""
     held: MostHeld = MostHeld(0, 0, 0, 0, 0)
     """the most that was held at a time by then"""
+    floor: int = LAST
+    """packet before which no command comes any more"""
+    given_bytes: int = 0
+    """bytes of headers and bodies of the commands that it gave"""
     bytes_read: int = 0
     begun: list[CaptureStats] = []
     """once the time of the first packet is known, the captures by then"""

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from ..decode.command_order import NO_FLOOR, CommandSeen, CommandStages
 from ..decode.exchange import Exchange
 from ..decode.exchange_columns import ExchangeColumns
 from ..decode.exchange_lines import ExchangeLines
@@ -24,12 +25,13 @@ from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, Source
 from .children import ChildSender, read_message, serve
 from .encoding import PendingRows
-from .merging import places_at, runs_of
+from .merging import LAST, places_at, runs_of
 from .task import (
     COLUMN_GROUP,
     GROUP,
     ChunkOutput,
     MostHeld,
+    RowKind,
     ShardOutput,
     ShardTask,
     ShardTotals,
@@ -39,6 +41,7 @@ from .task import (
 if TYPE_CHECKING:
     from ..message_rows.message_lines import MessageLines
     from ..message_rows.message_table import MessageTable
+    from .command_lines import CommandLines
 
 
 class ShardDecode(Decode):
@@ -86,6 +89,13 @@ class ShardDecode(Decode):
             self._line_of = []
             self.rows_of(exchanges)
             yield len(exchanges), places_at(places, self._line_of), lines.take()[1]
+
+    @property
+    def floor(self) -> int:
+        """Packet before which no command comes any more."""
+        stages = self._stages
+        floor = stages.floor() if isinstance(stages, CommandStages) else NO_FLOOR
+        return LAST if floor == NO_FLOOR else floor
 
     def _make_messages(
         self,
@@ -158,11 +168,14 @@ class ShardDecode(Decode):
         spent = remembered = 0
         if self._table is not None:
             spent, remembered = self._table.take_most_spent(), self._table.remembered
-        if self._stages is None:
+        stages = self._stages
+        if stages is None:
             return MostHeld(0, 0, 0, spent, remembered)
-        table = self._stages.table
+        table = stages.table
         held, table.most_held = table.most_held, 0
-        return MostHeld(held, *self._stages.matcher.take_most_waiting(), spent, remembered)
+        of_commands = stages.take_most_held() if isinstance(stages, CommandStages) else (0, 0)
+        waiting = stages.matcher.take_most_waiting()
+        return MostHeld(held, *waiting, spent, remembered, *of_commands)
 
 
 class _Group:
@@ -174,6 +187,8 @@ class _Group:
         self._out = out
         self._output = ShardOutput()
         self._is_begun = False
+        self._spent = 0
+        """bytes that commands became, beyond what reading them earned, at the most"""
         self._most = COLUMN_GROUP if task.request.form is RowForm.arrow else GROUP
         self._encoded: PendingRows | None = None
         if task.request.form is not RowForm.records:
@@ -212,6 +227,15 @@ class _Group:
         assert self._encoded is not None
         self._add(seen, 0, self._encoded.add_messages(places, lines))
 
+    def add_commands(self, commands: list[CommandSeen], lines: CommandLines) -> None:
+        """Take the commands of the next chunk, as lines, and what else it gave."""
+        assert self._encoded is not None
+        self._encoded.add_lines(*lines.of(commands))
+        self._output.given_bytes += lines.take_bytes()
+        self._output.floor = self._decode.floor
+        self._spent = lines.most_spent
+        self._add(len(commands), len(commands), 0)
+
     def _add(
         self, seen: int, chosen: int, message_rows: int, chunk: ChunkOutput | None = None
     ) -> None:
@@ -242,6 +266,8 @@ class _Group:
         if self._encoded is not None:
             data, output.exchanges, output.messages = self._encoded.take()
         output.held = decode.take_most_held()
+        if self._spent:
+            output.held = output.held._replace(spent=self._spent)
         if not self._is_begun and decode.stats.first_time:
             self._is_begun = True
             output.begun = decode.stats.captures
@@ -270,9 +296,15 @@ def work(source: IO[bytes], out: ChildSender) -> None:
             sources = [FedSource(name, source) for name in task.sources]
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)
-        if task.request.only_messages:
+        if task.request.kind is RowKind.messages:
             for seen, places, data in decode.ordered_messages():
                 group.add_messages(seen, places, data)
+        elif task.request.kind is RowKind.commands:
+            from .command_lines import CommandLines
+
+            lines = CommandLines(decode.sources, task.request.body_limit)
+            for commands in decode.commands():
+                group.add_commands(commands, lines)
         elif _is_plain(task):
             _encode_plain(task, decode, group)
         else:

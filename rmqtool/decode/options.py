@@ -130,11 +130,13 @@ class DecodeRequest:
         """
         whole = not (self.message_rows or self.where.strip())
         in_columns = self.format is RowFormat.parquet and whole
-        if self.view is View.list_messages:
+        if self.view in (View.list_messages, View.commands):
             window = self.since or self.until
             looked_at = self.sorted or self.limit is not None or self.fail_on or window
-            as_lines = self.format is RowFormat.jsonl and not self.body_limit
-            pays = whole and as_lines and not looked_at
+            pays = whole and self.format is RowFormat.jsonl and not looked_at
+            if self.view is View.commands:  # what may be made at most is of one process
+                return self.jobs if pays and self.max_output is None else 1
+            pays = pays and not self.body_limit
         else:
             written = self.view is View.exchanges and self.format is not RowFormat.table
             pays = written and not in_columns

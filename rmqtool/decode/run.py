@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..summary.watch import Watch
 
 
-_SHARED = (View.exchanges, View.summary, View.list_messages)
+_SHARED = (View.exchanges, View.summary, View.list_messages, View.commands)
 """what several processes decode"""
 
 
@@ -62,6 +62,8 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
 
 
 def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
+    if request.view is View.commands:  # before processes are forked, which use it
+        from .views import command_rows
     if decode is None:
         jobs = request.processes if request.view in _SHARED else 1
         decode = decode_of(request.sources, decode_options(request), jobs)
@@ -77,8 +79,6 @@ def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
 
         found = _run(request, decode, tree_rows(request, decode))
     elif request.view is View.commands:
-        from .views import command_rows
-
         found = _run(request, decode, command_rows(request, decode))
     elif request.view is View.follow:
         from .follow_lines import follow_rows

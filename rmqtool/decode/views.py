@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dissectors.budget import Budget
-from dissectors.decode.command_row import WHOLE, command_line_of
+from dissectors.decode.command_row import WHOLE
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen, Decode, settled_by
 from dissectors.expert import ExpertInfo
+from dissectors.processes.choice import command_lines_of
+from dissectors.processes.command_lines import CommandLines
+from dissectors.rows.encoded import EncodedRows, RowForm
 from dissectors.where.fields import exchange_fields
 
 from ..api.tables.commands import COMMANDS
@@ -90,51 +93,67 @@ class TreeSink(TextSink[Exchange]):
 def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen]:
     """Return commands that become lines or JSON."""
 
-    return rows_of_table(COMMANDS, request, decode, lambda: _command_sink(request, decode.sources))
+    limit = WHOLE if request.body_limit is None else request.body_limit
+    budget = Budget(request.max_output)
+    encoded = None
+    if request.format is RowFormat.jsonl:
+        encoded = command_lines_of(decode, limit, budget)
+
+    def sink() -> Sink[CommandSeen]:
+        return _command_sink(request, decode.sources, limit, budget, encoded is not None)
+
+    return rows_of_table(COMMANDS, request, decode, sink)._replace(encoded=encoded)
 
 
 class CommandsSink(Sink[CommandSeen]):
     """One object per command; what is made is written soon: one may have megabytes."""
 
     def __init__(
-        self, output: Output, names: Sequence[str], limit: int, budget: Budget, to_screen: bool
+        self,
+        output: Output,
+        names: Sequence[str],
+        limit: int,
+        budget: Budget,
+        to_screen: bool,
+        form: RowForm,
     ) -> None:
-        """`limit` bytes of a body are written."""
-        self._lines: EncodedSink[bytes] = EncodedSink(output, b"".join, to_screen=to_screen)
-        self._names = names
-        self._limit = limit
+        """`limit` bytes of a body are written; `form`: how commands come from several processes."""
+        self.form = form
+        self._output: EncodedSink[bytes] = EncodedSink(output, b"".join, to_screen=to_screen)
+        self._lines = CommandLines(names, limit, budget)
         self._budget = budget
 
     def write(self, rows: Sequence[CommandSeen]) -> None:
         waiting: list[bytes] = []
         size = 0
-        for one in rows:
-            line = command_line_of(one, self._names, self._limit, self._budget)
-            self._budget.spend(len(line))
+        for line in self._lines.each_of(rows):
             waiting.append(line)
             size += len(line)
             if size >= _WRITTEN:
-                self._lines.write(waiting)
+                self._output.write(waiting)
                 waiting, size = [], 0
         if waiting:
-            self._lines.write(waiting)
+            self._output.write(waiting)
+
+    def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:
+        self._output.write_encoded(exchanges, messages)
 
     def idle(self) -> None:
-        self._lines.idle()
+        self._output.idle()
 
     def finish(self, decode: Decode) -> str:
-        return with_cut(self._lines.finish(decode), self._budget)
+        return with_cut(self._output.finish(decode), self._budget)
 
     def discard(self) -> None:
-        self._lines.discard()
+        self._output.discard()
 
 
-def _command_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[CommandSeen]:
+def _command_sink(
+    request: DecodeRequest, names: Sequence[str], limit: int, budget: Budget, is_encoded: bool
+) -> Sink[CommandSeen]:
     output = Output(request.output, direct=request.follow, private=True)
     terminal = output_terminal(request, output)
     if request.format is RowFormat.jsonl:
-        limit = WHOLE if request.body_limit is None else request.body_limit
-
-        budget = Budget(request.max_output)
-        return CommandsSink(output, names, limit, budget, terminal.is_terminal)
+        form = RowForm.jsonl if is_encoded else RowForm.records
+        return CommandsSink(output, names, limit, budget, terminal.is_terminal, form)
     return LinesSink(output, command_lines(terminal, names, is_live(request)))

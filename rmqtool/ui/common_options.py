@@ -256,7 +256,7 @@ Jobs = Annotated[
         min=1,
         max=64,
         metavar="N",
-        help="Processes that decode exchanges; the result is the same. Without it: one, or"
+        help="Processes that decode; the result is the same. Without it: one, or"
         " where that pays (rows for programs, 32 MiB and more) one per core, at most 8.",
         rich_help_panel=_READ,
     ),

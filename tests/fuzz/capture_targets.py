@@ -5,11 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+from dissectors.decode.command_order import CommandStages
 from dissectors.decode.command_row import command_row_of, json_of
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen
-from dissectors.decode.stages import CommandStages, ExchangeStages
+from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import ExpertInfo
 from dissectors.grpc.tables.methods import METHODS
 from dissectors.message_rows.message_table import MessageTable

@@ -9,6 +9,7 @@ from dissectors.processes.merging import (
     merged_lines,
     merged_places,
     places_at,
+    rows_of,
     runs_of,
 )
 from dissectors.rows.line_ends import ends_of
@@ -36,8 +37,18 @@ def test_any_rows_of_any_processes(rows: list[tuple[int, int, int]], data: st.Da
     wanted = sorted(range(len(flat)), key=lambda at: flat[at][0])
     assert merged_places([runs_of(one, b"") for one in places]) == wanted
     runs = [runs_of(where, ends_of(one)) for one, where in zip(lines, places, strict=True)]
-    pieces = merged_lines([memoryview(one) for one in lines], runs)
+    views = [memoryview(one) for one in lines]
+    pieces, _ = merged_lines(views, runs)
     assert b"".join(pieces) == b"".join(flat[at][1] for at in wanted)
+
+    floor = data.draw(st.integers(0, 100))
+    pieces, ends = merged_lines(views, runs, floor)
+    assert b"".join(pieces) == b"".join(flat[at][1] for at in wanted if flat[at][0][0] < floor)
+    left = [of[at:] for of, (_, at) in zip(runs, ends, strict=True)]
+    assert sum(map(rows_of, left)) == sum(place[0] >= floor for place, _ in flat)
+    rest = [view[at:] for view, (at, _) in zip(views, ends, strict=True)]
+    pieces, _ = merged_lines(rest, left)
+    assert b"".join(pieces) == b"".join(flat[at][1] for at in wanted if flat[at][0][0] >= floor)
 
 
 def test_places_of_some_rows() -> None:

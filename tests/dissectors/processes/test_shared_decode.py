@@ -235,7 +235,7 @@ def test_a_limit_of_the_run_is_that_of_one_process(
     monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """Where the processes together may have reached it, one goes on alone, from the beginning."""
-    most = MostHeld(*(-1 if place == limit else 1 << 60 for place in range(5)))
+    most = MostHeld(*(-1 if place == limit else 1 << 60 for place in range(len(MostHeld._fields))))
     monkeypatch.setattr(shared_decode, "_LIMITS", most)
     assert run(2) == run(1)
     assert encoded(CAPTURES, 2, RowForm.jsonl) == expected(CAPTURES, RowForm.jsonl)
@@ -359,5 +359,5 @@ def test_messages_as_lines_of_a_time() -> None:
 @pytest.mark.slow
 def test_messages_as_lines_near_a_limit_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = message_lines(1)
-    monkeypatch.setattr(shared_decode, "_LIMITS", MostHeld(-1, *[1 << 60] * 4))
+    monkeypatch.setattr(shared_decode, "_LIMITS", MostHeld(-1, *[1 << 60] * 6))
     assert message_lines(2) == alone

@@ -10,17 +10,22 @@ from __future__ import annotations
 import functools
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.budget import Budget
+from dissectors.decode.command_row import WHOLE
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.processes import children
-from dissectors.processes.choice import decode_of
+from dissectors.processes import children, command_lines
+from dissectors.processes.choice import command_lines_of, decode_of
+from dissectors.processes.command_lines import CommandLines
 from dissectors.processes.shared_decode import SharedDecode
+from dissectors.rows.encoded import Lines
 from dissectors.tcp import source
 from tests.profiles import examples
 from tests.traffic.calls import calls
@@ -129,9 +134,21 @@ def all_of(decode: Decode) -> tuple[object, ...]:
     return rows, [one for several in told for one in several], decode.stats, decode.bytes_read
 
 
-@examples(0.5)
-@given(st.data())
-def test_any_flows(data: st.DataObject) -> None:
+def commands_of(decode: Decode) -> tuple[object, ...]:
+    """Return the commands of a run as lines, and all else that it says."""
+    written, told = b"", []
+    given = command_lines_of(decode, WHOLE, Budget())
+    lines = CommandLines(decode.sources, WHOLE)
+    for one in decode.commands() if given is None else given():
+        written += one.data if isinstance(one, Lines) else b"".join(lines.each_of(one))
+        told += [*decode.take_experts(), *decode.take_conversations()]
+    told += [*decode.take_experts(), *decode.take_conversations()]
+    return written.splitlines(), sorted(map(repr, told)), decode.stats, decode.bytes_read
+
+
+@contextmanager
+def any_capture(data: st.DataObject) -> Iterator[tuple[str, str]]:
+    """Give the names of a capture, read in chunks of any size, and of a key log, or nothing."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "CHUNK", data.draw(st.sampled_from([1000, 5000, 20_000, 96 * 1024])))
         # Forked, they know of it; beside a thread of the test run they would be started anew.
@@ -139,12 +156,28 @@ def test_any_flows(data: st.DataObject) -> None:
         path, keys = Path(folder, "any.pcap"), Path(folder, "keys.log")
         path.write_bytes(capture(data))
         keys.write_bytes(session(TLS_1_2).key_log + session(TLS_1_3).key_log)
-        options = DecodeOptions(
-            conversations=True,
-            messages=True,
-            tls_keylog=str(keys) if data.draw(st.booleans()) else "",
-        )
-        alone = all_of(Decode([str(path)], options))
-        shared = decode_of([str(path)], options, data.draw(st.integers(2, 3)))
+        yield str(path), str(keys) if data.draw(st.booleans()) else ""
+
+
+@examples(0.5)
+@given(st.data())
+def test_any_flows(data: st.DataObject) -> None:
+    with any_capture(data) as (path, keys):
+        options = DecodeOptions(conversations=True, messages=True, tls_keylog=keys)
+        alone = all_of(Decode([path], options))
+        shared = decode_of([path], options, data.draw(st.integers(2, 3)))
         assert isinstance(shared, SharedDecode)
         assert all_of(shared) == alone
+
+
+@examples(0.5)
+@given(st.data())
+def test_commands_of_any_flows(data: st.DataObject) -> None:
+    """Also where one process goes on alone, because some are held back."""
+    with any_capture(data) as (path, keys), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command_lines, "MOST_HELD", data.draw(st.sampled_from([1, 3, 20_000])))
+        options = DecodeOptions(conversations=True, tls_keylog=keys)
+        alone = commands_of(Decode([path], options))
+        shared = decode_of([path], options, data.draw(st.integers(2, 3)))
+        assert isinstance(shared, SharedDecode)
+        assert commands_of(shared) == alone

@@ -62,6 +62,7 @@ def test_restrictions_are_what_was_given() -> None:
 
 JSONL = DecodeRequest(sources=["a"], format=RowFormat.jsonl, jobs=None)
 MESSAGES = replace(JSONL, view=View.list_messages)
+COMMANDS = replace(JSONL, view=View.commands)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,11 @@ MESSAGES = replace(JSONL, view=View.list_messages)
         (replace(MESSAGES, body_limit=5), 1),
         (replace(MESSAGES, sorted=True), 1),
         (replace(MESSAGES, where="has topic", jobs=2), 2),
+        (COMMANDS, None),
+        (replace(COMMANDS, body_limit=5), None),
+        (replace(COMMANDS, format=RowFormat.table, jobs=2), 1),
+        (replace(COMMANDS, where="has topic", jobs=2), 1),
+        (replace(COMMANDS, max_output=5, jobs=2), 1),
     ],
 )
 def test_processes_where_they_pay(request_: DecodeRequest, processes: int | None) -> None:
