@@ -76,6 +76,7 @@ types: setup  ## types
 
 bench: setup  ## measure decode, producer, replay and reports against tshark, Java clients, DuckDB, pandas
 	$(BIN)/python -m tests.bench --check
+	$(BIN)/python -m tests.bench.decode.jobs --check
 	$(BIN)/python -m tests.bench.producer
 	$(BIN)/python -m tests.bench.replay --check
 	RMQTOOL_EXACT_PACE=1 $(PYTEST) tests/cluster/replay/test_replay_pace.py \

@@ -60,12 +60,14 @@ class Contestant:
     """Largest number of rounds it is part of: one for those that take a minute."""
 
 
-def _decode(*options: str) -> Callable[[Path, Path], list[str]]:
-    def command(capture: Path, output: Path) -> list[str]:
-        one = ("--jobs", "1")  # what is compared takes one core
-        return [str(TOOL), "decode", "pcap", str(capture), *one, *options, "-o", str(output)]
+def decode_command(capture: Path, output: Path, *options: str, jobs: int = 1) -> list[str]:
+    """Return the command that decodes a capture; what is compared with others takes one core."""
+    shared = ("--jobs", str(jobs))
+    return [str(TOOL), "decode", "pcap", str(capture), *shared, *options, "-o", str(output)]
 
-    return command
+
+def _decode(*options: str) -> Callable[[Path, Path], list[str]]:
+    return lambda capture, output: decode_command(capture, output, *options)
 
 
 def _diagnose(capture: Path, output: Path) -> list[str]:

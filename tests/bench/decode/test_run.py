@@ -11,6 +11,7 @@ import pytest
 from tests.bench.captures.captures import Capture
 from tests.bench.captures.truth import Truth
 from tests.bench.decode.floors import HELD, MISSED, NOT_JUDGED, judge, judge_outputs
+from tests.bench.decode.jobs import VIEWS, missed
 from tests.bench.decode.startup import Startup
 from tests.bench.decode.verify import differences, found_in_exchanges
 from tests.bench.measure import Measured, RunFailed, measure, medians
@@ -115,3 +116,16 @@ def test_outputs_are_judged() -> None:
     assert judge_outputs(0, [])[0].outcome == NOT_JUDGED
     assert judge_outputs(4, [])[0].outcome == HELD
     assert judge_outputs(4, ["jsonl: commands: 1, should be 2"])[0].outcome == MISSED
+
+
+def test_gains_of_several_processes_are_judged() -> None:
+    def took(wall: float) -> Measured:
+        return Measured(wall, wall, 30.0, 0.0)
+
+    figures = {(view, jobs): took(8.0 / jobs) for view in VIEWS for jobs in (1, 2)}
+    assert missed(figures) == []
+    figures["commands as JSONL", 2] = took(6.0)
+    figures["exchanges as Parquet", 2] = took(9.0)
+    assert missed(figures) == [
+        "commands as JSONL: two processes are 1.33 times as fast, at least 1.6"
+    ]
