@@ -76,8 +76,7 @@ class TemporaryLog:
                 log.write_findings(
                     [finding_of(info, decode.sources) for info in decode.take_experts()]
                 )
-                packets = sum(one.packets for one in decode.stats.captures)
-                seen(decode.bytes_read, packets, found)
+                seen(decode.bytes_read, decode.stats.packets, found)
             log.finish(manifest_of(decode.stats, version, time_ns(), {}))
         except BaseException:
             log.discard()

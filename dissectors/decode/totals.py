@@ -71,6 +71,13 @@ class DecodeStats(RunTotals, kw_only=True):
 
     captures: list[CaptureStats] = []
     expert_counts: dict[ExpertKind, int] = {}
+    packets_told: int = 0
+    """packets that other processes have read, until they tell of which captures"""
+
+    @property
+    def packets(self) -> int:
+        """Packets that were read."""
+        return max(self.packets_told, sum(one.packets for one in self.captures))
 
     @property
     def first_time(self) -> int:

@@ -185,6 +185,8 @@ class ShardOutput(msgspec.Struct, array_like=True):
     given_bytes: int = 0
     """bytes of headers and bodies of the commands that it gave"""
     bytes_read: int = 0
+    packets: int = 0
+    """packets read"""
     begun: list[CaptureStats] = []
     """once the time of the first packet is known, the captures by then"""
     totals: ShardTotals | None = None

@@ -261,7 +261,7 @@ class _Group:
     def send(self) -> None:
         """Send what there is."""
         decode, output = self._decode, self._output
-        output.bytes_read = decode.bytes_read
+        output.bytes_read, output.packets = decode.bytes_read, decode.stats.packets
         data: Sequence[bytes | memoryview] = ()
         if self._encoded is not None:
             data, output.exchanges, output.messages = self._encoded.take()

@@ -310,7 +310,7 @@ _NOUNS = {View.commands: "command", View.list_messages: "message"}
 
 def _why_nothing(decode: Decode, found: RunCounts, request: DecodeRequest) -> str:
     stats = decode.stats
-    packets = sum(capture.packets for capture in stats.captures)
+    packets = stats.packets
     if found.seen:
         noun = _NOUNS.get(request.view, "exchange")
         return f"none of {counted(found.seen, noun)} matches the filter"

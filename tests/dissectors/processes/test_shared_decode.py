@@ -19,7 +19,7 @@ from dissectors.decode.exchange_row import settled_by
 from dissectors.decode.pipeline import Carried, DecodeOptions, DecodeStats
 from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import ExpertInfo
-from dissectors.processes import choice, shared_decode
+from dissectors.processes import children, choice, shared_decode
 from dissectors.processes.children import ChildEnded
 from dissectors.processes.choice import decode_of
 from dissectors.processes.encoding import exchange_encoder, message_encoder
@@ -29,6 +29,7 @@ from dissectors.remoting.framing.frame_decoder import KEEP_MESSAGES
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.encoded import Columns, EncodedRows, RowForm
 from dissectors.rows.record import ExchangeRecord
+from dissectors.tcp import source
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.formats import reader_of
 from dissectors.tcp.source import CaptureError
@@ -79,6 +80,17 @@ def test_the_same_as_one_process(jobs: int) -> None:
     assert len(alone.messages) > 20
     assert len(alone.conversations) > 20
     assert run(jobs) == alone
+
+
+@pytest.mark.slow
+def test_packets_are_told_while_captures_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "CHUNK", 1000)
+    monkeypatch.setattr(children, "_has_one_thread", lambda: True)  # forked, they know of it
+    decode = decode_of(CAPTURES, jobs=2)
+    told = [decode.stats.packets for _ in decode.records()]
+    assert told == sorted(told)
+    assert len(set(told)) > 10
+    assert told[-1] == sum(one.packets for one in decode.stats.captures)
 
 
 @pytest.mark.slow
