@@ -123,6 +123,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.rows",
         "dissectors.expert",
         "dissectors.json_bytes",
+        "dissectors.plain_json",
     ),
     "dissectors.decode": (
         "dissectors.budget",

@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
-from ..remoting.framing.frame_decoder import KEEP_MESSAGES
+from ..remoting.framing.frame_decoder import KEEP_CARRIED, KEEP_MESSAGES
 from ..remoting.header_codec import decode_header
 from ..replication.finder import ReplicationFinder
 from ..replication.progress import Reading, Replication
@@ -356,7 +356,8 @@ def _speak_http2(conversation: Conversation, joined: bool) -> None:
 def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) -> None:
     """Append the commands of these frames, and forget them."""
     conversation = direction.conversation
-    rows_only = direction.decoder.keep == KEEP_MESSAGES
+    keep: i64 = direction.decoder.keep
+    rows_only = keep in (KEEP_MESSAGES, KEEP_CARRIED)
     for frame in frames:
         conversation.frames += 1
         command: RemotingCommand | None = None

@@ -36,6 +36,7 @@ from ..plain_json import (
 )
 from ..remoting.code_sets import V1_SENDS, V2_SENDS
 from ..remoting.header_codec import JSON_TYPE, first_code_of
+from ..remoting.send_fields import V1, V2
 from .row_header import (
     ANSWER_WIRES,
     PLAIN_WIRES,
@@ -97,8 +98,8 @@ def _kind_of(code: int) -> i64:
 _SMALL_CODES: Final = 1024
 _KINDS: Final = bytes([int(_kind_of(code)) for code in range(_SMALL_CODES)])
 """by code, so that most need no look into a set"""
-_V1_TABLE: Final = table_of(V1_WIRES)
-_V2_TABLE: Final = table_of(V2_WIRES)
+_V1_TABLE: Final = table_of((*V1_WIRES, V1.born_timestamp, V1.max_reconsume_times))
+_V2_TABLE: Final = table_of((*V2_WIRES, V2.born_timestamp, V2.max_reconsume_times))
 _PLAIN_TABLE: Final = table_of(PLAIN_WIRES)
 _ANSWER_TABLE: Final = table_of(ANSWER_WIRES)
 
@@ -262,12 +263,13 @@ def _scan_fields(found: ScannedHeader, table: bytes, header: bytes, at: i64, siz
 
 
 def _take(found: ScannedHeader, slots: _Slots) -> None:
-    """Name the values: the order is that of V1_WIRES and V2_WIRES, PLAIN_WIRES, ANSWER_WIRES."""
+    """Name the values: the order is that of the tables."""
     s0, s1, s2, s3, s4, s5 = slots.s0, slots.s1, slots.s2, slots.s3, slots.s4, slots.s5
     if found.kind == SENT:
         found.group, found.topic, found.queue_id, found.sys_flag = s0, s1, s2, s3
         found.properties, found.reconsume_times = s4, s5
         found.broker_name = _either(slots.s6, slots.s7)
+        found.born_timestamp, found.max_reconsume_times = slots.s8, slots.s9
     elif found.kind == PLAIN:
         found.topic, found.group = _either(s0, s1), _either(s2, _either(s3, s4))
         found.queue_id, found.broker_name = s5, _either(slots.s6, slots.s7)

@@ -34,13 +34,15 @@ class ScannedHeader(RowHeader):
     """What a header says: of ext fields where their values stand in it.
 
     A place is the offset of the first byte, shifted by 32, and that behind the last one; ABSENT
-    where there is no value. The names are those of SentHeader, PlainHeader and AnswerHeader.
+    where there is no value. The names are those of SentHeader, PlainHeader and AnswerHeader, and
+    two that only rows of messages have.
     """
 
     __slots__ = (
-        "asked_offset", "broker_name", "group", "header", "keys", "kind", "max_offset",
-        "min_offset", "msg_id", "next_offset", "offset", "properties", "queue_id", "queue_offset",
-        "reconsume_times", "suggested_broker", "sys_flag", "tags", "topic", "unique_key",
+        "asked_offset", "born_timestamp", "broker_name", "group", "header", "keys", "kind",
+        "max_offset", "max_reconsume_times", "min_offset", "msg_id", "next_offset", "offset",
+        "properties", "queue_id", "queue_offset", "reconsume_times", "suggested_broker",
+        "sys_flag", "tags", "topic", "unique_key",
     )  # fmt: skip
 
     def __init__(self, kind: i64, code: int, header: bytes) -> None:
@@ -62,6 +64,8 @@ class ScannedHeader(RowHeader):
         """the property `TAGS`"""
         self.sys_flag: i64 = ABSENT
         self.reconsume_times: i64 = ABSENT
+        self.born_timestamp: i64 = ABSENT
+        self.max_reconsume_times: i64 = ABSENT
         self.offset: i64 = ABSENT
         self.asked_offset: i64 = ABSENT
         self.msg_id: i64 = ABSENT

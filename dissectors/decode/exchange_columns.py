@@ -8,7 +8,7 @@ the same values, and the columns to `ExchangeRecord`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
@@ -20,39 +20,35 @@ from ..json_bytes import NOTHING
 from ..remoting.code_names import REQUEST_NAMES
 from ..remoting.versions import VERSIONS
 from ..rows.column_bytes import (
-    LAST_MICROSECOND,
+    PER_US,
     ColumnBytes,
     ColumnWriter,
     ListWriter,
     NumberWriter,
     TextWriter,
+    writer_of,
 )
-from ..rows.encoded import Columns
-from ..rows.parquet import BATCH_ROWS, exchange_table, record_batch_of
-from ..rows.record import ANSWERED, COLUMNS, ONEWAY
+from ..rows.encoded import Columns, EncodedBatch, parts_by_chunk
+from ..rows.parquet import BATCH_ROWS, exchange_table, message_table, record_batch_of
+from ..rows.record import ANSWERED, COLUMNS, ONEWAY, ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT
 from .exchange import SUCCESS, Exchange
 from .exchange_lines import PlainExchange, is_plain
 from .exchange_row import COUNTED, facts, records_of, settled_by
 
+if TYPE_CHECKING:
+    from ..message_rows.message_table import MessageTable
+
+_MOST_MESSAGES: Final = 4 * BATCH_ROWS
+"""rows of messages that wait at most, and those of one chunk more"""
 _MOST_BYTES: Final = 256 * 1024 * 1024
 """bytes of frames that wait at most: offsets in a column of texts have 31 bits"""
 _FOUR: Final = 0xFFFFFFFF
 _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
-_PER_US: Final = 1000
 _SUCCESS: Final = SUCCESS.encode()
 _ANSWERED: Final = ANSWERED.encode()
 _ONEWAY: Final = ONEWAY.encode()
 _JSON: Final = b"JSON"
-
-
-def _writer_of(kind: str) -> ColumnWriter:
-    """Return what takes the values of a column of this type."""
-    if kind == "time":
-        return NumberWriter(_PER_US, LAST_MICROSECOND)
-    if kind == "list":
-        return ListWriter()
-    return TextWriter() if kind == "string" else NumberWriter()
 
 
 @final
@@ -70,7 +66,7 @@ class ExchangeColumns:
         """exchanges that wait"""
         self.frame_bytes: i64 = 0
         """bytes of their frames, of which all their texts come"""
-        columns = {column.name: _writer_of(column.type) for column in COLUMNS}
+        columns = {column.name: writer_of(column.type) for column in COLUMNS}
         self._all = list(columns.items())
         self._name_numbers(columns)
         self._name_texts(columns)
@@ -138,14 +134,17 @@ class ExchangeColumns:
         self._brokers = texts("brokers")
         self._facts = texts("facts")
 
-    def add(self, exchanges: list[Exchange]) -> None:
-        """Add exchanges."""
+    def add(self, exchanges: list[Exchange], table: MessageTable | None = None) -> None:
+        """Add exchanges; a table, whose rows have a form, takes their messages."""
         for exchange in exchanges:
             for pdu in (exchange.request, exchange.response):
                 if pdu is not None:
                     self.frame_bytes += pdu.frame_bytes
+            row: ExchangeRecord | None = None
             if not is_plain(exchange) or not self._add_plain(exchange):
-                self._add_row(exchange)
+                row = self._add_row(exchange)
+            if table is not None:
+                self._give_messages(exchange, row, table)
         self.rows += len(exchanges)
 
     def take(self) -> list[ColumnBytes]:
@@ -154,11 +153,28 @@ class ExchangeColumns:
         self.frame_bytes = 0
         return [column.take() for _, column in self._all]
 
-    def _add_row(self, exchange: Exchange) -> None:
-        """Add the values of an exchange's row."""
+    def _add_row(self, exchange: Exchange) -> ExchangeRecord:
+        """Add the values of an exchange's row, and return it."""
         (row,) = records_of([exchange], self._captures, self._experts)
         for name, column in self._all:
             column.add_value(getattr(row, name))
+        return row
+
+    def _give_messages(
+        self, exchange: Exchange, row: ExchangeRecord | None, table: MessageTable
+    ) -> None:
+        """Give the messages of an exchange to a table; `row`: its row, where there is one."""
+        request = exchange.request
+        if request is None:
+            return
+        capture = self._captures[settled_by(exchange) >> CAPTURE_SHIFT]
+        packet = request.packet & _NUMBER_MASK
+        if table.took_send(request, exchange.response, capture, packet):
+            return
+        if table.is_of_messages(request.head.code):
+            if row is None:
+                (row,) = records_of([exchange], self._captures, self._experts)
+            table.rows_of(request, exchange.response, row, self._experts)
 
     def _add_plain(self, exchange: Exchange) -> bool:
         """Add the values of a plain exchange; False, and nothing added, where it is odd."""
@@ -198,14 +214,14 @@ class ExchangeColumns:
         self._responder.add(direction.peer.src.encode("utf-8", "replace"))
         rtt: i64 = round_trip_of(direction.conversation)
         if rtt >= 0:
-            self._rtt_us.add(rtt // _PER_US)
+            self._rtt_us.add(rtt // PER_US)
         else:
             self._rtt_us.add_null()
 
     def _add_times(self, request: Pdu, response: Pdu | None) -> None:
         """Add how the exchange ended and when it was seen."""
         self._request_packet.add(request.packet & _NUMBER_MASK)
-        self._request_time.add(request.ts // _PER_US)
+        self._request_time.add(request.ts // PER_US)
         self._opaque.add(request.opaque)
         if response is None:
             self._status.add(_ONEWAY)
@@ -215,8 +231,8 @@ class ExchangeColumns:
         else:
             self._status.add(_ANSWERED)
             self._response_packet.add(response.packet & _NUMBER_MASK)
-            self._response_time.add(response.ts // _PER_US)
-            self._latency_us.add((response.ts - request.ts) // _PER_US)
+            self._response_time.add(response.ts // PER_US)
+            self._latency_us.add((response.ts - request.ts) // PER_US)
 
     def _add_answer(self, asked: ScannedHeader, answer: ScannedHeader | None) -> None:
         """Add what the response is, and the language."""
@@ -308,6 +324,46 @@ def columns_of(
             yield Columns(record_batch_of(columns.take(), schema), counts)
             counts = []
     yield Columns(record_batch_of(columns.take(), schema), counts)
+
+
+def log_of(
+    captures: list[str],
+    chunks: Iterator[list[Exchange]],
+    add_experts: Callable[[list[ExpertInfo]], None],
+    table: MessageTable,
+) -> Iterator[EncodedBatch]:
+    """Yield the rows of exchanges, and those of their messages from `table`, as columns, some
+    chunks at once, and behind each chunk nothing; the rest is as in `columns_of`.
+    """
+    found: list[ExpertInfo] = []
+    counts: list[int] = []
+    message_counts: list[int] = []
+    columns = ExchangeColumns(captures, found)
+    messages = table.as_columns()
+    schema, message_schema = exchange_table().schema, message_table().schema
+    is_over = False
+    while not is_over:
+        batch = next(chunks, None)
+        is_over = batch is None
+        if batch is not None:
+            before = messages.waiting
+            columns.add(batch, table)
+            counts.append(len(batch))
+            message_counts.append(messages.waiting - before)
+            if found:
+                add_experts(found)
+                found.clear()
+            yield EncodedBatch(len(batch), None, None)  # what else the chunk gave is taken now
+            is_full = columns.rows >= BATCH_ROWS or columns.frame_bytes >= _MOST_BYTES
+            if not is_full and not messages.is_full and messages.waiting < _MOST_MESSAGES:
+                continue
+        rows = Columns(record_batch_of(columns.take(), schema), counts)
+        parts = [record_batch_of(part, message_schema) for part in messages.take()]
+        given = parts_by_chunk(parts, message_counts)
+        yield EncodedBatch(0, rows, given[0] if given else None)
+        for part in given[1:]:
+            yield EncodedBatch(0, Columns(rows.data.slice(0, 0), [0]), part)
+        counts, message_counts = [], []
 
 
 def _add_text(column: TextWriter, header: bytes, place: i64) -> None:

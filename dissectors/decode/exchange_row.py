@@ -7,7 +7,7 @@ not all taken apart. Header names are those of RocketMQ; those of sends are in
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -34,6 +34,9 @@ from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT
 from .exchange import Exchange, names_of
 from .row_fields import RowFields
+
+if TYPE_CHECKING:
+    from ..message_rows.message_table import MessageTable
 
 COUNTED: Final = row_bodies.COUNTED_REQUEST
 REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
@@ -110,6 +113,34 @@ def records_of(
             _strip(exchange, undecoded(error), experts)
             records.append(record_of(exchange, capture))
     return records
+
+
+def give_messages(
+    exchanges: list[Exchange],
+    captures: list[str],
+    experts: list[ExpertInfo],
+    table: MessageTable,
+    places: list[int] | None = None,
+) -> None:
+    """Give the messages of exchanges to a table whose rows have a form; rows of exchanges are made
+    only where it needs them.
+
+    `places`: takes of each row of a message the place of its exchange.
+    """
+    waiting: i64 = table.waiting
+    for place, exchange in enumerate(exchanges):
+        request, response = exchange.request, exchange.response
+        capture = captures[settled_by(exchange) >> CAPTURE_SHIFT]
+        if request is None or not table.took_send(
+            request, response, capture, request.packet & _NUMBER_MASK
+        ):
+            (row,) = records_of([exchange], captures, experts)
+            table.rows_of(request, response, row, experts)
+        if places is not None:
+            made: i64 = table.waiting - waiting
+            if made:
+                waiting += made
+                places += [place] * int(made)
 
 
 def _strip(exchange: Exchange, detail: str, experts: list[ExpertInfo]) -> None:

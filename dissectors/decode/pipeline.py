@@ -30,7 +30,7 @@ from ..tcp.source import CaptureError, Source, size_of, sources_of
 from .command_order import CommandSeen as CommandSeen
 from .command_order import CommandStages
 from .exchange import Exchange
-from .exchange_row import records_of
+from .exchange_row import give_messages, records_of
 from .exchange_row import settled_by as settled_by
 from .secrets import left_out_of, secrets_of
 from .stages import MAX_EXPERTS, ExchangeStages, Stages
@@ -185,7 +185,10 @@ class Decode:
         assert self._table is not None
         lines = self._table.as_lines()
         for batch in self._exchanges(KEEP_MESSAGES):
-            self.rows_of(batch)
+            found: list[ExpertInfo] = []
+            give_messages(batch, self.sources, found, self._table)
+            if found:
+                self.add_experts(found)
             count, data = lines.take()
             yield Lines([data], [count])
 

@@ -19,11 +19,12 @@ from ..conversations.conversation_table import (
     ConversationTable,
     GivenOut,
 )
+from ..conversations.scanned_header import ScannedHeader
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..grpc.command import CallCommand
 from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import broker_addresses_of
-from ..remoting.framing.frame_decoder import KEEP_ALL
+from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_CARRIED
 from ..remoting.heartbeat import groups_of
 from ..remoting.messages.counting import count_batch, count_messages
 from ..remoting.row_facts.bodies import (
@@ -72,7 +73,7 @@ class Stages:
         self.segments = SegmentReader()
         self.table = ConversationTable(
             decode_as,
-            KEEP_ALL if messages else keep,
+            KEEP_CARRIED if messages and keep != KEEP_ALL else keep,
             self.experts,
             shard,
             shards,
@@ -301,7 +302,7 @@ class ExchangeStages(Stages):
 
 def _may_carry_messages(pdu: Pdu) -> bool:
     """Return whether rows of messages need the body of a command."""
-    if isinstance(pdu.command, CallCommand):
+    if not isinstance(pdu.head, ScannedHeader) and isinstance(pdu.command, CallCommand):
         return True
-    code = pdu.command.code
+    code = pdu.head.code
     return code == _WANTED if pdu.flag & 1 else code in _CARRIERS

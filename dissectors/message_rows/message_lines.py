@@ -1,8 +1,8 @@
-"""Messages as lines of JSON: those of whole stored records are written straight from their bytes.
+"""Messages as lines of JSON: plain ones are written straight from the bytes of records and headers.
 
-What all lines of one body share is encoded once, and no value of a record becomes an object of its
-own. A body in which anything is odd is left to the makers of rows, and so is a record with a
-property that a row does not simply repeat; tests hold both ways to the same lines. The order of the
+What all lines of one body, or of the sends of one client, share is encoded once, and most values
+become no object of their own. A body in which anything is odd is left to the makers of rows, and so
+are a record and a send that are not plain; tests hold both ways to the same lines. The order of the
 bytes is that of `record_layout`, the order of the fields that of `MessageRecord`.
 """
 
@@ -15,26 +15,21 @@ import msgspec
 from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from ..json_bytes import put_hex, put_integer, put_number
+from ..conversations.conversation import Direction
+from ..conversations.scanned_header import ABSENT
+from ..json_bytes import copy_range, put_hex, put_integer, put_number
+from ..plain_json import QUOTE
 from ..remoting.messages.record_layout import CRC_MASK, FIELD_ENDS, FIELD_STARTS
-from ..remoting.messages.whole_record import WholeRecord
 from ..rows.json_rows import struct_encoder
-from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
+from ..rows.message_record import MESSAGE_COLUMNS, STORED, MessageRecord
 from ..rows.timed_rows import TimeTexts
-from .seen_exchange import (
-    LAST_MS,
-    MILLI,
-    Facts,
-    SeenExchange,
-    names_itself,
-    original_topic_of,
-    popped_topic_of,
-    row_of,
-)
+from .message_form import MessageForm
+from .plain_record import PlainRecord
+from .plain_send import SUCCESS, PlainSend
+from .seen_exchange import LAST_MS, MILLI, Facts, SeenExchange, row_of
 from .whole_records import facts_at
 
 _CRC: Final[i64] = FIELD_STARTS["body_crc"]
-_QUEUE_ID: Final[i64] = FIELD_STARTS["queue_id"]
 _QUEUE_OFFSET: Final[i64] = FIELD_STARTS["queue_offset"]
 _OFFSET: Final[i64] = FIELD_STARTS["physical_offset"]
 _BORN: Final[i64] = FIELD_STARTS["born_timestamp"]
@@ -46,52 +41,68 @@ _MASK: Final[i64] = CRC_MASK
 _LAST: Final[i64] = LAST_MS
 _PER_MS: Final[i64] = MILLI
 _NULL: Final = b"null"
-
-_KEYS: Final[i64] = int.from_bytes(b"KEYS", "big")
-_TAGS: Final[i64] = int.from_bytes(b"TAGS", "big")
-_UNIQ_KEY: Final[i64] = int.from_bytes(b"UNIQ_KEY", "big")
-_OTHERS: Final = frozenset((b"DELAY", b"TIMER_OUT_MS", b"TIMER_DELIVER_MS", b"__STARTDELIVERTIME"))
-"""properties that are read by who makes rows"""
-_OTHER_SIZES: Final = frozenset(map(len, _OTHERS))
+_FOUR: Final = 0xFFFFFFFF
 
 _PLACE: Final = b'"place":0,'
 _TOPIC: Final = b'"topic":null,'
 _ENCODER: Final = msgspec.json.Encoder()
+_MOST_ENDS: Final = 4096
+"""directions of which it is known how lines begin"""
 
 
 @final
-class MessageLines:
+class _Ends:
+    """What the lines of sends in one direction share."""
+
+    __slots__ = ("capture", "client", "conversation", "start", "who")
+
+    def __init__(self, capture: str, direction: Direction, client: str | None) -> None:
+        self.capture = capture
+        self.client = client
+        self.conversation: i64 = direction.conversation.number
+        self.start = b'{"capture":%b,"conversation":%d,"packet":' % (
+            _ENCODER.encode(capture),
+            int(self.conversation),
+        )
+        """up to the packet"""
+        self.who = b',"end":null,"client_address":%b,"client_id":%b,"broker_address":%b' % (
+            _ENCODER.encode(direction.src),
+            _ENCODER.encode(client),
+            _ENCODER.encode(direction.peer.src),
+        )
+        """behind the latency, up to the broker's address"""
+
+
+@final
+class MessageLines(MessageForm):
     """Lines of messages that wait to be taken."""
 
     __slots__ = (
-        "_born", "_born_ms", "_born_text", "_checkpoint", "_checkpoint_stop", "_count",
-        "_encode", "_group", "_group_text", "_head", "_is_shared", "_keys", "_keys_stop",
-        "_out", "_place_text", "_producers", "_producers_stop", "_queue_id", "_record", "_rest",
-        "_rows", "_stored", "_stored_ms", "_stored_text", "_tags", "_tags_stop", "_topic",
-        "_transaction", "_transaction_stop", "_unique", "_unique_stop",
+        "_born", "_born_ms", "_born_text", "_count", "_encode", "_ends",
+        "_group", "_group_text", "_head", "_names", "_out", "_place_text", "_queue", "_record",
+        "_rest", "_rows", "_sent", "_stored", "_stored_ms", "_stored_text",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._count = 0
         self._out = BytesWriter()
-        self._record = WholeRecord()
+        self._record = PlainRecord()
         columns = [(column.name, column.type) for column in MESSAGE_COLUMNS]
         self._encode = struct_encoder(MessageRecord, columns, kept=False)
         self._rows: list[MessageRecord] = []
         self._head = self._rest = self._group_text = b""
         self._group: str | None = None
-        self._topic = self._place_text = b""
-        self._queue_id: i64 = 0
-        self._is_shared = False
-        self._born, self._stored = TimeTexts(), TimeTexts()
+        self._place_text = b""
+        self._queue: i64 = 0
+        self._born, self._stored, self._sent = TimeTexts(), TimeTexts(), TimeTexts()
         self._born_ms: i64 = -1
         self._stored_ms: i64 = -1
         self._born_text = self._stored_text = _NULL
-        self._forget_properties()
+        self._ends: dict[bytes, _Ends] = {}
+        self._names: dict[str, bytes] = {}
 
     @property
     def waiting(self) -> int:
-        """How many lines there are since the last call of `take`."""
         return self._count + len(self._rows)
 
     def take(self) -> tuple[int, bytes]:
@@ -103,7 +114,6 @@ class MessageLines:
         return taken
 
     def add(self, rows: list[MessageRecord]) -> None:
-        """Add rows that nobody needs afterwards."""
         self._rows.extend(rows)
 
     def _write_rows(self) -> None:
@@ -114,9 +124,6 @@ class MessageLines:
             self._rows = []
 
     def add_whole(self, seen: SeenExchange, event: str, body: bytes, group: str | None) -> bool:
-        """Add what the records of a body say, delivered to a group; False: nothing is added, as one
-        is odd.
-        """
         self._write_rows()
         shared = self._encode([row_of(seen, event, 0, Facts())])
         place_at = shared.index(_PLACE)
@@ -124,6 +131,7 @@ class MessageLines:
         self._rest = shared[place_at + len(_PLACE) - 1 : shared.index(_TOPIC, place_at)]
         self._group = group
         self._group_text = _ENCODER.encode(group)
+        self._record.begin(group)
         start = len(self._out)
         place: i64 = 0
         at: i64 = 0
@@ -145,50 +153,49 @@ class MessageLines:
 
     def _add_record(self, seen: SeenExchange, event: str, body: bytes, at: i64, place: i64) -> i64:
         """Add the line of a record; return the record's size, 0 for an odd one."""
-        record = self._record
+        record, out = self._record, self._out
         if not record.find(body, at):
             return 0
-        self._forget_properties()
-        if (
-            record.hosts
-            or not self._find_properties(body, record.properties_at, record.stop)
-            or not self._find_topic(
-                body,
-                body[record.topic_at : record.topic_stop],
-                i64(read_i32_be(body, at + _QUEUE_ID)),
+        whole = record.whole
+        if not record.is_plain:
+            facts = facts_at(body, whole, self._group)
+            out.write(self._encode([row_of(seen, event, int(place), facts)]))
+            return whole.stop - at
+        if record.queue != self._queue:
+            self._queue = record.queue
+            self._place_text = b'"topic":%b,"original_topic":%b,"queue_id":%d,"queue_offset":' % (
+                _ENCODER.encode(record.topic),
+                _ENCODER.encode(record.original_topic),
+                int(record.queue_id),
             )
-        ):
-            facts = facts_at(body, record, self._group)
-            self._out.write(self._encode([row_of(seen, event, int(place), facts)]))
-        else:
-            self._out.write(self._head)
-            put_number(self._out, place)
-            self._out.write(self._rest)
-            self._out.write(self._place_text)
-            self._add_values(body, at, record.body_length)
-        return record.stop - at
+        out.write(self._head)
+        put_number(out, place)
+        out.write(self._rest)
+        out.write(self._place_text)
+        self._add_values(body, at, whole.body_length)
+        return whole.stop - at
 
     def _add_values(self, body: bytes, at: i64, length: i64) -> None:
         """Add what comes behind the queue."""
-        out = self._out
+        out, record = self._out, self._record
         put_integer(out, read_i64_be(body, at + _QUEUE_OFFSET))
         out.write(b',"covers":null,"producer_group":')
-        self._add_text(body, self._producers, self._producers_stop)
+        self._add_text(body, record.producers, record.producers_stop)
         out.write(b',"consumer_group":')
         out.write(self._group_text)
         out.write(b',"unique_key":')
-        self._add_text(body, self._unique, self._unique_stop)
+        self._add_text(body, record.unique, record.unique_stop)
         out.write(b',"offset_msg_id":"')
         put_hex(out, body, at + _STORE_HOST)
         put_hex(out, body, at + _OFFSET)
         out.write(b'","commit_log_offset":')
         put_integer(out, read_i64_be(body, at + _OFFSET))
         out.write(b',"keys":')
-        self._add_text(body, self._keys, self._keys_stop)
+        self._add_text(body, record.keys, record.keys_stop)
         out.write(b',"tags":')
-        self._add_text(body, self._tags, self._tags_stop)
+        self._add_text(body, record.tags, record.tags_stop)
         out.write(b',"transaction_id":')
-        self._add_text(body, self._transaction, self._transaction_stop)
+        self._add_text(body, record.transaction, record.transaction_stop)
         out.write(b',"born_time":')
         born: i64 = read_i64_be(body, at + _BORN)
         if born != self._born_ms:
@@ -215,82 +222,97 @@ class MessageLines:
             out.write(b"false")
         out.write(b',"body_form":null,"body":null}\n')
 
-    def _forget_properties(self) -> None:
-        self._keys = self._keys_stop = 0
-        self._tags = self._tags_stop = 0
-        self._unique = self._unique_stop = 0
-        self._producers = self._producers_stop = 0
-        self._transaction = self._transaction_stop = 0
-        self._checkpoint = self._checkpoint_stop = 0
-
-    def _find_properties(self, body: bytes, start: i64, stop: i64) -> bool:
-        """Note where the values of properties are; False: one is not simply repeated."""
-        at: i64 = start
-        while at < stop:
-            name_at: i64 = at
-            byte: i64 = 0
-            while at < stop:
-                byte = i64(body[at])
-                if byte == 1 or byte == 2:
-                    break
-                at += 1
-            size: i64 = at - name_at
-            if at < stop and byte == 1:
-                at += 1
-                value_at: i64 = at
-                while at < stop and i64(body[at]) != 2:
-                    at += 1
-                if size > 0 and at > value_at and not self._note(body, name_at, size, at):
-                    return False
-            at += 1
-        return True
-
-    def _note(self, body: bytes, name_at: i64, size: i64, stop: i64) -> bool:
-        """Note where the value of a property is; False: it is not simply repeated."""
-        start: i64 = name_at + size + 1
-        if size == 4:
-            word: i64 = i64(read_i32_be(body, name_at))
-            if word == _KEYS:
-                self._keys, self._keys_stop = start, stop
-            elif word == _TAGS:
-                self._tags, self._tags_stop = start, stop
-        elif size == 8:
-            if read_i64_be(body, name_at) == _UNIQ_KEY:
-                self._unique, self._unique_stop = start, stop
-        elif size == 6:
-            name = body[name_at : name_at + size]
-            if name == b"POP_CK":
-                self._checkpoint, self._checkpoint_stop = start, stop
-            elif name == b"PGROUP":
-                self._producers, self._producers_stop = start, stop
-        elif size == 17:
-            if body[name_at : name_at + size] == b"__transactionId__":
-                self._transaction, self._transaction_stop = start, stop
-        elif int(size) in _OTHER_SIZES:
-            return body[name_at : name_at + size] not in _OTHERS
-        return True
-
-    def _find_topic(self, body: bytes, name: bytes, queue_id: i64) -> bool:
-        """Note the text that names the queue; False: properties say of which topic it is."""
-        is_shared = self._is_shared and not self._checkpoint
-        if is_shared and queue_id == self._queue_id and name == self._topic:
-            return True
-        topic = name.decode("utf-8", "replace")
-        if topic and not names_itself(topic):
+    def add_send(self, send: PlainSend) -> bool:
+        request, response = send.request, send.response
+        try:
+            ends = self._ends_of(request.direction, send.capture, send.client)
+        except UnicodeEncodeError:  # half a surrogate pair
             return False
-        checkpoint: str | None = None
-        if self._checkpoint:
-            checkpoint = body[self._checkpoint : self._checkpoint_stop].decode("utf-8", "replace")
-        popped = _ENCODER.encode(popped_topic_of(topic, checkpoint, self._group))
-        original = _ENCODER.encode(original_topic_of(topic, {}))
-        self._place_text = b'"topic":%b,"original_topic":%b,"queue_id":%d,"queue_offset":' % (
-            popped,
-            original,
-            int(queue_id),
-        )
-        self._topic, self._queue_id = name, queue_id
-        self._is_shared = not self._checkpoint  # a receipt is of its record alone
+        self._write_rows()
+        out = self._out
+        out.write(ends.start)
+        put_number(out, send.packet)
+        out.write(b',"time":"')
+        out.write(self._sent.of(int(request.ts)).encode())
+        out.write(b'","request_packet":')
+        put_number(out, send.packet)
+        out.write(self._names.get(send.name) or self._new_name(send.name))
+        remark = send.answer.remark or send.asked.remark
+        out.write(_ENCODER.encode(remark) if remark else _NULL)
+        out.write(b',"latency_us":')
+        put_number(out, (response.ts - request.ts) // 1000)
+        out.write(ends.who)
+        self._add_message(send)
+        self._add_sizes(send)
+        self._count += 1
         return True
+
+    def _add_message(self, send: PlainSend) -> None:
+        """Add where the message of a send is, and which it is."""
+        out, asked, answer = self._out, send.asked, send.answer
+        header = asked.header
+        out.write(b',"broker_name":')
+        _put_text(out, header, asked.broker_name)
+        out.write(b',"topic":')
+        _put_text(out, header, asked.topic)
+        out.write(b',"original_topic":')
+        _put_text(out, header, asked.topic)
+        out.write(b',"queue_id":')
+        put_number(out, send.queue_id)
+        out.write(b',"queue_offset":')
+        put_number(out, send.queue_offset)
+        out.write(b',"covers":null,"producer_group":')
+        _put_text(out, header, asked.group)
+        out.write(b',"consumer_group":null,"unique_key":')
+        _put_property(out, header, asked.unique_key)
+        out.write(b',"offset_msg_id":')
+        _put_text(out, answer.header, answer.msg_id)
+        out.write(b',"commit_log_offset":')
+        put_number(out, send.commit_log_offset)
+        out.write(b',"keys":')
+        _put_property(out, header, asked.keys)
+        out.write(b',"tags":')
+        _put_property(out, header, asked.tags)
+
+    def _add_sizes(self, send: PlainSend) -> None:
+        """Add what comes behind the properties of a send."""
+        out = self._out
+        out.write(b',"transaction_id":null,"born_time":')
+        born: i64 = send.born_ms
+        if born != self._born_ms:
+            self._born_ms, self._born_text = born, _time_text(self._born, born)
+        out.write(self._born_text)
+        out.write(b',"store_time":null,"deliver_time":null,"reconsume_times":')
+        put_number(out, send.reconsume_times)
+        out.write(b',"max_reconsume_times":')
+        put_number(out, send.max_reconsume_times)
+        out.write(b',"delay_level":null,"body_bytes":')
+        put_number(out, send.request.body_length)
+        out.write(b',"body_crc":null,"crc_ok":null,"body_form":null,"body":null}\n')
+
+    def _ends_of(self, direction: Direction, capture: str, client: str | None) -> _Ends:
+        """Return what lines of sends in a direction share."""
+        ends = self._ends.get(direction.key)
+        if (
+            ends is None
+            or ends.conversation != direction.conversation.number
+            or ends.capture is not capture
+            or ends.client is not client
+        ):
+            if len(self._ends) >= _MOST_ENDS:
+                self._ends.clear()
+            ends = self._ends[direction.key] = _Ends(capture, direction, client)
+        return ends
+
+    def _new_name(self, name: str) -> bytes:
+        """Return what stands between the packet of the request and the remark."""
+        text = b',"place":0,"event":%b,"request_name":%b,"response_code":0,"response_name":%b' % (
+            _ENCODER.encode(STORED),
+            _ENCODER.encode(name),
+            _ENCODER.encode(SUCCESS),
+        )
+        self._names[name] = text = text + b',"remark":'
+        return text
 
     def _add_text(self, body: bytes, start: i64, stop: i64) -> None:
         """Add a text; null where there is none."""
@@ -305,9 +327,9 @@ class MessageLines:
                 self._out.write(_ENCODER.encode(text))
                 return
             at += 1
-        self._out.append(0x22)
+        self._out.append(QUOTE)
         self._out.write(body[start:stop])
-        self._out.append(0x22)
+        self._out.append(QUOTE)
 
 
 def _time_text(texts: TimeTexts, ms: i64) -> bytes:
@@ -315,3 +337,23 @@ def _time_text(texts: TimeTexts, ms: i64) -> bytes:
     if ms <= 0 or ms > _LAST:
         return _NULL
     return f'"{texts.of(int(ms * _PER_MS))}"'.encode()
+
+
+def _put_text(out: BytesWriter, header: bytes, place: i64) -> None:
+    """Write the value of an ext field, with the quotes that it has there."""
+    if place == ABSENT:
+        out.write(_NULL)
+    else:
+        copy_range(out, header, (place >> 32) - 1, (place & _FOUR) + 1)
+
+
+def _put_property(out: BytesWriter, header: bytes, place: i64) -> None:
+    """Write the value of a property; an empty one is null."""
+    start: i64 = place >> 32
+    end: i64 = place & _FOUR
+    if start == end:
+        out.write(_NULL)
+    else:
+        out.append(QUOTE)
+        copy_range(out, header, start, end)
+        out.append(QUOTE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..budget import FREE_BYTES, MAX_REMEMBERED, Budget
 from ..conversations.conversation import Pdu
@@ -32,7 +32,9 @@ from .decisions import (
     rows_of_return,
     rows_of_transaction_end,
 )
+from .message_form import MessageForm
 from .message_lines import MessageLines
+from .plain_send import PlainSend
 from .seen_exchange import SeenExchange, made
 from .sends import rows_of_pushed_reply, rows_of_send
 from .stored import rows_of_check, rows_of_fetch, rows_of_lite_fetch, rows_of_view
@@ -81,6 +83,9 @@ _ROW: Final = 1024
 _LEAST_RECORD: Final = 64
 """bytes of a body that pay for a row: no stored message is shorter"""
 
+if TYPE_CHECKING:
+    from .message_columns import MessageColumns
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -97,12 +102,48 @@ class MessageTable:
         self._made = 0
         self._clients: dict[int, str] = {}
         self._committed: dict[tuple[int, str | None, int | None], str] = {}
-        self._lines: MessageLines | None = None
+        self._form: MessageForm | None = None
+        self._send = PlainSend()
 
     def as_lines(self) -> MessageLines:
         """Return what has the rows from now on, as lines of JSON without bodies."""
-        self._lines = MessageLines()
-        return self._lines
+        lines = MessageLines()
+        self._form = lines
+        return lines
+
+    def as_columns(self) -> MessageColumns:
+        """Return what has the rows from now on, as columns without bodies."""
+        from .message_columns import MessageColumns
+
+        columns = MessageColumns()
+        self._form = columns
+        return columns
+
+    def is_of_messages(self, code: int) -> bool:
+        """Return whether requests with a code are of messages, or tell whose they are."""
+        return code in _MAKERS or code in _NAMING
+
+    def took_send(self, request: Pdu, response: Pdu | None, capture: str, packet: int) -> bool:
+        """Take the message of a plain send, without the row of its exchange, where rows have a
+        form; False: `rows_of` takes it.
+        """
+        form = self._form
+        if form is None or response is None or self._body_limit:
+            return False
+        send = self._send
+        if not send.read(request, response):
+            return False
+        send.capture, send.packet = capture, packet
+        send.client = self._clients.get(request.conversation)
+        if not form.add_send(send):
+            return False
+        self._budget.earn(len(request.body) + len(response.body))
+        return True
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait in their form."""
+        return self._form.waiting if self._form is not None else 0
 
     def rows_of(
         self,
@@ -112,13 +153,13 @@ class MessageTable:
         experts: list[ExpertInfo],
     ) -> list[MessageRecord]:
         """Return the rows of the messages in an exchange, whose own row is `row`; none where
-        they are lines.
+        they are given another form.
 
         A message of which no row can be made is a finding among the `experts`.
         """
         if request is None:
             return []
-        code = request.command.code
+        code = request.head.code
         if code in _NAMING:
             self._note_client(row)
             return []
@@ -137,11 +178,11 @@ class MessageTable:
         try:
             if code in _PULLS and self._commits(seen):
                 rows.extend(rows_of_commit(seen))
-            if self._lines is not None and rows:
-                self._lines.add(rows)
+            if self._form is not None and rows:
+                self._form.add(rows)
                 most, paid = most - len(rows), paid - len(rows)
                 rows.clear()
-            if self._lines is None or not self._wrote_whole(seen, code):
+            if self._form is None or not self._wrote_whole(seen, code):
                 rows.extend(islice(make(seen), most + 1))
         except Exception as error:  # the last line of defence: one message never ends a run
             experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
@@ -156,9 +197,9 @@ class MessageTable:
         if (is_more or is_room_over) and not self._is_cut:
             self._is_cut = True
             experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))
-        if self._lines is None:
+        if self._form is None:
             return rows
-        self._lines.add(rows)
+        self._form.add(rows)
         return []
 
     def _note_made(self) -> bool:
@@ -181,8 +222,8 @@ class MessageTable:
             event, group = VIEWED, None
         else:
             return False
-        assert self._lines is not None
-        return self._lines.add_whole(seen, event, response.body, group)
+        assert self._form is not None
+        return self._form.add_whole(seen, event, response.body, group)
 
     @property
     def _spent(self) -> int:

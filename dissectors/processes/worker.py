@@ -7,7 +7,7 @@ the same chunks and send what each group of chunks gave, so that the groups can 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import msgspec
 
@@ -15,6 +15,7 @@ from ..decode.command_order import NO_FLOOR, CommandSeen, CommandStages
 from ..decode.exchange import Exchange
 from ..decode.exchange_columns import ExchangeColumns
 from ..decode.exchange_lines import ExchangeLines
+from ..decode.exchange_row import give_messages
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.stages import Stages
 from ..decode.totals import totals_of
@@ -39,8 +40,6 @@ from .task import (
 )
 
 if TYPE_CHECKING:
-    from ..message_rows.message_lines import MessageLines
-    from ..message_rows.message_table import MessageTable
     from .command_lines import CommandLines
 
 
@@ -55,9 +54,6 @@ class ShardDecode(Decode):
         super().__init__(sources, options)
         self._step = 0
         self._found: list[tuple[int, ExpertInfo]] = []
-        self._lines: MessageLines | None = None
-        self._line_of: list[int] = []
-        """of each line that waits, its exchange in the batch"""
 
     def add_experts(self, found: list[ExpertInfo]) -> None:
         """Add the findings of one step."""
@@ -84,11 +80,14 @@ class ShardDecode(Decode):
         all processes, and the messages as lines of JSON.
         """
         assert self._table is not None
-        lines = self._lines = self._table.as_lines()
+        found: list[ExpertInfo] = []
+        lines = self._table.as_lines()
         for places, exchanges in self._ordered_in_time():
-            self._line_of = []
-            self.rows_of(exchanges)
-            yield len(exchanges), places_at(places, self._line_of), lines.take()[1]
+            line_of: list[int] = []
+            self._step += 1
+            give_messages(exchanges, self.sources, found, self._table, line_of)
+            self.add_found(found)
+            yield len(exchanges), places_at(places, line_of), lines.take()[1]
 
     @property
     def floor(self) -> int:
@@ -96,23 +95,6 @@ class ShardDecode(Decode):
         stages = self._stages
         floor = stages.floor() if isinstance(stages, CommandStages) else NO_FLOOR
         return LAST if floor == NO_FLOOR else floor
-
-    def _make_messages(
-        self,
-        table: MessageTable,
-        batch: list[Exchange],
-        rows: list[ExchangeRecord],
-        found: list[ExpertInfo],
-    ) -> None:
-        if self._lines is None:
-            super()._make_messages(table, batch, rows, found)
-            return
-        lines, line_of = self._lines, self._line_of
-        for at, (one, row) in enumerate(zip(batch, rows, strict=True)):
-            table.rows_of(one.request, one.response, row, found)
-            made = lines.waiting - len(line_of)
-            if made:
-                line_of += [at] * made
 
     def ordered_records(self) -> Iterator[tuple[bytes, list[ExchangeRecord]]]:
         """Yield the places of this process's rows among all, and the rows."""

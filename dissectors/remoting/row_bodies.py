@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from .code_sets import MESSAGE_BODIES
 from .codes import RequestCode, ResponseCode
 from .row_facts.bodies import BODY_REQUESTS
 
@@ -19,6 +20,8 @@ NAMING_REQUEST: Final = int(RequestCode.HEART_BEAT)
 """The request whose groups are named."""
 WANTED_REQUESTS: Final = (COUNTED_REQUEST, *BODY_REQUESTS)
 """Requests of whose body a row needs something."""
+CARRYING_REQUESTS: Final = (*WANTED_REQUESTS, *MESSAGE_BODIES)
+"""Requests of whose body a row needs something, or rows of messages do."""
 WANTED_RESPONSE: Final = int(ResponseCode.SUCCESS)
 """The only response code of whose body a row needs something."""
 MESSAGE_FIELDS: Final = ("nextBeginOffset", "restNum", "indexLastUpdate")

@@ -15,6 +15,8 @@ from ..json_bytes import copy_range
 
 LAST_MICROSECOND: Final = 253_402_300_799_999_999
 """of the year 9999"""
+PER_US: Final = 1000
+"""nanoseconds"""
 _INT64: Final = (1 << 63) - 1
 
 
@@ -52,6 +54,22 @@ class ColumnWriter:
             self._bits.append(u8(self._word))
             self._word = 0
 
+    def _note_times(self, valid: bool, count: i64) -> None:
+        """Note of so many values that were added whether they are there."""
+        while count > 0 and self._rows & 7:
+            self._note(valid)
+            count -= 1
+        whole: i64 = count >> 3
+        if whole:
+            self._bits.write((b"\xff" if valid else b"\0") * int(whole))
+            self._rows += whole << 3
+            if not valid:
+                self._nulls += whole << 3
+        count &= 7
+        while count > 0:
+            self._note(valid)
+            count -= 1
+
     def _taken_validity(self) -> bytes | None:
         """Return the bits of all values, None where none is absent, and begin anew."""
         if self._rows & 7:
@@ -65,6 +83,12 @@ class ColumnWriter:
     def add_value(self, value: object) -> None:
         """Add a value of a row; what does not fit is clamped or replaced."""
         raise NotImplementedError
+
+    def add_times(self, value: object, count: i64) -> None:
+        """Add a value of so many rows."""
+        while count > 0:
+            self.add_value(value)
+            count -= 1
 
     def take(self) -> ColumnBytes:
         """Return the values since the last call."""
@@ -98,10 +122,25 @@ class NumberWriter(ColumnWriter):
         if not isinstance(value, int):
             self.add_null()
             return
+        self.add(self._fitting(value))
+
+    def _fitting(self, value: int) -> int:
+        """Return a number of a row as it is here."""
         number = value // self._per
-        if not -_INT64 <= number <= _INT64:
+        if not -_INT64 - 1 <= number <= _INT64:
             number = min(max(number, -self._most), self._most)
-        self.add(number)
+        return number
+
+    def add_times(self, value: object, count: i64) -> None:
+        """Add an integer, or None, of so many rows."""
+        number: i64 = 0
+        if isinstance(value, int):
+            number = self._fitting(value)
+        left: i64 = count
+        while left > 0:
+            write_i64_le(self._data, number)
+            left -= 1
+        self._note_times(isinstance(value, int), count)
 
     def take(self) -> ColumnBytes:
         """Return the numbers since the last call."""
@@ -147,6 +186,20 @@ class TextWriter(ColumnWriter):
         else:
             self.add_null()
 
+    def add_times(self, value: object, count: i64) -> None:
+        """Add a text, or None, of so many rows."""
+        data = value.encode("utf-8", "replace") if isinstance(value, str) else b""
+        if data:
+            self._data.write(data * int(count))
+        size: i64 = len(data)
+        end: i64 = len(self._data) - size * count
+        left: i64 = count
+        while left > 0:
+            end += size
+            write_i32_le(self._ends, i32(end))
+            left -= 1
+        self._note_times(isinstance(value, str), count)
+
     def take(self) -> ColumnBytes:
         """Return the texts since the last call."""
         rows, nulls = int(self._rows), int(self._nulls)
@@ -154,6 +207,53 @@ class TextWriter(ColumnWriter):
         self._data.truncate(0)
         self._ends.truncate(4)
         return ColumnBytes(rows, nulls, buffers)
+
+
+class FlagWriter(ColumnWriter):
+    """Takes what is true or false."""
+
+    __slots__ = ("_data", "_flags")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._data = BytesWriter()
+        self._flags: i64 = 0
+
+    def add(self, flag: bool) -> None:
+        """Add what is true or false."""
+        self._put(flag)
+        self._note(True)
+
+    def add_null(self) -> None:
+        """Add nothing."""
+        self._put(False)
+        self._note(False)
+
+    def _put(self, flag: bool) -> None:
+        at: i64 = self._rows & 7
+        one: i64 = 1
+        if flag:
+            self._flags |= one << at
+        if at == 7:
+            self._data.append(u8(self._flags))
+            self._flags = 0
+
+    def add_value(self, value: object) -> None:
+        """Add what is true or false, or None."""
+        if isinstance(value, bool):
+            self.add(value)
+        else:
+            self.add_null()
+
+    def take(self) -> ColumnBytes:
+        """Return the flags since the last call."""
+        rows, nulls = int(self._rows), int(self._nulls)
+        if rows & 7:
+            self._data.append(u8(self._flags))
+        taken = ColumnBytes(rows, nulls, [self._taken_validity(), self._data.getvalue()])
+        self._data.truncate(0)
+        self._flags = 0
+        return taken
 
 
 class ListWriter(ColumnWriter):
@@ -191,3 +291,14 @@ class ListWriter(ColumnWriter):
         self._ends.truncate(4)
         self._seen = 0
         return ColumnBytes(rows, nulls, buffers, self._items.take())
+
+
+def writer_of(kind: str) -> ColumnWriter:
+    """Return what takes the values of a column of a type of `dissectors.rows.column.Column`."""
+    if kind == "time":
+        return NumberWriter(PER_US, LAST_MICROSECOND)
+    if kind == "list":
+        return ListWriter()
+    if kind == "bool":
+        return FlagWriter()
+    return TextWriter() if kind == "string" else NumberWriter()

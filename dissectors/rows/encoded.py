@@ -75,6 +75,25 @@ def chunks_up_to(counts: list[int], rows: int) -> int:
     return len(counts)
 
 
+def parts_by_chunk(parts: Sequence[pyarrow.RecordBatch], counts: Sequence[int]) -> list[Columns]:
+    """Return columns that were ended while chunks were read, each with its rows by chunk."""
+    found: list[Columns] = []
+    left = list(counts)
+    for part in parts:
+        rows = part.num_rows
+        mine: list[int] = []
+        while rows:
+            mine.append(min(left[0], rows))
+            left[0] -= mine[-1]
+            rows -= mine[-1]
+            if not left[0]:
+                del left[0]
+        if part is parts[-1]:
+            mine += left
+        found.append(Columns(part, mine))
+    return found
+
+
 class EncodedBatch(NamedTuple):
     """Encoded rows of some chunks."""
 

@@ -221,6 +221,13 @@ def exchange_table() -> RowTable:
     return RowTable((c.name, c.type, attrgetter(c.name)) for c in COLUMNS)
 
 
+def message_table() -> RowTable:
+    """Return the table of `MessageRecord`."""
+    from .message_record import MESSAGE_COLUMNS
+
+    return RowTable((c.name, c.type, attrgetter(c.name)) for c in MESSAGE_COLUMNS)
+
+
 class ParquetRows:
     """A Parquet file that is being written; `close` after `finish` or instead of it."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from dissectors.decode.exchange_lines import lines_of
 from dissectors.decode.pipeline import Decode
-from dissectors.rows.encoded import EncodedRows, RowForm
+from dissectors.rows.encoded import EncodedBatch, EncodedRows, RowForm
 from dissectors.rows.record import ExchangeRecord
 
 from ..api.tables.exchanges import EXCHANGES
@@ -27,8 +27,11 @@ from .sinks import Sink
 def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
     """Return exchanges with the filter that was asked for, and where they end."""
     rows = rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
-    if request.view is not View.exchanges or request.message_rows or type(decode) is not Decode:
+    if request.view is not View.exchanges or type(decode) is not Decode:
         return rows
+    if request.message_rows:
+        in_columns = request.format is RowFormat.parquet and not request.body_limit
+        return rows._replace(log=lambda: _log_of(decode)) if in_columns else rows
     if request.format is RowFormat.jsonl:
         return rows._replace(encoded=lambda: _encoded(decode, lines_of))
     if request.format is RowFormat.parquet:
@@ -40,6 +43,14 @@ def _columns_of(decode: Decode) -> Iterable[EncodedRows]:
     from dissectors.decode.exchange_columns import columns_of
 
     return _encoded(decode, columns_of)
+
+
+def _log_of(decode: Decode) -> Iterator[EncodedBatch]:
+    from dissectors.decode.exchange_columns import log_of
+    from dissectors.message_rows.message_table import MessageTable
+
+    chunks = decode.counted_exchanges()
+    return log_of(decode.sources, chunks, decode.add_experts, MessageTable())
 
 
 def _encoded(decode: Decode, form: Callable[..., Iterable[EncodedRows]]) -> Iterable[EncodedRows]:

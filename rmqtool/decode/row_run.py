@@ -42,6 +42,8 @@ class RowSource(NamedTuple, Generic[Row]):
     """what a row is, in the plural"""
     encoded: Callable[[], Iterable[EncodedRows]] | None = None
     """all rows as they are written; None: only as they are"""
+    log: Callable[[], Iterator[EncodedBatch]] | None = None
+    """the same with the messages of exchanges"""
 
 
 def rows_of_table(
@@ -119,8 +121,11 @@ def encoded_rows_for(
     looked_at = request.sorted or request.fail_on or request.watched or has_times_of_day(request)
     if form is RowForm.records or looked_at or request.limit is not None:
         return None
+    all_at_once = rows.test is None and not is_live(request)
+    if rows.log is not None:
+        return rows.log() if all_at_once else None
     if rows.encoded is not None:
-        return None if rows.test is not None or is_live(request) else batches_of(rows.encoded())
+        return batches_of(rows.encoded()) if all_at_once else None
     return encoded_rows_of(decode, form, request.where, request.zone.name)
 
 

@@ -19,7 +19,7 @@ from ...expert import ExpertInfo, ExpertKind
 from .frame import Frame
 from .layout import MAX_FRAME, PREFIX, header_length_of, is_no_json, is_prefix, total_of, type_of
 from .search import PART_COST, FrameSearch, Range
-from .wanted_bodies import is_wanted
+from .wanted_bodies import is_wanted, may_carry
 
 KEEP_NONE: Final = 0
 """bodies are passed over"""
@@ -28,6 +28,8 @@ KEEP_MESSAGES: Final = 1
 name"""
 KEEP_ALL: Final = 2
 """all bodies are kept"""
+KEEP_CARRIED: Final = 3
+"""only bodies are kept of which a row says something, or in which there are messages"""
 
 MANY_PARTS: Final = 1024
 """parts of a head or a body that are joined to one"""
@@ -294,11 +296,14 @@ class FrameDecoder:
         self._joined = 0
         self._body_length = total - 4 - header_length_of(prefix)
         self._body_left = self._body_length
-        self._keeping = self.keep == KEEP_ALL or (
-            self.keep == KEEP_MESSAGES
-            and self._body_length > 0
-            and is_wanted(self._type, header, self._body_length)
-        )
+        if self.keep == KEEP_ALL:
+            self._keeping = True
+        elif self.keep == KEEP_NONE or self._body_length == 0:
+            self._keeping = False
+        elif self.keep == KEEP_CARRIED:
+            self._keeping = may_carry(header)
+        else:
+            self._keeping = is_wanted(self._type, header, self._body_length)
         if self._body_left == 0:
             self._give(out)
 

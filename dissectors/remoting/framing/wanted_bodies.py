@@ -8,10 +8,11 @@ from typing import Final
 from mypy_extensions import i64
 
 from ..header_codec import BINARY_TYPE, first_code_of
-from ..row_bodies import MESSAGE_FIELDS, WANTED_REQUESTS, WANTED_RESPONSE
+from ..row_bodies import CARRYING_REQUESTS, MESSAGE_FIELDS, WANTED_REQUESTS, WANTED_RESPONSE
 
 _SEVERAL: Final = tuple([name.encode() for name in MESSAGE_FIELDS])
 _WANTED: Final = frozenset(WANTED_REQUESTS)
+_CARRYING: Final = frozenset(CARRYING_REQUESTS)
 _FIRST: Final = b'{"code":'
 _BINARY_CODES: Final = tuple([code.to_bytes(2, "big") for code in WANTED_REQUESTS])
 _BINARY_SUCCESS: Final = WANTED_RESPONSE.to_bytes(2, "big")
@@ -41,3 +42,9 @@ def is_wanted(serialize_type: i64, header: bytes, body_length: i64) -> bool:
     if route and _SUCCESS.search(header) is not None:
         return True
     return _ANY_CODE.search(header) is not None
+
+
+def may_carry(header: bytes) -> bool:
+    """Return whether messages may be in the body behind a header, or what `is_wanted` tells of."""
+    code: i64 = first_code_of(header)
+    return code <= 0 or int(code) in _CARRYING

@@ -21,13 +21,15 @@ from dissectors.decode.exchange_row import records_of
 from dissectors.decode.pipeline import Decode
 from dissectors.decode.row_fields import property_of
 from dissectors.remoting.header_codec import JSON_TYPE, decode_header
+from dissectors.remoting.send_fields import send_fields_of
 from tests.traffic.commands import Command, send
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 NAMES = (
-    "a", "b", "c", "e", "f", "i", "j", "n", "bname", "brokerName", "topic", "originTopic", "group",
-    "producerGroup", "consumerGroup", "queueId", "queueOffset", "commitOffset", "offset", "msgId",
-    "nextBeginOffset", "minOffset", "maxOffset", "suggestWhichBrokerId", "properties", "x",
+    "a", "b", "c", "e", "f", "g", "i", "j", "l", "n", "bname", "brokerName", "topic",
+    "originTopic", "group", "producerGroup", "consumerGroup", "queueId", "queueOffset",
+    "commitOffset", "offset", "msgId", "nextBeginOffset", "minOffset", "maxOffset",
+    "suggestWhichBrokerId", "properties", "x", "bornTimestamp", "maxReconsumeTimes",
 )  # fmt: skip
 COMMON = ("code", "flag", "language", "opaque", "remark", "version")
 PARTS = {
@@ -57,6 +59,10 @@ def check(found: ScannedHeader, header: bytes) -> None:
     if isinstance(whole, SentHeader):
         escaped = found.text(found.properties)
         assert (escaped is None) == (whole.properties is None)
+        names = send_fields_of(command.code)
+        assert found.text(found.born_timestamp) == command.ext_fields.get(names.born_timestamp)
+        most = command.ext_fields.get(names.max_reconsume_times)
+        assert found.text(found.max_reconsume_times) == most
         properties = whole.properties or ""
         assert json.loads(f'"{escaped or ""}"') == properties
         for key, place in zip(KEYS, (found.unique_key, found.keys, found.tags), strict=True):

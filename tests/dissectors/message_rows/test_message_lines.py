@@ -9,10 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dissectors.budget import Budget
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.message_rows.message_lines import MessageLines
-from dissectors.message_rows.seen_exchange import Facts, SeenExchange, row_of
+from dissectors.message_rows.seen_exchange import Facts, row_of
 from dissectors.message_rows.stored import facts_of
 from dissectors.remoting.messages.batch import unwrap_inner_batch
 from dissectors.remoting.messages.message import StoredMessage, encode_message
@@ -21,7 +20,7 @@ from dissectors.rows.json_rows import row_encoder
 from dissectors.rows.message_record import DELIVERED, MESSAGE_COLUMNS
 from tests.dissectors.stored_records import MESSAGES
 
-from .seen import SAMPLES
+from .seen import a_delivery, rows_of_run
 from .test_whole_records import NAMES
 
 OPTIONS = DecodeOptions(messages=True)
@@ -31,24 +30,12 @@ by_column = row_encoder((column.name, column.type) for column in MESSAGE_COLUMNS
 @pytest.mark.parametrize("path", NAMES, ids=lambda path: path.stem)
 def test_lines_are_those_of_the_rows(path: Path) -> None:
     run = Decode([str(path)], OPTIONS)
-    rows = []
-    for _ in run.records():
-        rows += [row for carried in run.take_messages() for row in carried.messages]
+    rows = rows_of_run(run)
     lines = Decode([str(path)], OPTIONS)
     found = list(lines.message_lines())
     assert b"".join(one.data for one in found) == by_column(rows)
     assert sum(sum(one.counts) for one in found) == len(rows)
     assert lines.take_experts() == run.take_experts()
-
-
-def a_delivery() -> SeenExchange:
-    """Return an exchange that delivers messages."""
-    run = Decode([str(SAMPLES / "push-consumer-4x.pcap")], OPTIONS)
-    for batch in run.exchanges():
-        for one, row in zip(batch, run.rows_of(batch), strict=True):
-            if row.request_name == "PULL_MESSAGE" and one.response is not None:
-                return SeenExchange(one.request, one.response, row, "client", 0, Budget())
-    raise AssertionError("no delivery in the sample")
 
 
 SEEN_DELIVERY = a_delivery()

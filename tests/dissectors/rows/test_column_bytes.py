@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 pytest.importorskip("pyarrow")
@@ -13,13 +15,15 @@ from hypothesis import strategies as st
 from dissectors.rows.column_bytes import (
     LAST_MICROSECOND,
     ColumnWriter,
+    FlagWriter,
     ListWriter,
     NumberWriter,
     TextWriter,
+    writer_of,
 )
 from dissectors.rows.parquet import record_batch_of
 
-numbers = st.none() | st.integers(-(1 << 63) + 1, (1 << 63) - 1)
+numbers = st.none() | st.integers(-(1 << 63), (1 << 63) - 1)
 texts = st.none() | st.text(max_size=12)
 lists = st.none() | st.lists(st.text(max_size=5), max_size=3)
 
@@ -51,6 +55,32 @@ def test_numbers(values: list[object]) -> None:
 @example(["a" * 100, "", None, "ü" * 70])
 def test_texts(values: list[object]) -> None:
     check(TextWriter(), values, pyarrow.string())
+
+
+@given(st.lists(st.none() | st.booleans(), max_size=40))
+@example([True] * 8)
+@example([None, True, False, *[True] * 9])
+def test_flags(values: list[object]) -> None:
+    check(FlagWriter(), values, pyarrow.bool_())
+
+
+@pytest.mark.parametrize("kind", ["string", "int", "time", "bool", "list"])
+@given(st.lists(st.tuples(st.none() | st.integers(0, 99), st.integers(0, 30)), max_size=8))
+@example([(None, 3), (7, 8), (None, 13), (8, 40)])
+def test_a_value_of_several_rows(kind: str, runs: list[tuple[int | None, int]]) -> None:
+    made: dict[str, Callable[[int], object]] = {
+        "string": lambda number: "ü" * (number % 3),
+        "bool": lambda number: number % 2 == 0,
+        "list": lambda number: ["a"] * (number % 3),
+    }
+    make = made.get(kind, lambda number: number * 1000)
+    together, one_by_one = writer_of(kind), writer_of(kind)
+    for number, count in runs:
+        value = None if number is None else make(number)
+        together.add_times(value, count)
+        for _ in range(count):
+            one_by_one.add_value(value)
+    assert together.take() == one_by_one.take()
 
 
 @given(st.lists(lists, max_size=20))

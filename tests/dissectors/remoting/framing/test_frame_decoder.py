@@ -11,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.expert import ExpertKind
-from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, KEEP_NONE, MANY_PARTS
+from dissectors.remoting.framing.frame_decoder import (
+    KEEP_ALL,
+    KEEP_CARRIED,
+    KEEP_MESSAGES,
+    KEEP_NONE,
+    MANY_PARTS,
+)
 from dissectors.remoting.framing.layout import MAX_FRAME, PREFIX, encode_frame
 from dissectors.remoting.framing.search import MAX_SOUGHT_HEADER
 from dissectors.remoting.framing.wanted_bodies import ROUTE_LIMIT
+from dissectors.remoting.row_bodies import CARRYING_REQUESTS
 from tests.traffic.commands import Command, frame
 
 from .decoding import BIG, COMMANDS, STARTS, STREAM, Decoding, assert_frames
@@ -63,6 +70,16 @@ def test_bodies_that_nobody_wants_are_not_held() -> None:
     assert {found.body for found in none.frames} == {b""}
     route = next(one.body for one in COMMANDS if b"brokerDatas" in one.body)
     assert [found.body for found in some.frames if found.body] == [route, COMMANDS[7].body]
+
+
+def test_bodies_in_which_messages_may_be_are_held() -> None:
+    some = Decoding(keep=KEEP_CARRIED).feed(STREAM)
+    kept = CARRYING_REQUESTS
+    wanted = [
+        one.body if one.binary or one.code <= 0 or one.code in kept else b"" for one in COMMANDS
+    ]
+    assert [found.body for found in some.frames] == wanted
+    assert len({bool(one) for one in wanted}) == 2
 
 
 def test_an_answer_that_is_too_long_for_a_route_is_not_held() -> None:
