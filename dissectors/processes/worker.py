@@ -7,7 +7,7 @@ the same chunks and send what each group of chunks gave, so that the groups can 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 

@@ -126,10 +126,11 @@ class DecodeRequest:
         Where this one needs the rows themselves, for a summary or as lines for people, others are
         a gain only where asked for: to hand rows over takes as long as to decode them. So with
         messages that this one has to choose from; and where all become columns, which one process
-        makes as soon as two.
+        makes as soon as two, unless bodies are shown.
         """
-        whole = not (self.message_rows or self.where.strip())
-        in_columns = self.format is RowFormat.parquet and whole
+        whole = not self.where.strip()
+        shown = self.message_rows and self.body_limit
+        in_columns = self.format is RowFormat.parquet and whole and not shown
         if self.view in (View.list_messages, View.commands):
             window = self.since or self.until
             looked_at = self.sorted or self.limit is not None or self.fail_on or window
