@@ -1,13 +1,12 @@
 """Captures into a decoded log that lives as long as the report: the local way, while Spark starts.
 
 Rules: the same rows as the Spark data source gives (`capture_source`), in one pass for exchanges,
-connections and findings, and without a Python worker; on a cluster the data source decodes where
-the tasks run.
+connections and findings, as columns, and without a Python worker; on a cluster the data source
+decodes where the tasks run.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,14 +14,12 @@ from pathlib import Path
 from time import time_ns
 
 from dissectors.decode.decoded_log import DecodedLogWriter, finding_of, manifest_of
-from dissectors.decode.pipeline import DecodeOptions
-from dissectors.processes.choice import decode_of
+from dissectors.decode.exchange_columns import log_of
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.message_rows.message_table import MessageTable
 from dissectors.temporary import remove, temporary_in
 
 from .inputs import Input, inputs_of
-
-SHARE_BYTES = 64 * 1024 * 1024
-"""Captures up to this size are decoded by one process: more would cost more to start."""
 
 OnProgress = Callable[[int, int, int], None]
 """Progress: bytes read, packets in them as far as they are known, exchanges found."""
@@ -62,16 +59,15 @@ class TemporaryLog:
             conversations=True,
             messages=messages,
         )
-        jobs = 1 if captures.bytes < SHARE_BYTES else os.cpu_count() or 1
-        decode = decode_of(captures.exchanges, options, jobs)
+        decode = Decode(captures.exchanges, options)
         log = DecodedLogWriter(self.path, messages=messages)
+        chunks, table = decode.counted_exchanges(), MessageTable() if messages else None
         found = 0
         try:
-            for records in decode.records():
-                found += len(records)
-                log.write(records)
-                for carried in decode.take_messages():
-                    log.write_messages(carried.messages)
+            for batch in log_of(decode.sources, chunks, decode.add_experts, table):
+                found += batch.seen
+                if batch.rows is not None:
+                    log.write_encoded(batch.rows, batch.messages)
                 log.write_conversations(decode.take_conversations())
                 log.write_findings(
                     [finding_of(info, decode.sources) for info in decode.take_experts()]

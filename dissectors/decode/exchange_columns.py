@@ -330,35 +330,38 @@ def log_of(
     captures: list[str],
     chunks: Iterator[list[Exchange]],
     add_experts: Callable[[list[ExpertInfo]], None],
-    table: MessageTable,
+    table: MessageTable | None,
 ) -> Iterator[EncodedBatch]:
-    """Yield the rows of exchanges, and those of their messages from `table`, as columns, some
-    chunks at once, and behind each chunk nothing; the rest is as in `columns_of`.
+    """Yield the rows of exchanges, and those of their messages from `table` where there is one, as
+    columns, some chunks at once, and behind each chunk nothing; the rest is as in `columns_of`.
     """
     found: list[ExpertInfo] = []
     counts: list[int] = []
     message_counts: list[int] = []
     columns = ExchangeColumns(captures, found)
-    messages = table.as_columns()
+    messages = None if table is None else table.as_columns()
     schema, message_schema = exchange_table().schema, message_table().schema
     is_over = False
     while not is_over:
         batch = next(chunks, None)
         is_over = batch is None
         if batch is not None:
-            before = messages.waiting
+            before = 0 if messages is None else messages.waiting
             columns.add(batch, table)
             counts.append(len(batch))
-            message_counts.append(messages.waiting - before)
+            message_counts.append(0 if messages is None else messages.waiting - before)
             if found:
                 add_experts(found)
                 found.clear()
             yield EncodedBatch(len(batch), None, None)  # what else the chunk gave is taken now
             is_full = columns.rows >= BATCH_ROWS or columns.frame_bytes >= _MOST_BYTES
-            if not is_full and not messages.is_full and messages.waiting < _MOST_MESSAGES:
+            if messages is not None:
+                is_full = is_full or messages.is_full or messages.waiting >= _MOST_MESSAGES
+            if not is_full:
                 continue
         rows = Columns(record_batch_of(columns.take(), schema), counts)
-        parts = [record_batch_of(part, message_schema) for part in messages.take()]
+        taken = [] if messages is None else messages.take()
+        parts = [record_batch_of(part, message_schema) for part in taken]
         given = parts_by_chunk(parts, message_counts)
         yield EncodedBatch(0, rows, given[0] if given else None)
         for part in given[1:]:
