@@ -30,9 +30,20 @@ class AnsweredRoute:
     """address -> id of those that are not a master"""
 
 
+_RECENT: Final[dict[int, tuple[ExchangeRecord, AnsweredRoute]]] = {}
+"""by its `id` an exchange, which each rule asks for, and what its answer says"""
+
+
 def answered_route(row: ExchangeRecord) -> AnsweredRoute:
     """Return what the answer of an exchange says of brokers."""
-    return _route_of(tuple(row.brokers), tuple(row.facts))
+    known = _RECENT.get(id(row))
+    if known is not None and known[0] is row:
+        return known[1]
+    route = _route_of(tuple(row.brokers), tuple(row.facts))
+    if len(_RECENT) >= REMEMBERED:
+        _RECENT.clear()
+    _RECENT[id(row)] = row, route
+    return route
 
 
 @lru_cache(REMEMBERED)

@@ -124,12 +124,16 @@ class AttemptStore:
                 key = row.unique_key
                 if key is None or row.request_time is None:
                     continue
-                if key in telling or key in recent:
+                if key in telling:
                     self._add_again(key, row)
                 elif oneway or (
                     stored and (latency := row.latency_us) is not None and latency <= LONG_US
                 ):
-                    recent[key] = (source, row)
+                    placed = source, row
+                    if recent.setdefault(key, placed) is not placed:
+                        self._add_again(key, row)
+                elif key in recent:
+                    self._add_again(key, row)
                 elif is_producers(row):
                     self.keep(key, [(source, row)])
             if len(recent) > MAX_RECENT:

@@ -52,10 +52,16 @@ class AnswerTimes:
         self._size = FIRST_INTERVAL
         self._intervals: dict[int, tuple[int, int]] = {}
 
-    def add(self, times: Iterable[int]) -> None:
+    def add(self, times: Sequence[int]) -> None:
         """Note answers."""
-        for time in times:
-            self._note(time // self._size, time, time)
+        if not times:
+            return
+        size, first, last = self._size, min(times), max(times)
+        if first // size == last // size:
+            self._note(first // size, first, last)
+        else:
+            for time in times:
+                self._note(time // size, time, time)
         while len(self._intervals) > MAX_INTERVALS:
             self._size *= 2
             before, self._intervals = self._intervals, {}
@@ -63,8 +69,11 @@ class AnswerTimes:
                 self._note(number // 2, first, last)
 
     def _note(self, number: int, first: int, last: int) -> None:
-        known = self._intervals.get(number, (first, last))
-        self._intervals[number] = min(first, known[0]), max(last, known[1])
+        known = self._intervals.get(number)
+        if known is None:
+            self._intervals[number] = first, last
+        elif first < known[0] or last > known[1]:
+            self._intervals[number] = min(first, known[0]), max(last, known[1])
 
     def times(self) -> list[tuple[int, int]]:
         """Return the times of the first and the last answer in each interval, by time."""
@@ -122,20 +131,22 @@ class ServerSilences(Fold):
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take requests to the server."""
-        answers: list[int] = []
+        self.note_answers(rows)
+        latencies = [row.latency_us for row in rows if row.latency_us is not None]
+        if len(latencies) == len(rows) and max(latencies, default=0) < LONG_US:
+            return
         for row in rows:
-            latency, answer = row.latency_us, row.response_time
-            if latency is not None and answer is not None:
-                answers.append(answer)
-                if latency < LONG_US or row.response_code in _WAITS_FOR_OTHERS:
-                    continue
+            latency = row.latency_us
+            if latency is not None and (
+                latency < LONG_US or row.response_code in _WAITS_FOR_OTHERS
+            ):
+                continue
             if row.request_name not in LONG_POLLS and len(self._waiting) < MAX_WAITING:
                 self._waiting.append(row)
-        self._answers.add(answers)
 
     def note_answers(self, rows: Iterable[ExchangeRecord]) -> None:
-        """Note answers to requests that do not count as waiting."""
-        self._answers.add(row.response_time for row in rows if row.response_time is not None)
+        """Note answers, whether or not their requests count as waiting."""
+        self._answers.add([row.response_time for row in rows if row.response_time is not None])
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection to the server."""

@@ -221,6 +221,10 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, list[ExchangeRecord
 
     Those without a key, or whose request was not seen, are left out.
     """
+    keys = [row.unique_key for row in rows if row.request_time is not None]
+    told = {"" if key is None else process_digits(key) for key in keys}
+    if len(told) == 1 and len(keys) == len(rows) and None not in keys:
+        return {told.pop(): list(rows)}
     found: dict[str, list[ExchangeRecord]] = {}
     for row in rows:
         key = row.unique_key

@@ -61,9 +61,12 @@ class _Broker:
             if len(self.last) < MAX_SIZES:
                 self.first[queues] = self.last[queues] = row
             return
-        if end_of(row) >= end_of(last):
+        end, before = end_of(row), end_of(last)
+        if end > before:
+            self.last[queues] = row
+        elif end == before:
             self.last[queues] = max(last, row, key=_place)
-        elif end_of(row) <= end_of(first := self.first[queues]):
+        elif end <= end_of(first := self.first[queues]):
             self.first[queues] = min(first, row, key=_place)
 
     def take_refusal(self, row: ExchangeRecord, queue: int, left: int) -> None:

@@ -83,7 +83,9 @@ class _Fold(Fold):
                     if sends is None:
                         continue
                     known[number] = sends
-                time = time_of(row)
+                time = row.request_time
+                if time is None:
+                    time = time_of(row)
                 if time <= sends.time and row is not sends.first:
                     sends.take_earlier(row, time)
                 sends.count += 1
