@@ -220,6 +220,16 @@ class Tally:
             self.last = time
         return True
 
+    def add_all_late(self, first: int, last: int, count: int) -> bool:
+        """Count so many occurrences between two times, as `add_late` counts one."""
+        evidence = self.evidence
+        if len(evidence) < MOST_EVIDENCE or first <= evidence[-1].time:
+            return False
+        self.count += count
+        if last > self.last:
+            self.last = last
+        return True
+
     def merge(self, other: Tally) -> None:
         """Add what another tally counted."""
         if not other.count:

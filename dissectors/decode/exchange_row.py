@@ -7,7 +7,7 @@ not all taken apart. Header names are those of RocketMQ; those of sends are in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import i64
 
@@ -48,6 +48,9 @@ _NUMBER_MASK: Final = (1 << CAPTURE_SHIFT) - 1
 _NO_BROKERS: Final[list[str]] = []
 """shared by all rows that name none, which are nearly all"""
 _NO_FACTS: Final[list[str]] = []
+_MADE: Final = 1024
+_NUMBERS: Final[list[Any]] = list(range(_MADE))
+"""small numbers as objects, which rows share"""
 
 
 def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
@@ -72,23 +75,24 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         fields.group = request.groups
     request_packet, response_packet = _number(request), _number(response)
     request_time, response_time = _ts(request), _ts(response)
-    request_code = asked.code if asked is not None else None
+    request_code = _code_of(asked)
     response_code = answered.code if answered is not None else None
-    request_bytes = request.frame_bytes if request is not None else None
-    response_bytes = response.frame_bytes if response is not None else None
+    request_bytes = _number_of(request.frame_bytes) if request is not None else None
+    response_bytes = _number_of(response.frame_bytes) if response is not None else None
     missing_bytes = _missing(request) + _missing(response)
     # By position: by keyword a row takes a fifth longer. Each argument is called as its
     # field, up to a leading underscore, so that a test can hold it to the declaration.
     # fmt: off
     return ExchangeRecord(
-        capture, exchange.conversation, exchange.requester, exchange.responder, exchange.status,
+        capture, _number_of(one_pdu.conversation), exchange.requester, exchange.responder,
+        exchange.status,
         request_packet, response_packet, request_time, response_time,
         _latency_us(request, response), one.opaque,
         request_code, request_name, response_code, response_name, _remark(asked, answered),
-        one.language or None, version, version_name, one_pdu.serialize_type,
+        one.language or None, _number_of(version), version_name, one_pdu.serialize_type,
         fields.topic, fields.group, fields.queue_id, fields.broker_name,
         fields.unique_key, fields.keys, fields.tags,
-        _body_bytes(request, response), request_bytes, response_bytes, missing_bytes,
+        _number_of(_body_bytes(request, response)), request_bytes, response_bytes, missing_bytes,
         _message_count(request, response), fields.queue_offset, fields.offset_msg_id,
         _rtt_us(one_pdu), _end(request, response), _expert(request, response),
         fields.max_reconsume_times, _brokers(request, response), facts(request, response),
@@ -165,6 +169,21 @@ def settled_by(exchange: Exchange) -> i64:
     return request.packet
 
 
+def _number_of(number: i64) -> Any:
+    """Return a number as an object; a small one is not made anew."""
+    if 0 <= number < _MADE:
+        return _NUMBERS[number]
+    return int(number)
+
+
+def _code_of(head: RowHeader | None) -> Any:
+    """Return the code of a header, where there is one."""
+    if head is None:
+        return None
+    code = head.code
+    return _NUMBERS[code] if 0 <= code < _MADE else code
+
+
 def _number(pdu: Pdu | None) -> int | None:
     return pdu.packet & _NUMBER_MASK if pdu is not None else None
 
@@ -185,7 +204,7 @@ def _remark(asked: RowHeader | None, answered: RowHeader | None) -> str | None:
     return asked.remark or None if asked is not None else None
 
 
-def _body_bytes(request: Pdu | None, response: Pdu | None) -> int:
+def _body_bytes(request: Pdu | None, response: Pdu | None) -> i64:
     if request is not None and request.body_length:
         return request.body_length
     return response.body_length if response is not None else 0
@@ -207,9 +226,9 @@ def _message_count(request: Pdu | None, response: Pdu | None) -> int | None:
     return None
 
 
-def _rtt_us(pdu: Pdu) -> int | None:
-    rtt = round_trip_of(pdu.direction.conversation)
-    return rtt // 1000 if rtt >= 0 else None
+def _rtt_us(pdu: Pdu) -> Any:
+    rtt: i64 = round_trip_of(pdu.direction.conversation)
+    return _number_of(rtt // 1000) if rtt >= 0 else None
 
 
 def _end(request: Pdu | None, response: Pdu | None) -> str | None:

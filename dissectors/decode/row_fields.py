@@ -12,14 +12,20 @@ from mypy_extensions import i64
 
 from ..conversations.conversation import Pdu
 from ..conversations.row_header import AnswerHeader, PlainHeader, SentHeader
-from ..conversations.scanned_header import SENT, ScannedHeader
+from ..conversations.scanned_header import ABSENT, SENT, ScannedHeader
 from ..foreign import integer_of
+from ..plain_json import FOUR
 from ..remoting.codes import RequestCode
 from ..remoting.command import RemotingCommand
 from ..remoting.send_fields import BROKERS, GROUPS, OFFSETS, TOPICS, first_of
 
 CONSUMER_SEND_MSG_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
+_TEXTS: Final[dict[bytes, str]] = {}
+"""names of topics, groups, brokers and tags"""
+_MOST_TEXTS: Final = 4096
+_LONGEST_TEXT: Final = 64
+"""bytes of those that are remembered"""
 
 
 @final
@@ -76,14 +82,14 @@ class RowFields:
 
     def _of_scanned_request(self, head: ScannedHeader) -> None:
         text = head.text
-        self.group = text(head.group)
-        self.topic = text(head.topic)
+        self.group = _shared(head, head.group)
+        self.topic = _shared(head, head.topic)
         self.queue_id = _int(text(head.queue_id))
-        self.broker_name = text(head.broker_name)
+        self.broker_name = _shared(head, head.broker_name)
         if head.kind == SENT:
             self.unique_key = text(head.unique_key) or None
             self.keys = text(head.keys) or None
-            self.tags = text(head.tags) or None
+            self.tags = _shared(head, head.tags) or None
         else:
             self.queue_offset = _int(text(head.offset))
 
@@ -133,6 +139,23 @@ class RowFields:
         offset = _int(offset_text)
         if offset is not None:
             self.queue_offset = offset
+
+
+def _shared(head: ScannedHeader, place: i64) -> str | None:
+    """Return the value at a place, which many headers have: the text is made once, while it is
+    remembered.
+    """
+    if place == ABSENT:
+        return None
+    data = head.header[place >> 32 : place & FOUR]
+    text = _TEXTS.get(data)
+    if text is None:
+        text = data.decode("ascii")
+        if len(data) <= _LONGEST_TEXT:
+            if len(_TEXTS) >= _MOST_TEXTS:
+                _TEXTS.clear()
+            _TEXTS[data] = text
+    return text
 
 
 def _reconsume_limit(fields: dict[str, str]) -> int | None:

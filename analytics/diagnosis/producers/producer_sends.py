@@ -6,12 +6,13 @@ computed where a producer is judged, by numpy, which is loaded then.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dissectors.foreign import hexadecimal_of, hexadecimals_of
+from dissectors.foreign import hex_bytes_of, hexadecimal_of
 from dissectors.rows.record import ExchangeRecord
 
 from ...sends import attempts
@@ -20,6 +21,9 @@ from ..context import Context
 from ..messages import ObservedMessage
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from replay.fault import FaultSettings
 
     from ...isolation.producer_attempts import ProducerAttempts
@@ -75,8 +79,7 @@ class ProducerSends:
         if any(outcome == attempts.REFUSED for outcome, _, _ in self.kinds):
             return True
         new = slice(self._looked_at, len(self.marks))
-        sends = zip(self.marks[new], self.begins[new], self.ends[new], strict=True)
-        took = max((end - _born_of(mark, begin) for mark, begin, end in sends), default=0)
+        took = _longest_of(self.marks[new], self.begins[new], self.ends[new])
         self._longest = max(self._longest, took)
         self._looked_at = len(self.marks)
         return settings.duration_of(self._longest // 1000) > 0
@@ -96,8 +99,7 @@ class ProducerSends:
             np.array(one, dtype=np.int64)
             for one in (self.marks, self.begins, self.ends, self.numbers)
         )
-        lead = (begins - (marks >> _COUNTER_BITS) * 1000 + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
-        begins -= np.where((marks >= 0) & (lead > 0) & (lead <= DEFAULT_TIMEOUT_US), lead, 0)
+        begins -= _leads(marks, begins)
         others = np.flatnonzero(~np.isin(marks, [_mark_of(one.key) for one in messages]))
         tried = [one for message in messages for one in message.attempts]
         begin = np.append(begins[others], np.array([one.begin for one in tried], dtype=np.int64))
@@ -165,13 +167,48 @@ def _mark_of(key: str) -> int:
     return -1 - (hash(key) & _HASH_BITS)
 
 
-def _marks_of(keys: Sequence[str]) -> list[int]:
+def _marks_of(keys: Sequence[str]) -> Iterable[int]:
     """Return the marks of keys of one process, which are nearly always of one form."""
     if len(keys[0]) in _LENGTHS:
-        marks = hexadecimals_of([key[-12:] for key in keys])
+        marks = _words_in([key[-12:] for key in keys])
         if marks is not None:
             return marks
     return list(map(_mark_of, keys))
+
+
+def _longest_of(marks: array[int], begins: array[int], ends: array[int]) -> int:
+    """Return the µs that a send took at most, from its birth on; 0 where there is none."""
+    if "numpy" not in sys.modules:  # to load it takes longer than a small capture
+        sends = zip(marks, begins, ends, strict=True)
+        return max((end - _born_of(mark, begin) for mark, begin, end in sends), default=0)
+    import numpy as np
+
+    if not marks:
+        return 0
+    mark, begin, end = (np.array(one, dtype=np.int64) for one in (marks, begins, ends))
+    return int((end - begin + _leads(mark, begin)).max())
+
+
+def _leads(marks: NDArray[np.int64], begins: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the µs from the birth of messages to their sends, as `_born_of` has them."""
+    import numpy as np
+
+    lead = (begins - (marks >> _COUNTER_BITS) * 1000 + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
+    return np.where((marks >= 0) & (lead > 0) & (lead <= DEFAULT_TIMEOUT_US), lead, 0)
+
+
+def _words_in(texts: Sequence[str]) -> array[int] | None:
+    """Return the numbers that texts of twelve hexadecimal digits are; None: one is none."""
+    digits = "0000" + "0000".join(texts)
+    if len(digits) != 16 * len(texts) or not digits.isalnum():
+        return None
+    data = hex_bytes_of(digits)
+    if data is None:
+        return None
+    words = array("q", data)
+    if sys.byteorder == "little":
+        words.byteswap()
+    return words
 
 
 def _born_of(mark: int, begin: int) -> int:

@@ -222,9 +222,8 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, list[ExchangeRecord
     Those without a key, or whose request was not seen, are left out.
     """
     keys = [row.unique_key for row in rows if row.request_time is not None]
-    told = {"" if key is None else process_digits(key) for key in keys}
-    if len(told) == 1 and len(keys) == len(rows) and None not in keys:
-        return {told.pop(): list(rows)}
+    if len(keys) == len(rows) and (digits := _digits_of_all(keys)) is not None:
+        return {digits: list(rows)}
     found: dict[str, list[ExchangeRecord]] = {}
     for row in rows:
         key = row.unique_key
@@ -235,6 +234,18 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, list[ExchangeRecord
                 own = found[digits] = []
             own.append(row)
     return found
+
+
+def _digits_of_all(keys: Sequence[str | None]) -> str | None:
+    """Return the digits of the process that made all messages; None: they are not so simple."""
+    first = keys[0] if keys else None
+    if first is None or not (digits := process_digits(first)):
+        return None
+    length = len(first)
+    for key in keys:
+        if key is None or len(key) != length or key[-24:-12] != digits:
+            return None
+    return digits
 
 
 def _relayed(key: str, host: str, context: Context) -> bool:

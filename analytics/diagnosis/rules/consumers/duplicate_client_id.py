@@ -71,11 +71,12 @@ class _Fold(Fold):
         client = fact_in(row.facts, CLIENT)
         if client is None:
             return
-        one = asked(row, f"heartbeat of {client} from {row.requester}")
         places = self.ids.setdefault(client, {})
         first = places.get(place)
-        if first is None or place_of(one) < place_of(first):
-            places[place] = one
+        if first is None or time_of(row) <= first.time:
+            one = asked(row, f"heartbeat of {client} from {row.requester}")
+            if first is None or place_of(one) < place_of(first):
+                places[place] = one
         groups = {group.name for group in consumers_in(row.facts)}
         self.consumers.setdefault(place, set()).update(groups)
         named = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, ip_address, ip_network
+from itertools import groupby
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -64,15 +65,16 @@ class _Fold(Fold):
         asker = host_of(flow.requester)
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
-            for row in rows:
-                route, end = answered_route(row), end_of(row)
+            for route, same in groupby(rows, answered_route):
                 told = self._told.get((route, asker))
                 if told is None:
                     told = self._tell(route, asker)
+                several = list(same)
+                ends = list(map(end_of, several))
+                first, last = min(ends), max(ends)
                 for name, address, found in told:
-                    if not found.routes.add_late(end):
-                        what = f"the route of {row.topic} names {name}{SEPARATOR}{address}"
-                        found.routes.add(shown(row, what))
+                    if not found.routes.add_all_late(first, last, len(ends)):
+                        _add_routes(found.routes, several, f"{name}{SEPARATOR}{address}")
 
         return add
 
@@ -146,6 +148,13 @@ class _Fold(Fold):
             role == BROKER and context.own_address(address) not in self._named
             for address, role in context.servers.items()
         )
+
+
+def _add_routes(routes: Tally, rows: Sequence[ExchangeRecord], named: str) -> None:
+    """Count routes that name an address."""
+    for row in rows:
+        if not routes.add_late(end_of(row)):
+            routes.add(shown(row, f"the route of {row.topic} names {named}"))
 
 
 def _counted_as_none(tally: Tally) -> Tally:

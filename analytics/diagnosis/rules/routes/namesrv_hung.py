@@ -45,8 +45,10 @@ _OF_BROKERS: Final = frozenset(
 class _Fold(ServerSilences):
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take requests for routes; of others that they were answered."""
-        super().add_exchanges([row for row in rows if row.request_code in _ROUTE])
-        self.note_answers(row for row in rows if row.request_code not in _ROUTE)
+        if rows[0].request_code in _ROUTE:
+            super().add_exchanges(rows)
+        else:
+            self.note_answers(rows)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of the times in which nothing was answered, for each spell."""
