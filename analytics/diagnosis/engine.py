@@ -19,7 +19,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from .context import PROXY, Context
 from .incidents import grouped, merged
-from .keys import Add, Flow
+from .keys import Add, Flow, FlowRows
 from .messages import AttemptStore, ObservedMessage, span_of_message
 from .need import BY_REMOTING, Need
 from .problem import (
@@ -89,12 +89,12 @@ class _FlowTakers:
     """
     others: list[tuple[Exchanges, _Taker]]
     """rules whose key is that of the exchange"""
-    rows: list[ExchangeRecord] = field(default_factory=list)
+    rows: FlowRows = field(default_factory=FlowRows)
     """exchanges of the flow that wait"""
 
     def take(self) -> None:
         """Give the exchanges that wait to the rules."""
-        rows, self.rows = self.rows, []
+        rows, self.rows = self.rows, FlowRows()
         for add in self.adders:
             add(rows)
         for one, taker in self.others:

@@ -43,6 +43,29 @@ def flow_of(row: ExchangeRecord) -> Flow:
     )
 
 
+class FlowRows(list[ExchangeRecord]):
+    """Exchanges of one flow, of which several rules ask for the same."""
+
+    __slots__ = ("_answers",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._answers: list[int | None] | None = None
+
+    def answers(self) -> list[int | None]:
+        """Return the times of their answers, read once: no exchange is added afterwards."""
+        if self._answers is None:
+            self._answers = [row.response_time for row in self]
+        return self._answers
+
+
+def answer_times(rows: Sequence[ExchangeRecord]) -> list[int | None]:
+    """Return the times of the answers of exchanges."""
+    if isinstance(rows, FlowRows):
+        return rows.answers()
+    return [row.response_time for row in rows]
+
+
 _SEPARATOR: Final = "\x00"
 
 

@@ -167,9 +167,14 @@ class AttemptStore:
     def _forget(self) -> None:
         """Let go of the oldest of the recent sends but those that a failed connect came before."""
         recent = self._recent
-        for key in list(islice(recent, len(recent) - MAX_RECENT * 3 // 4)):
+        oldest = list(islice(recent, len(recent) - MAX_RECENT * 3 // 4))
+        if not self._failed:
+            for key in oldest:
+                del recent[key]
+            return
+        for key in oldest:
             one = recent.pop(key)
-            if self._failed and self._after_failure(one[1]):
+            if self._after_failure(one[1]):
                 self.keep(key, [one])
 
     def _keep_after_failures(self) -> None:

@@ -10,7 +10,7 @@ RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -25,7 +25,7 @@ from dissectors.rows.outcome import LONG_POLLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from .context import Context
-from .keys import by_responder
+from .keys import answer_times, by_responder
 from .outages import server_of
 from .rule import Exchanges, Fold
 
@@ -54,14 +54,12 @@ class AnswerTimes:
 
     def add(self, times: Sequence[int]) -> None:
         """Note answers."""
-        if not times:
-            return
-        size, first, last = self._size, min(times), max(times)
-        if first // size == last // size:
-            self._note(first // size, first, last)
-        else:
-            for time in times:
-                self._note(time // size, time, time)
+        size, ordered, at = self._size, sorted(times), 0
+        while at < len(ordered):
+            first = ordered[at]
+            number = first // size
+            at = bisect_left(ordered, (number + 1) * size, at)
+            self._note(number, first, ordered[at - 1])
         while len(self._intervals) > MAX_INTERVALS:
             self._size *= 2
             before, self._intervals = self._intervals, {}
@@ -144,9 +142,9 @@ class ServerSilences(Fold):
             if row.request_name not in LONG_POLLS and len(self._waiting) < MAX_WAITING:
                 self._waiting.append(row)
 
-    def note_answers(self, rows: Iterable[ExchangeRecord]) -> None:
+    def note_answers(self, rows: Sequence[ExchangeRecord]) -> None:
         """Note answers, whether or not their requests count as waiting."""
-        self._answers.add([row.response_time for row in rows if row.response_time is not None])
+        self._answers.add([time for time in answer_times(rows) if time is not None])
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection to the server."""

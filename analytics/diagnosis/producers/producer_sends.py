@@ -18,6 +18,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...sends import attempts
 from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
 from ..context import Context
+from ..keys import answer_times
 from ..messages import ObservedMessage
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ProducerSends:
         begins = [(row.request_time or 0) // 1000 for row in rows]
         ends = begins
         if kind[0] != attempts.ONEWAY:
-            ends = [-1 if row.response_time is None else row.response_time // 1000 for row in rows]
+            ends = [-1 if time is None else time // 1000 for time in answer_times(rows)]
         self.marks.extend(_marks_of([row.unique_key or "" for row in rows]))
         self.begins.extend(begins)
         self.ends.extend(ends)

@@ -88,7 +88,8 @@ class ProducerFold(Fold):
             for digits, own in _by_process(rows).items():
                 sends = self._sends_of(digits, own[0])
                 if sends is not None and self._count < MAX_SENDS:
-                    del own[MAX_SENDS - self._count :]
+                    if len(own) > MAX_SENDS - self._count:
+                        own = own[: MAX_SENDS - self._count]
                     self._count += len(own)
                     sends.add(own, kind)
 
@@ -216,14 +217,14 @@ class ProducerFold(Fold):
         return [(min(one), max(one)) for one in spans if one]
 
 
-def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, list[ExchangeRecord]]:
+def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, Sequence[ExchangeRecord]]:
     """Return sends by the digits of the process that made them; a relay sends on those of several.
 
     Those without a key, or whose request was not seen, are left out.
     """
     keys = [row.unique_key for row in rows if row.request_time is not None]
     if len(keys) == len(rows) and (digits := _digits_of_all(keys)) is not None:
-        return {digits: list(rows)}
+        return {digits: rows}
     found: dict[str, list[ExchangeRecord]] = {}
     for row in rows:
         key = row.unique_key
@@ -233,7 +234,7 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, list[ExchangeRecord
             if own is None:
                 own = found[digits] = []
             own.append(row)
-    return found
+    return {**found}
 
 
 def _digits_of_all(keys: Sequence[str | None]) -> str | None:
