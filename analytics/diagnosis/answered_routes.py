@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
 from dissectors.remoting.broker_addresses import SEPARATOR
+from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import RoutedBroker, routed_brokers_in, slaves_in
 from dissectors.rows.record import ExchangeRecord
 
@@ -31,7 +33,10 @@ class AnsweredRoute:
 
 
 _RECENT: Final[dict[int, tuple[ExchangeRecord, AnsweredRoute]]] = {}
-"""by its `id` an exchange, which each rule asks for, and what its answer says"""
+"""by its `id` an exchange, which each rule asks for, and what its answer says; by _LAST the last"""
+_LAST: Final = 0
+_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 def answered_route(row: ExchangeRecord) -> AnsweredRoute:
@@ -39,11 +44,30 @@ def answered_route(row: ExchangeRecord) -> AnsweredRoute:
     known = _RECENT.get(id(row))
     if known is not None and known[0] is row:
         return known[1]
-    route = _route_of(tuple(row.brokers), tuple(row.facts))
+    last = _RECENT.get(_LAST)
+    if last is not None and last[0].facts == row.facts and last[0].brokers == row.brokers:
+        route = last[1]
+    else:
+        route = _route_of(tuple(row.brokers), tuple(row.facts))
     if len(_RECENT) >= REMEMBERED:
         _RECENT.clear()
-    _RECENT[id(row)] = row, route
+    _RECENT[_LAST] = _RECENT[id(row)] = row, route
     return route
+
+
+def latest_routes(rows: Sequence[ExchangeRecord]) -> Sequence[ExchangeRecord]:
+    """Return exchanges of one flow; of answered routes in a row that say the same only the latest.
+
+    It is enough for who wants to know what was said last.
+    """
+    first = rows[0]
+    if len(rows) == 1 or first.request_code != _ROUTE or first.response_code != _SUCCESS:
+        return rows
+    return [max(same, key=_answer_time) for _, same in groupby(rows, answered_route)]
+
+
+def _answer_time(row: ExchangeRecord) -> int:
+    return row.response_time or 0
 
 
 @lru_cache(REMEMBERED)

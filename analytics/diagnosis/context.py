@@ -22,7 +22,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 
-from .answered_routes import answered_route
+from .answered_routes import answered_route, latest_routes
 from .keys import Add, Flow
 from .need import CALLS_OF_CLIENTS, GROUPS, TRANSACTIONS, Need
 
@@ -246,7 +246,7 @@ class Context:
         return self._name_by_uses if flow.request_code in _NAMED_BY_USE else None
 
     def _add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
-        for row in rows:
+        for row in latest_routes(rows):
             self.add_exchange(row)
 
     def _name_by_uses(self, rows: Sequence[ExchangeRecord]) -> None:

@@ -48,6 +48,7 @@ _NUMBER_MASK: Final = (1 << CAPTURE_SHIFT) - 1
 _NO_BROKERS: Final[list[str]] = []
 """shared by all rows that name none, which are nearly all"""
 _NO_FACTS: Final[list[str]] = []
+_NO_KINDS: Final[list[str]] = []
 _MADE: Final = 1024
 _NUMBERS: Final[list[Any]] = list(range(_MADE))
 """small numbers as objects, which rows share"""
@@ -307,9 +308,9 @@ def _is_none(flag: str | None) -> bool:
 
 
 def _expert(request: Pdu | None, response: Pdu | None) -> list[str]:
-    kinds: list[str] = []
+    kinds = _NO_KINDS
     if request is not None and request.expert is not None:
-        kinds.extend([info.kind.name for info in request.expert])
+        kinds = [info.kind.name for info in request.expert]
     if response is not None and response.expert is not None:
-        kinds.extend([info.kind.name for info in response.expert])
+        kinds = kinds + [info.kind.name for info in response.expert]
     return kinds

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
@@ -221,12 +223,7 @@ def _only_number(numbers: Iterable[int]) -> int | None:
 
 def _at(points: list[Point], time: int) -> Point:
     """Return what the last answer until a time said of a queue, else the first."""
-    found = points[0]
-    for point in points:
-        if point.time > time:
-            break
-        found = point
-    return found
+    return points[max(bisect_right(points, time, key=attrgetter("time")) - 1, 0)]
 
 
 def _key(row: ExchangeRecord) -> str | None:
