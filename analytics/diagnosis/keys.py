@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from dissectors.rows.record import ExchangeRecord
 
@@ -43,27 +44,58 @@ def flow_of(row: ExchangeRecord) -> Flow:
     )
 
 
-class FlowRows(list[ExchangeRecord]):
-    """Exchanges of one flow, of which several rules ask for the same."""
+_GETTERS: Final = {
+    name: attrgetter(name) for name in ("latency_us", "request_time", "response_time", "unique_key")
+}
 
-    __slots__ = ("_answers",)
+
+class FlowRows(list[ExchangeRecord]):
+    """Exchanges of one flow, of which several rules ask for the same columns."""
+
+    __slots__ = ("_columns",)
 
     def __init__(self) -> None:
         super().__init__()
-        self._answers: list[int | None] | None = None
+        self._columns: dict[str, list[Any]] = {}
 
-    def answers(self) -> list[int | None]:
-        """Return the times of their answers, read once: no exchange is added afterwards."""
-        if self._answers is None:
-            self._answers = [row.response_time for row in self]
-        return self._answers
+    def column(self, name: str) -> list[Any]:
+        """Return the values of a column, read once: no exchange is added afterwards."""
+        values = self._columns.get(name)
+        if values is None:
+            values = self._columns[name] = list(map(_GETTERS[name], self))
+        return values
+
+
+def _column(rows: Sequence[ExchangeRecord], name: str) -> list[Any]:
+    if isinstance(rows, FlowRows):
+        return rows.column(name)
+    return list(map(_GETTERS[name], rows))
+
+
+def ask_times(rows: Sequence[ExchangeRecord]) -> list[int | None]:
+    """Return the times of the requests of exchanges."""
+    return _column(rows, "request_time")
 
 
 def answer_times(rows: Sequence[ExchangeRecord]) -> list[int | None]:
-    """Return the times of the answers of exchanges."""
-    if isinstance(rows, FlowRows):
-        return rows.answers()
-    return [row.response_time for row in rows]
+    """Return the times of their answers."""
+    return _column(rows, "response_time")
+
+
+def latencies_of(rows: Sequence[ExchangeRecord]) -> list[int | None]:
+    """Return what they took, in µs."""
+    return _column(rows, "latency_us")
+
+
+def message_keys(rows: Sequence[ExchangeRecord]) -> list[str | None]:
+    """Return the UNIQ_KEYs of their messages."""
+    return _column(rows, "unique_key")
+
+
+def slowest_of(rows: Sequence[ExchangeRecord]) -> int | None:
+    """Return the most µs that one of them took; None where one has no answer, or there is none."""
+    latencies = [one for one in latencies_of(rows) if one is not None]
+    return max(latencies) if latencies and len(latencies) == len(rows) else None
 
 
 _SEPARATOR: Final = "\x00"

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, cast
 
 from dissectors.endpoint import host_of
 from dissectors.foreign import hexadecimal_of
@@ -29,7 +29,6 @@ from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
 from ..sends.attempts import (
     DEFAULT_TIMEOUT_US,
     SOON_US,
-    WITHIN_US,
     ConnectFailure,
     ObservedAttempt,
     Send,
@@ -37,7 +36,8 @@ from ..sends.attempts import (
 )
 from ..sends.chains import Chain, Limits, chain_of
 from ..sends.timeouts import timeout_learnt
-from .keys import Add, Flow, flow_of
+from .keys import Add, Flow, ask_times, flow_of, message_keys, slowest_of
+from .relays import Placed, relays_in, without_inner_hops
 
 MAX_RECENT: Final = 20_000
 """messages that were stored at once and may still be sent again"""
@@ -53,14 +53,9 @@ LONG_US: Final = DEFAULT_TIMEOUT_US * 9 // 10
 """time of a send from which on it may have been given up"""
 RETRIES: Final = 2
 """retryTimesWhenSendFailed unless it is set"""
-_Placed = tuple[str, ExchangeRecord]
-"""a send and the input it was seen in"""
 _Connection = tuple[str, int, str, str]
 """input, number of the conversation in it, both ends; a fold does not know the input"""
 _SOON: Final = SOON_US * 1000
-_WITHIN: Final = WITHIN_US * 1000
-_Relay = tuple[str, str, str]
-"""host of a relay and of its clients, address of the relay, address that it sends to"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +88,26 @@ class AttemptStore:
     """Sends by UNIQ_KEY, as far as they may matter."""
 
     def __init__(self) -> None:
-        self.source = ""
-        """input that the rows come from: a number of a conversation is unique in it"""
-        self._recent: dict[str, _Placed] = {}
-        self._telling: dict[str, list[_Placed]] = {}
+        self._source = ""
+        self._recent: dict[str, ExchangeRecord | Placed] = {}
+        self._telling: dict[str, list[Placed]] = {}
         self._connections: OrderedDict[_Connection, ConversationRecord] = OrderedDict()
         self._failures: list[ConversationRecord] = []
         self._failed: dict[str, list[int]] = {}
         """host of a client -> when its connects failed, ns, by time"""
         self.left_out = 0
         """messages that would have been looked at, over MAX_TELLING"""
+
+    @property
+    def source(self) -> str:
+        """Input that the rows come from: a number of a conversation is unique in it."""
+        return self._source
+
+    @source.setter
+    def source(self, name: str) -> None:
+        for key, one in self._recent.items():
+            self._recent[key] = self._placed(one)
+        self._source = name
 
     def add(self, row: ExchangeRecord) -> None:
         """Take an exchange; anything but a send is passed over."""
@@ -119,7 +124,12 @@ class AttemptStore:
         telling, recent = self._telling, self._recent
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
-            source = self.source
+            if not stored or not self._took_quick(rows):
+                add_each(rows)
+            if len(recent) > MAX_RECENT:
+                self._forget()
+
+        def add_each(rows: Sequence[ExchangeRecord]) -> None:
             for row in rows:
                 key = row.unique_key
                 if key is None or row.request_time is None:
@@ -129,17 +139,31 @@ class AttemptStore:
                 elif oneway or (
                     stored and (latency := row.latency_us) is not None and latency <= LONG_US
                 ):
-                    placed = source, row
-                    if recent.setdefault(key, placed) is not placed:
+                    if recent.setdefault(key, row) is not row:
                         self._add_again(key, row)
                 elif key in recent:
                     self._add_again(key, row)
                 elif is_producers(row):
-                    self.keep(key, [(source, row)])
-            if len(recent) > MAX_RECENT:
-                self._forget()
+                    self.keep(key, [(self.source, row)])
 
         return add
+
+    def _took_quick(self, rows: Sequence[ExchangeRecord]) -> bool:
+        """Take sends that were stored at once and are the first of their messages; False, and none
+        is taken, where one is not.
+        """
+        keys, recent, slowest = message_keys(rows), self._recent, slowest_of(rows)
+        if slowest is None or slowest > LONG_US or None in keys or None in ask_times(rows):
+            return False
+        if not (recent.keys().isdisjoint(keys) and self._telling.keys().isdisjoint(keys)):
+            return False
+        before = len(recent)
+        recent.update(zip(cast("list[str]", keys), rows, strict=True))
+        if len(recent) == before + len(rows):
+            return True
+        for key in keys:  # one was sent twice
+            recent.pop(key or "", None)
+        return False
 
     def _add_again(self, key: str, row: ExchangeRecord) -> None:
         """Take a send of a message that another one was seen of."""
@@ -150,7 +174,7 @@ class AttemptStore:
             return
         before = self._recent.pop(key)
         if is_producers(row):
-            self.keep(key, [before, (self.source, row)])
+            self.keep(key, [self._placed(before), (self.source, row)])
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a TCP connection that has ended."""
@@ -173,15 +197,21 @@ class AttemptStore:
                 del recent[key]
             return
         for key in oldest:
-            one = recent.pop(key)
+            one = self._placed(recent.pop(key))
             if self._after_failure(one[1]):
                 self.keep(key, [one])
 
     def _keep_after_failures(self) -> None:
         """Keep the recent sends that failed connects came before, whichever was told first."""
         if self._failed:
-            for key in [key for key, one in self._recent.items() if self._after_failure(one[1])]:
-                self.keep(key, [self._recent.pop(key)])
+            for key, one in [(key, self._placed(one)) for key, one in self._recent.items()]:
+                if self._after_failure(one[1]):
+                    del self._recent[key]
+                    self.keep(key, [one])
+
+    def _placed(self, one: ExchangeRecord | Placed) -> Placed:
+        """Return a recent send with its input, which that of the present input has not."""
+        return one if isinstance(one, tuple) else (self._source, one)
 
     def _after_failure(self, row: ExchangeRecord) -> bool:
         """Return whether a connect of the same host failed right before a send."""
@@ -190,7 +220,7 @@ class AttemptStore:
         place = bisect_right(failed, begin)
         return place > 0 and begin - failed[place - 1] <= _SOON and is_producers(row)
 
-    def keep(self, key: str, rows: list[_Placed]) -> None:
+    def keep(self, key: str, rows: list[Placed]) -> None:
         """Keep the sends of a message to the end."""
         if len(self._telling) >= MAX_TELLING:
             self.left_out += 1
@@ -334,58 +364,3 @@ def lead_of(key: str, begin: int) -> int | None:
         return None
     born = (hexadecimal_of(key[-12:-4]) or 0) * 1000
     return (begin - born + _SLACK_US) % _ZONES_US - _SLACK_US
-
-
-def relays_in(messages: Iterable[Sequence[_Placed]]) -> frozenset[_Relay]:
-    """Return the relays that run where their clients do: there an address proves nothing.
-
-    Two answers with one id of a broker are one stored message, so the exchange that took longer is
-    the outer one.
-    """
-    found: set[_Relay] = set()
-    for rows in messages:
-        by_id: dict[tuple[str, str], ExchangeRecord] = {}
-        for _, row in rows:
-            if row.offset_msg_id is None or row.latency_us is None:
-                continue
-            host = host_of(row.requester)
-            other = by_id.setdefault((host, row.offset_msg_id), row)
-            outer, inner = (row, other) if _longer(row, other) else (other, row)
-            if outer.responder != inner.responder:
-                found.add((host, outer.responder, inner.responder))
-    return frozenset(found)
-
-
-def _longer(row: ExchangeRecord, other: ExchangeRecord) -> bool:
-    return (row.latency_us or 0) > (other.latency_us or 0)
-
-
-def without_inner_hops(
-    rows: Iterable[_Placed], relays: frozenset[_Relay] = frozenset()
-) -> list[_Placed]:
-    """Return the sends of a message that its client made, by time.
-
-    A relay, such as a proxy of 5.x, sends a message again while its own client waits: from the
-    address that was asked, to another one, within the time of the outer exchange. `relays` are
-    those that ask from the address of their client.
-    """
-    ordered = sorted(rows, key=lambda one: (one[1].request_time or 0, one[1].opaque))
-    kept: list[_Placed] = []
-    for source, row in ordered:
-        if not any(_is_inner(row, outer, relays) for _, outer in kept):
-            kept.append((source, row))
-    return kept
-
-
-def _is_inner(row: ExchangeRecord, outer: ExchangeRecord, relays: frozenset[_Relay]) -> bool:
-    """Return whether who took one send of a message made the other one."""
-    begin = row.request_time or 0
-    if outer.responder == row.responder or begin > (outer.response_time or begin):
-        return False
-    if outer.offset_msg_id is not None and outer.offset_msg_id == row.offset_msg_id:
-        return True
-    host = host_of(row.requester)
-    if host_of(outer.requester) != host:
-        return host_of(outer.responder) == host
-    soon = outer.response_time is not None or begin - (outer.request_time or 0) <= _WITHIN
-    return soon and (host, outer.responder, row.responder) in relays

@@ -25,7 +25,7 @@ from dissectors.rows.outcome import LONG_POLLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from .context import Context
-from .keys import answer_times, by_responder
+from .keys import answer_times, by_responder, slowest_of
 from .outages import server_of
 from .rule import Exchanges, Fold
 
@@ -130,8 +130,8 @@ class ServerSilences(Fold):
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take requests to the server."""
         self.note_answers(rows)
-        latencies = [row.latency_us for row in rows if row.latency_us is not None]
-        if len(latencies) == len(rows) and max(latencies, default=0) < LONG_US:
+        slowest = slowest_of(rows)
+        if slowest is not None and slowest < LONG_US:
             return
         for row in rows:
             latency = row.latency_us

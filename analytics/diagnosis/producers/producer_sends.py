@@ -18,7 +18,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...sends import attempts
 from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
 from ..context import Context
-from ..keys import answer_times
+from ..keys import answer_times, ask_times, message_keys
 from ..messages import ObservedMessage
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class ProducerSends:
 
     def add(self, rows: Sequence[ExchangeRecord], kind: tuple[str, str, str | None]) -> None:
         """Take sends of one kind, which have a key and the time of their request."""
-        begins = [(row.request_time or 0) // 1000 for row in rows]
+        begins = [(time or 0) // 1000 for time in ask_times(rows)]
         ends = begins
         if kind[0] != attempts.ONEWAY:
             ends = [-1 if time is None else time // 1000 for time in answer_times(rows)]
-        self.marks.extend(_marks_of([row.unique_key or "" for row in rows]))
+        self.marks.extend(_marks_of([key or "" for key in message_keys(rows)]))
         self.begins.extend(begins)
         self.ends.extend(ends)
         self.numbers.extend([self.kinds.setdefault(kind, len(self.kinds))] * len(rows))

@@ -25,7 +25,7 @@ from dissectors.rows.record import ONEWAY, ExchangeRecord
 from ...sends import attempts
 from ...sends.attempts import ObservedAttempt
 from ..context import Context
-from ..keys import Add, Flow, flow_of
+from ..keys import Add, Flow, ask_times, flow_of, message_keys
 from ..messages import ObservedMessage, is_producers, process_of
 from ..rule import Exchanges, Fold
 from .producer_sends import ProducerSends, process_digits
@@ -222,9 +222,10 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, Sequence[ExchangeRe
 
     Those without a key, or whose request was not seen, are left out.
     """
-    keys = [row.unique_key for row in rows if row.request_time is not None]
-    if len(keys) == len(rows) and (digits := _digits_of_all(keys)) is not None:
-        return {digits: rows}
+    if None not in ask_times(rows):
+        digits = _digits_of_all(message_keys(rows))
+        if digits is not None:
+            return {digits: rows}
     found: dict[str, list[ExchangeRecord]] = {}
     for row in rows:
         key = row.unique_key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analytics.diagnosis.answered_routes import answered_route
+from analytics.diagnosis.answered_routes import answered_route, latest_routes
 from dissectors.remoting.codes import RequestCode
 
 from .made_rows import exchange
@@ -26,3 +26,14 @@ def test_equal_answers_are_read_once() -> None:
     other = answered_route(exchange(9, ROUTE, 0, brokers=NAMED, facts=FACTS[:1]))
     assert first is again
     assert other != first
+
+
+def test_of_equal_answers_in_a_row_the_latest_is_left() -> None:
+    early, late, between, other = (
+        exchange(at, ROUTE, 0, brokers=list(NAMED), facts=list(facts))
+        for at, facts in ((0, FACTS), (9, FACTS), (5, FACTS), (7, FACTS[:1]))
+    )
+    assert latest_routes([early, late, between, other, early]) == [late, other, early]
+    assert latest_routes([early]) == [early]
+    pulls = [exchange(at, 11, 0) for at in range(3)]
+    assert latest_routes(pulls) is pulls

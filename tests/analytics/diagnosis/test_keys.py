@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 from analytics.diagnosis.keys import (
     WHOLE,
     Flow,
+    FlowRows,
+    answer_times,
+    ask_times,
     by_group,
     by_responder,
     by_topic,
     joined_key,
+    latencies_of,
+    message_keys,
     parts_of,
+    slowest_of,
 )
 from analytics.diagnosis.keys import whole as of_all
 from analytics.diagnosis.registry import rules
@@ -55,3 +61,15 @@ def test_keys_of_a_flow_need_nothing_else(rule: str, one: Exchanges, topic: str 
     flow = Flow(code, 0, "answered", True, CLIENT, BROKER, topic, "shop")
     row = exchange(0, code, topic=topic, group="shop")
     assert one.key(cast(ExchangeRecord, flow)) == one.key(row), rule
+
+
+def test_columns_are_those_of_the_rows() -> None:
+    rows = [exchange(0, 310, 0, 3, unique_key="A"), exchange(1, 310, None), exchange(2, 310, 0, 5)]
+    flow = FlowRows()
+    flow.extend(rows)
+    for column in (answer_times, ask_times, latencies_of, message_keys, slowest_of):
+        assert column(flow) == column(rows)
+    assert message_keys(flow) is message_keys(flow)
+    assert slowest_of(rows) is None
+    assert slowest_of([rows[0], rows[2]]) == 5000
+    assert slowest_of([]) is None

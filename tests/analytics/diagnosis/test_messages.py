@@ -6,8 +6,11 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analytics.diagnosis import messages as of
+from analytics.diagnosis.keys import flow_of
 from analytics.diagnosis.messages import (
     AttemptStore,
     ObservedMessage,
@@ -15,9 +18,8 @@ from analytics.diagnosis.messages import (
     is_producers,
     lead_of,
     process_of,
-    relays_in,
-    without_inner_hops,
 )
+from analytics.diagnosis.relays import relays_in, without_inner_hops
 from dissectors.rows.record import ExchangeRecord
 
 from .made_rows import BROKER, START, connection, exchange, oneway, refused_connect
@@ -182,3 +184,24 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted({one.key for one in found}) == ["again", "refused 0", "refused 1"]
     assert store.left_out >= 8
     assert max(len(one.rows) for one in found) == 3
+
+
+@given(st.lists(st.tuples(st.sampled_from("ABCDE"), st.booleans(), st.integers(0, 3)), max_size=12))
+def test_sends_together_are_kept_as_one_by_one(
+    sends: list[tuple[str, bool, int]],
+) -> None:
+    rows = [
+        send(at * 100, 0, 5000 if long else 1, unique_key=None if source == 3 else key)
+        for at, (key, long, source) in enumerate(sends)
+    ]
+    together, one_by_one = AttemptStore(), AttemptStore()
+    for source in range(3):
+        own = [row for row, (_, _, of) in zip(rows, sends, strict=True) if of % 3 == source]
+        for store in (together, one_by_one):
+            store.source = str(source)
+        add = together.adder_of(flow_of(send(0)))
+        assert add is not None
+        add(own)
+        for row in own:
+            one_by_one.add(row)
+    assert together.messages(NAMES) == one_by_one.messages(NAMES)

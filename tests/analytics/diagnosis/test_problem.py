@@ -133,3 +133,18 @@ def test_a_problem_as_json_has_all_fields_and_times_as_text() -> None:
 def test_times_far_away_are_text(time: int) -> None:
     value = as_json(problem(first_time=time, last_time=time, evidence=[seen(time)]))
     assert isinstance(value["first_time"], str)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.integers(0, 40))
+def test_late_ones_are_counted_together(times: list[int], since: int) -> None:
+    together, one_by_one = Tally(), Tally()
+    for tally in (together, one_by_one):
+        for time in range(since, since + MOST_EVIDENCE):
+            tally.add(seen(time))
+    if together.add_all_late(min(times), max(times), len(times)):
+        assert all(one_by_one.add_late(time) for time in times)
+    else:
+        assert not one_by_one.add_late(min(times))
+        return
+    assert (together.count, together.last) == (one_by_one.count, one_by_one.last)
+    assert together.evidence == one_by_one.evidence

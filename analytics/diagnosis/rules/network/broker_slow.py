@@ -13,7 +13,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import by_responder
+from ...keys import by_responder, latencies_of
 from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, span_of_exchange
@@ -55,7 +55,7 @@ class SlowSends(Fold):
         self.add_exchanges((row,))
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
-        latencies = [row.latency_us for row in rows if row.latency_us is not None]
+        latencies = [one for one in latencies_of(rows) if one is not None]
         self._latencies.update([latency.bit_length() for latency in latencies])
         if max(latencies, default=0) >= SLOW_US:
             slow = [row for row in rows if (row.latency_us or 0) >= SLOW_US]
