@@ -120,10 +120,13 @@ def _seen(given: ReportInput) -> DataFrame:
 
 
 def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return one row per combination of `keys` and bucket: one pass over the exchanges."""
+    """Return one row per combination of `keys` and bucket: one pass over the exchanges.
+
+    The bucket comes first: groups that share a place in Spark's hash map are told apart by it.
+    """
     return grouped(
         seen,
-        [*keys, "bucket"],
+        ["bucket", *keys],
         {
             "exchanges": "count(*)",
             "answered": "count_if(status = 'answered')",

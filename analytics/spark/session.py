@@ -195,6 +195,9 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
             "spark.sql.shuffle.partitions": str(cores),
             "spark.default.parallelism": str(cores),
         }
+    if not options.small:
+        # 2^31 - 1 is no limit: by any other Spark measures the whole batch after each row
+        settings["spark.sql.execution.arrow.maxBytesPerBatch"] = str((1 << 31) - 1)
     if options.small:  # compiling a query takes longer than running it interpreted
         settings |= {
             "spark.sql.adaptive.enabled": "false",
