@@ -36,9 +36,11 @@ from ..isolation.isolation_table import (
 from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 from ..schema import schema_of
 from ..sends import attempts, sends
-from ..sends.attempt_table import STITCHED, Stitched, arrow_table, stitched
+from ..sends.attempt_table import arrow_table
 from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import OWN, RELAYS
+from ..sends.stitched import STITCHED, Stitched, stitched
+from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import BUCKET, UNAVAILABLE, failed_connects, gone_by_time
 from ..spark.expressions import adding, grouped, numbers
 from .retries import limits_of
@@ -345,5 +347,5 @@ REPORT = Report(
         ),
     ),
     remarks,
-    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, OWN),
+    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, OWN, SUSPECTS),
 )

@@ -19,6 +19,7 @@ from .. import derived
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows
 from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
 from ..sends.hops import RELAYS, relay_latencies
+from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import UNAVAILABLE, failed_connects, outages
 from ..spark.expressions import adding, grouped, texts
 from ..spark.percentiles import bucket_of, percentiles, power_below
@@ -79,7 +80,9 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     made: dict[str, Callable[[], DataFrame]] = {
         RELAYED.name: lambda: relay_latencies(given),
         HISTOGRAM.name: lambda: _histogram(cells),
-        SLOWEST.name: lambda: latency_network.slowest(given, names, options.slowest),
+        SLOWEST.name: lambda: latency_network.slowest(
+            given, names, options.slowest, _least_of_slowest(given, cells, options.slowest)
+        ),
     }
     whole_us, calls_us = _spans_of(cells)
     windows = None
@@ -158,6 +161,27 @@ def _spans_of(cells: DataFrame) -> tuple[int | None, int | None]:
         },
     ).toArrow()
     return spans.column("whole")[0].as_py(), spans.column("calls")[0].as_py()
+
+
+def _least_of_slowest(given: ReportInput, cells: DataFrame, count: int) -> int | None:
+    """Return a latency that the slowest `count` calls have, and few others; None: not asked.
+
+    To sort all exchanges of a large input takes longer than to ask their cells.
+    """
+    if given.small:
+        return None
+    calls = cells.where("bucket is not null and answered > 0 and not long_poll")
+    found = grouped(
+        calls, ("bucket",), {"calls": "sum(answered)", "least": "min(smallest_us)"}
+    ).toArrow()
+    columns = (found.column(name).to_pylist() for name in found.column_names)
+    least = None
+    for _, calls_there, smallest in sorted(zip(*columns, strict=True), reverse=True):
+        if count <= 0:
+            break
+        least = smallest
+        count -= calls_there
+    return least
 
 
 def _windows(seen: DataFrame, names: DataFrame, length_us: int) -> DataFrame:
@@ -284,5 +308,5 @@ REPORT = Report(
         ),
     ),
     remarks=remarks,
-    shares=(BROKER_NAMES, UNAVAILABLE, RELAYS),
+    shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
 )

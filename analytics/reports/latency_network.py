@@ -27,11 +27,15 @@ _FAR = "if(requester = client, ack_rtt_us, syn_rtt_us)"
 _REPEATED = "array_contains(expert, 'RETRANSMISSION')"
 
 
-def slowest(given: ReportInput, names: DataFrame, count: int) -> DataFrame:
-    """Return the exchanges that took longest, with the network's part; long polls left out."""
-    calls = given.exchanges.where(
-        f"latency_us is not null and status = 'answered' and not {derived.WAITS}"
-    )
+def slowest(
+    given: ReportInput, names: DataFrame, count: int, least_us: int | None = None
+) -> DataFrame:
+    """Return the exchanges that took longest, with the network's part; long polls left out.
+
+    None of them took less than `least_us`, if that is known.
+    """
+    slow = "latency_us is not null" if least_us is None else f"latency_us >= {least_us}"
+    calls = given.exchanges.where(f"{slow} and status = 'answered' and not {derived.WAITS}")
     order = ["request_time", "capture", "request_packet", "response_packet"]
     chosen = calls.orderBy(F.desc("latency_us"), *order).limit(count)
     if given.conversations is None:

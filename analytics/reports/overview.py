@@ -17,6 +17,7 @@ from .. import derived
 from ..report import Report, ReportInput, ReportOptions, Row, Rows
 from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
 from ..sends.hops import RELAYS, relays
+from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import (
     UNAVAILABLE,
     about_connects,
@@ -295,5 +296,5 @@ REPORT = Report(
     tables=(ERRORS, UNANSWERED, UNREACHABLE, OPERATIONS, TOPICS, CLIENTS, RELAYED),
     build=build,
     remarks=remarks,
-    shares=(BROKER_NAMES, UNAVAILABLE, RELAYS),
+    shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
 )

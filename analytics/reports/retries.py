@@ -20,11 +20,12 @@ from dissectors.remoting.topic_names import DLQ_PREFIX
 
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows, sum_of
 from ..sends import sends
-from ..sends.attempt_table import STITCHED, stitched
 from ..sends.attempts import STORED, UNKNOWN
 from ..sends.broker_names import BROKER_NAMES
 from ..sends.chains import FAILED, MAYBE, STORED_UNTOLD, Limits
 from ..sends.hops import OWN, RELAYS
+from ..sends.stitched import STITCHED, stitched
+from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import (
     UNAVAILABLE,
     about_connects,
@@ -302,5 +303,5 @@ REPORT = Report(
         ),
     ),
     remarks,
-    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, OWN),
+    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, OWN, SUSPECTS),
 )

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
-
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from dissectors.foreign import hexadecimal_of
 
-from ..report import ReportInput, TableColumn
+from ..report import TableColumn
 from ..schema import SOURCE, arrow_schema_of, schema_of
-from . import sends
-from .attempts import REFUSED, UNSURE, UNTOLD, ConnectFailure, ObservedAttempt, Send, attempts_of
-from .broker_names import broker_names
+from .attempts import (
+    REFUSED,
+    UNSURE,
+    UNTOLD,
+    ConnectFailure,
+    ObservedAttempt,
+    Send,
+    attempts_of,
+)
 from .calls import call_attempts_of, numbered_together
 from .chains import Chain, Limits, chain_of
-from .hops import with_what_brokers_said, without_inner
 from .timeouts import timeout_learnt
-from .unavailable import failed_connects
 
 if TYPE_CHECKING:
     import pyarrow
@@ -110,52 +112,6 @@ SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
 """Columns of the sends that `attempt_rows` reads."""
 
 
-STITCHED = "stitched attempts"
-"""The share of `ReportInput.kept` that these are."""
-
-
-class Stitched(NamedTuple):
-    """The sends of producers, and the attempts of those messages that need a closer look."""
-
-    sends: DataFrame
-    """all sends of clients, see `hops.without_inner`"""
-    names: DataFrame
-    """names of the brokers, see `broker_names`"""
-    keys: DataFrame
-    """`sends.KEY` of the messages that need it"""
-    telling: DataFrame
-    """the sends of these, see `sends.described`"""
-    attempts: DataFrame
-    """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
-
-
-def stitched(given: ReportInput, limits: Limits) -> Stitched:
-    """Return the sends of an input and the attempts of those messages that need a look, once."""
-    return given.kept.once(STITCHED, limits, lambda: _stitched(given, limits))
-
-
-def _stitched(given: ReportInput, limits: Limits) -> Stitched:
-    def kept(frame: DataFrame) -> DataFrame:  # few rows, and asked for by every table
-        return given.kept.frame(frame, STITCHED)
-
-    names = broker_names(given)
-    produced = without_inner(given)
-    failures, failed = None, failed_connects(given)
-    if given.conversations is not None and failed is not None and not given.kept.is_empty(failed):
-        failures = sends.connect_failures(given.conversations, names)
-    keys = kept(sends.telling_keys(produced, names, failures, limits.timeout_us))
-    chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
-    telling = with_what_brokers_said(given, kept(sends.described(chosen, names)), STITCHED)
-    connected = sends.with_connections(telling, given.conversations)
-    if given.small:
-        rows = _attempts_here(connected, failures, limits)
-        schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
-        attempts = given.kept.here(given.exchanges.sparkSession, rows, schema, STITCHED)
-    else:
-        attempts = kept(with_attempts(connected, failures, limits))
-    return Stitched(produced, names, keys, telling, attempts)
-
-
 def with_attempts(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:
     """Return one row per attempt: MESSAGE_COLUMNS and ATTEMPT_COLUMNS.
 
@@ -173,7 +129,7 @@ def _selected(chosen: DataFrame) -> DataFrame:
     return renamed.select(*SEND_SELECTION, "process")
 
 
-def _attempts_here(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> pyarrow.Table:
+def attempts_here(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> pyarrow.Table:
     """Return what `with_attempts` does, stitched in this process: of few sends.
 
     To start Python for Spark's tasks takes longer.

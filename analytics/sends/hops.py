@@ -22,6 +22,7 @@ from ..schema import SOURCE
 from ..spark.expressions import adding, grouped
 from . import sends
 from .attempts import REFUSED, STORED, WITHIN_US
+from .suspects import suspects
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,17 +63,22 @@ def relays(given: ReportInput) -> DataFrame:
     return hops if given.kept.is_empty(hops) else hops.where("not of_calls").drop("of_calls")
 
 
+def has_relays(given: ReportInput) -> bool:
+    """Return whether any send of the input was made by a relay or a proxy."""
+    return not given.kept.is_empty(_hops(given))
+
+
 def _hops(given: ReportInput) -> DataFrame:
     """Return what `relays` does, and that of proxies by gRPC, with `of_calls`."""
     return given.kept.once(RELAYS, None, lambda: _found(given))
 
 
 def _found(given: ReportInput) -> DataFrame:
-    every = sends.sends_and_calls_of(given.exchanges)
+    every = _repeated(given)
+    if every is None:
+        return given.kept.empty(given.exchanges.sparkSession, _HOP_COLUMNS, RELAYS)
     seen = every.where("unique_key is not null and not " + sends.LOGGED)
-    numbered = _repeated(given, adding(seen, {"key": sends.KEY, "id": "xxhash64(offset_msg_id)"}))
-    if numbered is None:
-        return given.kept.empty(every.sparkSession, _HOP_COLUMNS, RELAYS)
+    numbered = adding(seen, {"key": sends.KEY, "id": "xxhash64(offset_msg_id)"})
     stored = f"if(offset_msg_id is not null and latency_us is not null, {_HOP}, null)"
     each = grouped(
         numbered,
@@ -107,19 +113,20 @@ def _found(given: ReportInput) -> DataFrame:
     return given.kept.frame(both.distinct(), RELAYS)
 
 
-def _repeated(given: ReportInput, numbered: DataFrame) -> DataFrame | None:
+def _repeated(given: ReportInput) -> DataFrame | None:
     """Return at least the sends of messages that were seen more than once; None: there are none.
 
     Of a large input these are few, and hops are compared of these only.
     """
+    every = sends.sends_and_calls_of(given.exchanges)
     if given.small:
-        return numbered
-    counted = grouped(numbered, ("key",), {"seen": "count(*)"})
-    keys = given.kept.frame(counted.where("seen > 1").select("key"))
-    if given.kept.is_empty(keys):
+        return every
+    known = suspects(given)
+    if given.kept.is_empty(known.keys):
         return None
-    few = given.kept.rows_here(keys) is not None
-    return numbered.join(F.broadcast(keys) if few else keys, "key", "left_semi")
+    if known.sends is not None:
+        return known.sends
+    return every.join(known.keys, F.expr(f"{sends.KEY} = key"), "left_semi")
 
 
 _HOP_COLUMNS = (
@@ -133,7 +140,7 @@ _HOP_COLUMNS = (
 def without_inner(given: ReportInput) -> DataFrame:
     """Return the sends without those that a relay made: what is left are attempts of clients."""
     every = sends.sends_and_calls_of(given.exchanges)
-    if given.kept.is_empty(_hops(given)):
+    if not has_relays(given):
         return every
     known = relays(given)
     produced = adding(every, {"from_host": sends.host_of("requester")})
@@ -194,14 +201,12 @@ def with_what_brokers_said(given: ReportInput, chosen: DataFrame, share: str) ->
     calls = chosen.where("call").selectExpr(
         *_PLACE, f"{sends.KEY} as key", "begin", f"{until} as until"
     )
-    answers = (
-        sends.sends_of(given.exchanges)
-        .where("status = 'answered'")
-        .selectExpr(
-            f"{sends.KEY} as key",
-            "unix_micros(request_time) as sent",
-            f"if({sends.WAS_STORED}, '{STORED}', '{REFUSED}') as said",
-        )
+    few = None if given.small else suspects(given).sends  # an answer repeats the call's UNIQ_KEY
+    sent = sends.sends_of(given.exchanges) if few is None else few.where("not call")
+    answers = sent.where("status = 'answered'").selectExpr(
+        f"{sends.KEY} as key",
+        "unix_micros(request_time) as sent",
+        f"if({sends.WAS_STORED}, '{STORED}', '{REFUSED}') as said",
     )
     meanwhile = "of.key = one.key and of.sent between one.begin and one.until"
     both = answers.alias("of").join(F.broadcast(calls.alias("one")), F.expr(meanwhile))

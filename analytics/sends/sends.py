@@ -48,13 +48,19 @@ _CLOSING = (
 _RESET = text(f"{STREAM_RESET}=")
 RESET = f"substring_index(get(filter(facts, f -> startswith(f, {_RESET})), 0), {_RESET}, -1)"
 """SQL: why the stream of a call was reset, and by whom."""
+_BEGIN = text("\x01")
+_WAS_RESET = (
+    f"coalesce(contains(concat({_BEGIN}, array_join(facts, {_BEGIN})),"
+    f" concat({_BEGIN}, {_RESET})), false)"
+)
+"""SQL: the stream of a call was reset. Spark generates no code for a query with `RESET` in it."""
 WAS_STORED = (
     f"if(`call`, response_code in {numbers(send_codes.STORED)}, response_code in {numbers(STORED)})"
 )
 """SQL: a send was answered, and the answer says that the message is stored."""
 FAILED_ITSELF = (
     f"(coalesce(not {WAS_STORED}, false) or coalesce(status = 'unanswered'"
-    f" and (`end` in ('reset', 'closed') or `reset` is not null or {LOGGED}), false))"
+    f" and (`end` in ('reset', 'closed') or was_reset or {LOGGED}), false))"
 )
 """SQL: a send was refused, or its connection or stream ended before an answer."""
 _COLUMNS = (
@@ -127,16 +133,19 @@ def sends_of(exchanges: DataFrame) -> DataFrame:
     return _sends_of(exchanges, f"request_code in {numbers(SENDS)}")
 
 
-def sends_and_calls_of(exchanges: DataFrame) -> DataFrame:
-    """Return the sends of producers by remoting and by gRPC."""
-    return _sends_of(exchanges, f"(request_code in {numbers(SENDS)} or {CALL})")
+def sends_and_calls_of(exchanges: DataFrame, keys: DataFrame | None = None) -> DataFrame:
+    """Return the sends of producers by remoting and by gRPC; only those of few `keys`, if given."""
+    return _sends_of(exchanges, f"(request_code in {numbers(SENDS)} or {CALL})", keys)
 
 
-def _sends_of(exchanges: DataFrame, which: str) -> DataFrame:
+def _sends_of(exchanges: DataFrame, which: str, keys: DataFrame | None = None) -> DataFrame:
     chosen = exchanges.where(
         f"{which} and status != 'orphan' and request_time is not null and not {OF_CONSUMERS}"
     )
-    return adding(chosen, {"call": CALL, "reset": RESET}).select(*_COLUMNS, "call", "reset")
+    if keys is not None:
+        chosen = chosen.join(F.broadcast(keys), F.expr(f"{KEY} = key"), "left_semi")
+    told = {"call": CALL, "reset": RESET, "was_reset": _WAS_RESET}
+    return adding(chosen, told).select(*_COLUMNS, *told)
 
 
 HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {host_of('requester')})"

@@ -119,7 +119,7 @@ def test_what_the_next_report_shares_stays(spark: SparkSession) -> None:
     from analytics.reports import report_of
     from analytics.reports.retries import limits_of
     from analytics.result import built
-    from analytics.sends.attempt_table import STITCHED, stitched
+    from analytics.sends.stitched import STITCHED, stitched
 
     given = report_input(spark, [row(0, unique_key="A"), row(9000, unique_key="A")])
     options = ReportOptions()

@@ -1,0 +1,87 @@
+"""The attempts of an input, stitched together once for the retry and isolation reports.
+
+Rules: only messages that need it are looked at one by one (`suspects`, `sends.telling_keys`); all
+other sends are one attempt each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as F
+
+from ..report import ReportInput
+from ..schema import schema_of
+from . import sends
+from .attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, attempts_here, with_attempts
+from .attempts import DEFAULT_TIMEOUT_US
+from .broker_names import broker_names
+from .chains import Limits
+from .hops import has_relays, with_what_brokers_said, without_inner
+from .suspects import failures_of, suspects
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STITCHED = "stitched attempts"
+"""The share of `ReportInput.kept` that these are."""
+
+
+class Stitched(NamedTuple):
+    """The sends of producers, and the attempts of those messages that need a closer look."""
+
+    sends: DataFrame
+    """all sends of clients, see `hops.without_inner`"""
+    names: DataFrame
+    """names of the brokers, see `broker_names`"""
+    keys: DataFrame
+    """`sends.KEY` of the messages that need it"""
+    telling: DataFrame
+    """the sends of these, see `sends.described`"""
+    attempts: DataFrame
+    """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
+
+
+def stitched(given: ReportInput, limits: Limits) -> Stitched:
+    """Return the sends of an input and the attempts of those messages that need a look, once."""
+    return given.kept.once(STITCHED, limits, lambda: _stitched(given, limits))
+
+
+def _stitched(given: ReportInput, limits: Limits) -> Stitched:
+    def kept(frame: DataFrame) -> DataFrame:  # few rows, and asked for by every table
+        return given.kept.frame(frame, STITCHED)
+
+    names = broker_names(given)
+    produced = without_inner(given)
+    failures = failures_of(given, names)
+    keys, described = _telling(given, produced, names, failures, limits)
+    telling = with_what_brokers_said(given, described, STITCHED)
+    connected = sends.with_connections(telling, given.conversations)
+    if given.small:
+        rows = attempts_here(connected, failures, limits)
+        schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
+        attempts = given.kept.here(given.exchanges.sparkSession, rows, schema, STITCHED)
+    else:
+        attempts = kept(with_attempts(connected, failures, limits))
+    return Stitched(produced, names, keys, telling, attempts)
+
+
+def _telling(
+    given: ReportInput,
+    produced: DataFrame,
+    names: DataFrame,
+    failures: DataFrame | None,
+    limits: Limits,
+) -> tuple[DataFrame, DataFrame]:
+    """Return `Stitched.keys` and these sends, described: suspects where they are the same."""
+    usual = limits.timeout_us == DEFAULT_TIMEOUT_US
+    if not given.small and usual and not has_relays(given):
+        keys, described = suspects(given)
+        if described is not None:
+            return keys, described
+    else:
+        keys = given.kept.frame(
+            sends.telling_keys(produced, names, failures, limits.timeout_us), STITCHED
+        )
+    chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
+    return keys, given.kept.frame(sends.described(chosen, names), STITCHED)
