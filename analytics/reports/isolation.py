@@ -8,15 +8,13 @@ RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dissectors.remoting.code_sets import STORED
-
 from ..isolation import strategy_replay as isolation
-from ..isolation.isolation_input import NUMBER, WHO
+from ..isolation.isolation_input import NUMBER, WHO, with_texts
 from ..isolation.isolation_table import (
     ALL_COLUMNS,
     BROKER,
@@ -35,17 +33,18 @@ from ..isolation.isolation_table import (
 )
 from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 from ..schema import schema_of
-from ..sends import attempts, sends
 from ..sends.attempt_table import arrow_table
 from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import OWN, RELAYS
 from ..sends.stitched import STITCHED, Stitched, stitched
+from ..sends.strategy_events import coded_events, events
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import BUCKET, UNAVAILABLE, failed_connects, gone_by_time
-from ..spark.expressions import adding, grouped, numbers
+from ..spark.expressions import adding, grouped
 from .retries import limits_of
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
 
 PRODUCERS = ReportTable(
@@ -173,7 +172,6 @@ QUEUE_SKEW = ReportTable(
     shown=0,
 )
 TABLES = (PRODUCERS, WINDOWS, SENDS, BROKERS, SETTINGS, TOPIC_SKEW, QUEUE_SKEW)
-_EVIDENCE = ("unique_key", "language", "version_name", "capture", "request_packet")
 _KINDS = {
     PRODUCERS.name: PRODUCER,
     WINDOWS.name: WINDOW,
@@ -193,57 +191,38 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         options.not_available_ms,
         options.fault_strategy,
     )
-    events = _with_connects(given, _events(stitch, limits.timeout_us), stitch)
-    fold, schema = isolation_rows(assumed), schema_of(ALL_COLUMNS)
-    if given.small:  # to start Python for Spark's tasks takes longer
-        seen = events.toArrow()
-        found = fold(seen) if seen.num_rows else arrow_table((), ALL_COLUMNS)
-        rows = given.kept.here(events.sparkSession, found, schema)
-    else:
-        producers = adding(events, {"producer": NUMBER}).groupBy("producer")
-        rows = given.kept.frame(producers.applyInArrow(fold, schema))
+    rows = _rows(given, stitch, limits.timeout_us, isolation_rows(assumed))
     tables = {name: given.kept.part(rows, KIND.name, kind) for name, kind in _KINDS.items()}
     queues = given.kept.frame(_queues(stitch))
     return {**tables, TOPIC_SKEW.name: _topics(queues), QUEUE_SKEW.name: queues}
 
 
-def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
-    """Return all attempts as the strategy sees them; `begin` and `end` in µs since the epoch."""
-    stored = f"response_code in {numbers(STORED)}"
-    sent = stitch.sends.where("not call")  # clients by gRPC avoid proxies, by rules of their own
-    others = sent.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
-    plain = sends.described(others, stitch.names).selectExpr(
-        "host as client",
-        "process",
-        "`group`",
-        "topic",
-        "broker",
-        "cast(null as string) as last_broker",
-        f"case when status = 'oneway' then '{attempts.ONEWAY}'"
-        f" when status = 'answered' and {stored} then '{attempts.STORED}'"
-        f" when status = 'answered' then '{attempts.REFUSED}'"
-        f" else '{attempts.UNKNOWN}' end as outcome",
-        f"if({stored}, null, response_name) as cause",
-        f"begin - if(lead between 0 and {timeout_us}, lead, 0) as begin",
-        "if(status = 'oneway', begin, end_us) as end",
-        "1L as attempt",
-        *_EVIDENCE,
-    )
-    looked_at = stitch.attempts.where("protocol = 'remoting'").selectExpr(
-        "client",
-        f"{sends.PROCESS} as process",
-        "`group`",
-        "topic",
-        "broker",
-        "last_broker",
-        "outcome",
-        "cause",
-        "unix_micros(attempt_begin) as begin",
-        "unix_micros(attempt_end) as end",
-        "attempt",
-        *_EVIDENCE,
-    )
-    return plain.unionByName(looked_at)
+def _rows(
+    given: ReportInput,
+    stitch: Stitched,
+    timeout_us: int,
+    fold: Callable[[pyarrow.Table], pyarrow.Table],
+) -> DataFrame:
+    """Return the rows of the tables of `_KINDS`."""
+    schema = schema_of(ALL_COLUMNS)
+    failed = failed_connects(given)
+    unknown = failed is None
+    if not given.small and (failed is None or given.kept.is_empty(failed)):
+        coded = coded_events(given, stitch, timeout_us)
+        if coded is not None:
+            kinds, gone = coded.kinds, None if unknown else ""
+            return given.kept.frame(
+                coded.events.groupBy("producer").applyInArrow(
+                    lambda table: fold(with_texts(table, kinds, gone)), schema
+                )
+            )
+    seen = _with_connects(given, events(stitch, timeout_us), stitch)
+    if not given.small:
+        producers = adding(seen, {"producer": NUMBER}).groupBy("producer")
+        return given.kept.frame(producers.applyInArrow(fold, schema))
+    here = seen.toArrow()  # to start Python for Spark's tasks takes longer
+    found = fold(here) if here.num_rows else arrow_table((), ALL_COLUMNS)
+    return given.kept.here(seen.sparkSession, found, schema)
 
 
 def _with_connects(given: ReportInput, events: DataFrame, stitch: Stitched) -> DataFrame:
@@ -262,9 +241,9 @@ def _with_connects(given: ReportInput, events: DataFrame, stitch: Stitched) -> D
 
 def _queues(stitch: Stitched) -> DataFrame:
     """Return how often each queue was asked for; copies of a request in several captures count."""
-    named = with_names(stitch.sends, stitch.names)
+    named = with_names(stitch.counts, stitch.names)
     asked = named.where("queue_id is not null and topic is not null")
-    counted = grouped(asked, ("topic", "broker", "queue_id"), {"attempts": "count(*)"})
+    counted = grouped(asked, ("topic", "broker", "queue_id"), {"attempts": "sum(times)"})
     return adding(
         counted,
         {

@@ -75,7 +75,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     seen = {} if failed is None else {CONNECTS.name: _connects(given, failed, attempts)}
     return {
         **seen,
-        TOTALS.name: given.kept.frame(_totals(stitch.sends, stitch.telling, attempts)),
+        TOTALS.name: given.kept.frame(_totals(stitch.counts, stitch.telling, attempts)),
         CAUSES.name: _causes(listed),
         FLOWS.name: _flows(listed),
         VERDICTS.name: _verdicts(listed),
@@ -85,18 +85,18 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     }
 
 
-def _totals(produced: DataFrame, telling: DataFrame, attempts: DataFrame) -> DataFrame:
+def _totals(counts: DataFrame, telling: DataFrame, attempts: DataFrame) -> DataFrame:
     """Return what all sends count, less those looked at, and what these come to instead."""
     names = [column.name for column in SUMS]
     counted = {
-        "messages": "count(*)",
-        "attempts": "count(*)",
-        "unknown": "count_if(status = 'unanswered')",
+        "messages": "sum(times)",
+        "attempts": "sum(times)",
+        "unknown": "sum(if(status = 'unanswered', times, 0L))",
     }
-    less = {name: f"-{sql}" for name, sql in counted.items()}
     hosts = ("topic", "group", "host", "process")
-    placed = adding(produced, {"host": sends.HOST, "process": sends.PROCESS})
-    raw = grouped(placed, hosts, counted).unionByName(grouped(telling, hosts, less))
+    less = adding(telling.select(*hosts, "status"), {"times": "-1L"})
+    sent = counts.select(*hosts, "status", "times").unionByName(less)
+    raw = grouped(sent, hosts, counted)
     every = adding(
         raw.withColumnRenamed("process", "digits").withColumnRenamed("host", "client"),
         {"process": sends.process_name("digits")},

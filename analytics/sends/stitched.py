@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from ..report import ReportInput
 from ..schema import schema_of
+from ..spark.expressions import adding, grouped
 from . import sends
 from .attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, attempts_here, with_attempts
 from .attempts import DEFAULT_TIMEOUT_US
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 STITCHED = "stitched attempts"
 """The share of `ReportInput.kept` that these are."""
+
+COUNTED = (
+    *("queue_id", "topic", "responder", "host", "process", "group", "capture", "call", "status"),
+    *("response_code", "response_name", "language", "version_name"),
+)
+"""What sends are counted by, once for all tables that count them."""
 
 
 class Stitched(NamedTuple):
@@ -40,6 +47,8 @@ class Stitched(NamedTuple):
     """the sends of these, see `sends.described`"""
     attempts: DataFrame
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
+    counts: DataFrame
+    """the sends by COUNTED, and `times`: how many"""
 
 
 def stitched(given: ReportInput, limits: Limits) -> Stitched:
@@ -63,7 +72,15 @@ def _stitched(given: ReportInput, limits: Limits) -> Stitched:
         attempts = given.kept.here(given.exchanges.sparkSession, rows, schema, STITCHED)
     else:
         attempts = kept(with_attempts(connected, failures, limits))
-    return Stitched(produced, names, keys, telling, attempts)
+    return Stitched(produced, names, keys, telling, attempts, _counts(given, produced))
+
+
+def _counts(given: ReportInput, produced: DataFrame) -> DataFrame:
+    """Return `Stitched.counts`; those of a small input are the sends themselves."""
+    placed = adding(produced, {"host": sends.HOST, "process": sends.PROCESS})
+    if given.small:
+        return adding(placed, {"times": "1L"})
+    return given.kept.frame(grouped(placed, COUNTED, {"times": "count(*)"}), STITCHED)
 
 
 def _telling(

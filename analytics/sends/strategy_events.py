@@ -1,0 +1,119 @@
+"""All attempts of producers by remoting as their fault strategy sees them, for the replay of it.
+
+Rules: nearly all texts of an attempt are those of thousands of others, so the attempts of a large
+input go to Python as numbers, with one that stands for all of these texts (`coded_events`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as F
+
+from dissectors.remoting.code_sets import STORED as STORED_CODES
+
+from ..report import ReportInput
+from ..spark.expressions import adding, numbers
+from . import sends
+from .attempts import ONEWAY, REFUSED, STORED, UNKNOWN
+from .broker_names import with_names
+from .stitched import STITCHED, Stitched
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow
+    from pyspark.sql import DataFrame
+
+_STORED = f"response_code in {numbers(STORED_CODES)}"
+_OUTCOME = (
+    f"case when status = 'oneway' then '{ONEWAY}'"
+    f" when status = 'answered' and {_STORED} then '{STORED}'"
+    f" when status = 'answered' then '{REFUSED}' else '{UNKNOWN}' end"
+)
+_CAUSE = f"if({_STORED}, null, response_name)"
+_TEXTS = ("language", "version_name", "capture")
+_OF_PLAIN = (
+    *("client", "process", "`group`", "topic", "broker", "cast(null as string) as last_broker"),
+    *(f"{_OUTCOME} as outcome", f"{_CAUSE} as cause", "1L as attempt", *_TEXTS),
+)
+"""What is known of an attempt that was not looked at, but for its message and times."""
+_OF_LOOKED_AT = (
+    *("client", f"{sends.PROCESS} as process", "`group`", "topic", "broker", "last_broker"),
+    *("outcome", "cause", "attempt", *_TEXTS),
+)
+_MESSAGE = ("unique_key", "request_packet")
+_TIMES = ("unix_micros(attempt_begin) as begin", "unix_micros(attempt_end) as end")
+
+
+def _number_of(columns: Sequence[str]) -> str:
+    """Return, as SQL, a number for the values of some columns."""
+    return f"xxhash64({', '.join(f'`{name}` is null, `{name}`' for name in columns)})"
+
+
+_PRODUCER = _number_of(("client", "process", "group"))
+_SEND = (
+    *("client", "process", "group", "topic", "responder", "status", "response_code"),
+    *("response_name", *_TEXTS),
+)
+_KIND = _number_of(_SEND)
+"""SQL: a number for what `_OF_PLAIN` is made of."""
+_LOOKED_AT = (
+    *("client", "process", "group", "topic", "broker", "last_broker", "outcome", "cause"),
+    *("attempt", *_TEXTS),
+)
+_KIND_LOOKED_AT = _number_of(_LOOKED_AT)
+
+
+def events(stitch: Stitched, timeout_us: int) -> DataFrame:
+    """Return the attempts; `begin` and `end` in µs since the epoch."""
+    plain = with_names(_plain(stitch, timeout_us), stitch.names)
+    looked_at = _looked_at(stitch).selectExpr(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
+    return plain.selectExpr(*_OF_PLAIN, "begin", "end", *_MESSAGE).unionByName(looked_at)
+
+
+def _plain(stitch: Stitched, timeout_us: int) -> DataFrame:
+    """Return the sends that were not looked at, with `client`, `process` and their times."""
+    sent = stitch.sends.where("not call")  # clients by gRPC avoid proxies, by rules of their own
+    others = sent.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
+    begin = "unix_micros(request_time)"
+    told = adding(
+        others.drop("end"),
+        {
+            "client": sends.HOST,
+            "process": sends.PROCESS,
+            "lead": sends.lead_of("unique_key", begin),
+            "end": f"if(status = 'oneway', {begin}, unix_micros(response_time))",
+        },
+    )
+    return adding(told, {"begin": f"{begin} - if(lead between 0 and {timeout_us}, lead, 0)"})
+
+
+def _looked_at(stitch: Stitched) -> DataFrame:
+    return stitch.attempts.where("protocol = 'remoting'")
+
+
+class Coded(NamedTuple):
+    """Attempts as numbers, and what these stand for."""
+
+    events: DataFrame
+    """`producer`, a number for a producer, `kind`, `begin`, `end`, and those of `_MESSAGE`"""
+    kinds: pyarrow.Table
+    """`kind`, and all other columns of `events`"""
+
+
+def coded_events(given: ReportInput, stitch: Stitched, timeout_us: int) -> Coded | None:
+    """Return what `events` does of a large input, coded; None: there are too many kinds."""
+    looked_at = _looked_at(stitch).selectExpr(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
+    coded = adding(looked_at, {"kind": _KIND_LOOKED_AT})
+    counts = stitch.counts.where("not call").withColumnRenamed("host", "client")
+    counted = adding(with_names(counts, stitch.names), {"kind": _KIND})
+    of_plain = counted.selectExpr("kind", *_OF_PLAIN).unionByName(coded.select("kind", *_LOOKED_AT))
+    found = given.kept.frame(of_plain.distinct(), STITCHED)
+    kinds = given.kept.rows_here(found)
+    if kinds is None or len(kinds.column("kind").unique()) < kinds.num_rows:
+        return None
+    columns = (f"{_PRODUCER} as producer", "kind", "begin", "end", *_MESSAGE)
+    plain = adding(_plain(stitch, timeout_us), {"kind": _KIND})
+    both = plain.selectExpr(*columns).unionByName(coded.selectExpr(*columns))
+    return Coded(both, kinds.combine_chunks())
