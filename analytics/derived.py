@@ -58,7 +58,8 @@ def address_of(endpoint: str) -> str:
     Without a regular expression, which would take most of the time of a pass over the exchanges.
     """
     port = f"length(substring_index({endpoint}, ':', -1))"
-    return f"btrim(substring({endpoint}, 1, length({endpoint}) - {port} - 1), '[]')"
+    address = f"substring({endpoint}, 1, length({endpoint}) - {port} - 1)"
+    return f"if(contains({endpoint}, ']'), btrim({address}, '[]'), {address})"
 
 
 def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataFrame:

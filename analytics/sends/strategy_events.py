@@ -93,7 +93,7 @@ def _looked_at(stitch: Stitched) -> DataFrame:
     return stitch.attempts.where("protocol = 'remoting'")
 
 
-class Coded(NamedTuple):
+class CodedEvents(NamedTuple):
     """Attempts as numbers, and what these stand for."""
 
     events: DataFrame
@@ -102,7 +102,7 @@ class Coded(NamedTuple):
     """`kind`, and all other columns of `events`"""
 
 
-def coded_events(given: ReportInput, stitch: Stitched, timeout_us: int) -> Coded | None:
+def coded_events(given: ReportInput, stitch: Stitched, timeout_us: int) -> CodedEvents | None:
     """Return what `events` does of a large input, coded; None: there are too many kinds."""
     looked_at = _looked_at(stitch).selectExpr(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
     coded = adding(looked_at, {"kind": _KIND_LOOKED_AT})
@@ -116,4 +116,4 @@ def coded_events(given: ReportInput, stitch: Stitched, timeout_us: int) -> Coded
     columns = (f"{_PRODUCER} as producer", "kind", "begin", "end", *_MESSAGE)
     plain = adding(_plain(stitch, timeout_us), {"kind": _KIND})
     both = plain.selectExpr(*columns).unionByName(coded.selectExpr(*columns))
-    return Coded(both, kinds.combine_chunks())
+    return CodedEvents(both, kinds.combine_chunks())

@@ -64,6 +64,11 @@ def middle_of(bucket: str) -> str:
     )
 
 
+def _rank_of(percent: float) -> str:
+    """Return, as SQL, how many of `_all` values are below a percentile or are it, rounded up."""
+    return f"(_all * {round(percent * 10)}L + 999) div 1000"
+
+
 def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ()) -> DataFrame:
     """Return a row for each group of `keys`: the percentiles, and what is added up besides.
 
@@ -100,7 +105,7 @@ def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ())
             "max_us": "max(largest_us)",
             **{name: f"sum({name})" for name in sums},
             **{
-                f"_{name}": f"min(if(_below >= ceil(_all * {percent}BD / 100), _middle, null))"
+                f"_{name}": f"min(if(_below >= {_rank_of(percent)}, _middle, null))"
                 for name, percent in PERCENTILES
             },
         },

@@ -73,6 +73,8 @@ def test_reports_together_are_the_reports_alone(spark: SparkSession) -> None:
     [
         ("fault-kill-5x", NAMES, -1),  # so that all that is kept is kept by Spark
         ("grpc-disk-full-53", ["retries"], MOST_HERE),
+        ("fault-disk-full-plain-5x", ["latency", "isolation"], MOST_HERE),  # attempts as numbers
+        ("proxy-remoting-5x", ["retries", "isolation"], MOST_HERE),
     ],
 )
 def test_a_small_input_gives_what_a_large_one_does(
