@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import signal
 import sys
 
@@ -16,6 +17,8 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.set_threshold(_COLLECT_AFTER)
+    # NumPy's library for matrices, which nobody needs here, else starts a thread for each core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     atexit.register(gc.freeze)  # the memory goes with the process: no circles are looked for
     from .owners import said_of_owners
 
