@@ -40,8 +40,8 @@ MAX_KEYS: Final = 10_000
 """states of one rule"""
 MAX_FLOWS: Final = 10_000
 """flows that are known at a time; a long-lived client has a few, a short-lived one is one"""
-BATCH: Final = 16_384
-"""exchanges that are taken together, so that there are many of most flows; some 20 MiB"""
+BATCH: Final = 24_576
+"""exchanges that are taken together, so that there are many of most flows; some 25 MiB"""
 
 
 @dataclass(slots=True)

@@ -226,7 +226,7 @@ class _Rows:
         self._gone = gone_of(table)
         self._unreachable = ", ".join(sorted({one.broker for one in self._gone})) or None
         self._verdict: Verdict = verdict_of(
-            self._replay, self._others, language, assumed.enabled, self._unreachable
+            self._replay, self._others.items(), language, assumed.enabled, self._unreachable
         )
         self._last = int(max(producer.begin.max(), producer.end.max()))
         self._span = max(self._last - int(producer.begin[0]), 1)

@@ -8,7 +8,7 @@ all clients, which no exchange shows: `on` is what fits, not what is proven.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .strategy_replay import CHANCE, NO_STRATEGY, OFF, ON, OTHER_GENERATION, UNSEEN, UNTOLD, Replay
@@ -30,21 +30,21 @@ class Verdict:
 
 def verdict_of(
     replay: Replay,
-    others: Mapping[str, Replay],
+    others: Iterable[tuple[str, Replay]],
     language: str | None,
     said: bool | None = None,
     unreachable: str | None = None,
 ) -> Verdict:
     """Return the verdict on a producer.
 
-    `replay` is by its own generation, `others` are by all generations; `said` is what the user
-    knows of sendLatencyFaultEnable; `unreachable` are brokers to which its connects failed.
+    `replay` is by its own generation, `others` are by all generations, which are looked at only
+    where its own does not fit. `said` is what the user knows of sendLatencyFaultEnable;
+    `unreachable` are brokers to which its connects failed.
     """
     if said is not None:
         return Verdict(ON if said else OFF, "as given")
     if language != "JAVA":
         return Verdict(NO_STRATEGY, f"the strategy is the Java client's; this one says {language}")
-    fitting = next((name for name, other in others.items() if _fits(other)), None)
     if not replay.windows and unreachable:
         return Verdict(UNTOLD, f"connects to {unreachable} failed, but no send can be tied to them")
     if not replay.windows:
@@ -61,6 +61,7 @@ def verdict_of(
             return Verdict(ON, f"{replay.avoided} attempts, none at an isolated broker{but}")
         return Verdict(UNTOLD, f"only {replay.avoided} attempts while a broker was isolated")
     what = f"{replay.broken} of {met} attempts at a broker while it was isolated"
+    fitting = next((name for name, other in others if _fits(other)), None)
     if fitting is not None:
         return Verdict(OTHER_GENERATION, f"{what}, none by the tables of generation {fitting}")
     if replay.broken >= _MANY * met / 2:

@@ -161,12 +161,15 @@ class ProducerFold(Fold):
         replay = replayed(attempts_of_producer, settings)
         if not replay.windows:
             return None
-        others = {
-            name: replay
-            if name == settings.generation
-            else replayed(attempts_of_producer, FaultSettings(name))
+        others = (
+            (
+                name,
+                replay
+                if name == settings.generation
+                else replayed(attempts_of_producer, FaultSettings(name)),
+            )
             for name in GENERATIONS
-        }
+        )
         gone = sorted({context.broker(row.server) for row in self._known_failures(context)})
         verdict = verdict_of(replay, others, sends.language, None, ", ".join(gone) or None)
         begin, end = attempts_of_producer.begin, attempts_of_producer.end

@@ -115,7 +115,7 @@ def round_robin(count: int, off: bool = True) -> list[Made]:
 def judged(made: list[Made], generation: str = "5.1", language: str = "JAVA") -> str:
     producer = producer_of(made)
     every = {name: replayed(producer, FaultSettings(name)) for name in GENERATIONS}
-    return verdict_of(every[generation], every, language).state
+    return verdict_of(every[generation], every.items(), language).state
 
 
 def test_the_verdict_is_by_what_the_client_did() -> None:
@@ -136,8 +136,8 @@ def test_a_client_that_follows_another_generation_is_found() -> None:
 
 
 def test_what_the_user_knows_needs_no_judgement() -> None:
-    assert verdict_of(Replay(FaultSettings()), {}, None, said=True).state == ON
-    assert verdict_of(Replay(FaultSettings()), {}, None, said=False).state == OFF
+    assert verdict_of(Replay(FaultSettings()), (), None, said=True).state == ON
+    assert verdict_of(Replay(FaultSettings()), (), None, said=False).state == OFF
 
 
 attempts_made = st.lists(
