@@ -51,7 +51,8 @@ def _number_of(columns: Sequence[str]) -> str:
     return f"xxhash64({', '.join(f'`{name}` is null, `{name}`' for name in columns)})"
 
 
-_PRODUCER = _number_of(("client", "process", "group"))
+_OF_PRODUCER = ("client", "process", "group")
+_PRODUCER = _number_of(_OF_PRODUCER)
 _SEND = (
     *("client", "process", "group", "topic", "responder", "status", "response_code"),
     *("response_name", *_TEXTS),
@@ -109,11 +110,21 @@ def coded_events(given: ReportInput, stitch: Stitched, timeout_us: int) -> Coded
     counts = stitch.counts.where("not call").withColumnRenamed("host", "client")
     counted = adding(with_names(counts, stitch.names), {"kind": _KIND})
     of_plain = counted.selectExpr("kind", *_OF_PLAIN).unionByName(coded.select("kind", *_LOOKED_AT))
-    found = given.kept.frame(of_plain.distinct(), STITCHED)
+    found = given.kept.frame(adding(of_plain.distinct(), {"producer": _PRODUCER}), STITCHED)
     kinds = given.kept.rows_here(found)
-    if kinds is None or len(kinds.column("kind").unique()) < kinds.num_rows:
+    if kinds is None or not _tells_apart(kinds):
         return None
     columns = (f"{_PRODUCER} as producer", "kind", "begin", "end", *_MESSAGE)
     plain = adding(_plain(stitch, timeout_us), {"kind": _KIND})
     both = plain.selectExpr(*columns).unionByName(coded.selectExpr(*columns))
-    return CodedEvents(both, kinds.combine_chunks())
+    return CodedEvents(both, kinds.drop_columns(["producer"]).combine_chunks())
+
+
+def _tells_apart(kinds: pyarrow.Table) -> bool:
+    """Return whether no two kinds, and no two producers, have one number.
+
+    A peer chooses the texts of which the numbers are made, so it can make two equal.
+    """
+    producers = kinds.group_by([*_OF_PRODUCER]).aggregate([]).num_rows
+    numbers_of = {name: len(kinds.column(name).unique()) for name in ("kind", "producer")}
+    return numbers_of == {"kind": kinds.num_rows, "producer": producers}
