@@ -63,14 +63,14 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     one_pdu = request if request is not None else response
     assert one_pdu is not None
     one = one_pdu.head
-    version = int(one.version)
-    known = 0 <= version <= HIGHER_VERSION
+    number = int(one.version)
+    known = 0 <= number <= HIGHER_VERSION
     if not known and isinstance(one_pdu.command, CallCommand):
         from .call_row import call_record_of
 
         return call_record_of(exchange, capture)
     request_name, response_name = names_of(exchange)
-    version_name = VERSIONS[version] if known else name_of_version(version)
+    version_name = VERSIONS[number] if known else name_of_version(number)
     fields = RowFields(request, response)
     if fields.group is None and request is not None:
         fields.group = request.groups
@@ -81,19 +81,21 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     request_bytes = _number_of(request.frame_bytes) if request is not None else None
     response_bytes = _number_of(response.frame_bytes) if response is not None else None
     missing_bytes = _missing(request) + _missing(response)
+    conversation, version = _number_of(one_pdu.conversation), _number_of(number)
+    body_bytes = _number_of(_body_bytes(request, response))
     # By position: by keyword a row takes a fifth longer. Each argument is called as its
     # field, up to a leading underscore, so that a test can hold it to the declaration.
     # fmt: off
     return ExchangeRecord(
-        capture, _number_of(one_pdu.conversation), exchange.requester, exchange.responder,
+        capture, conversation, exchange.requester, exchange.responder,
         exchange.status,
         request_packet, response_packet, request_time, response_time,
         _latency_us(request, response), one.opaque,
         request_code, request_name, response_code, response_name, _remark(asked, answered),
-        one.language or None, _number_of(version), version_name, one_pdu.serialize_type,
+        one.language or None, version, version_name, one_pdu.serialize_type,
         fields.topic, fields.group, fields.queue_id, fields.broker_name,
         fields.unique_key, fields.keys, fields.tags,
-        _number_of(_body_bytes(request, response)), request_bytes, response_bytes, missing_bytes,
+        body_bytes, request_bytes, response_bytes, missing_bytes,
         _message_count(request, response), fields.queue_offset, fields.offset_msg_id,
         _rtt_us(one_pdu), _end(request, response), _expert(request, response),
         fields.max_reconsume_times, _brokers(request, response), facts(request, response),

@@ -129,7 +129,7 @@ class PlainRecord:
         return True
 
     def _find_topic(self, body: bytes, name: bytes, queue_id: i64) -> bool:
-        """Note of which topic its queue is; False: properties say of which topic it is."""
+        """Find the topic that its queue is of; False: properties say it."""
         is_shared = self._is_shared and not self._checkpoint
         if is_shared and queue_id == self.queue_id and name == self._name:
             return True

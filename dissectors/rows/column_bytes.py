@@ -55,7 +55,7 @@ class ColumnWriter:
             self._word = 0
 
     def _note_times(self, valid: bool, count: i64) -> None:
-        """Note of so many values that were added whether they are there."""
+        """Note whether so many values that were added are there."""
         while count > 0 and self._rows & 7:
             self._note(valid)
             count -= 1
