@@ -25,7 +25,7 @@ from .verify import digest_of
 JOBS: Final = (1, 2, 4)
 VIEWS: Final[Mapping[str, tuple[Sequence[str], float | None]]] = {
     "exchanges as JSONL": (("--format", "jsonl"), 1.25),
-    "messages as JSONL": (("--list-messages", "--format", "jsonl"), 1.5),
+    "messages as JSONL": (("--list-messages", "--format", "jsonl"), 1.3),
     "commands as JSONL": (("--commands", "--format", "jsonl"), 1.6),
     "exchanges as Parquet": (("--format", "parquet", "--no-message-rows"), None),
 }
