@@ -82,6 +82,12 @@ _ROW: Final = 1024
 """bytes that a row takes of the budget where the bytes of the exchange do not pay for it"""
 _LEAST_RECORD: Final = 64
 """bytes of a body that pay for a row: no stored message is shorter"""
+_LONGEST: Final = 1024
+"""characters of texts that a row repeats from its exchange, or from another row, without paying"""
+_WIDEST: Final = 6
+"""bytes of a character at most, where it is written as an escape"""
+_MOST_REPEATED: Final = 64 * 1024 * 1024
+"""bytes that the rows of one exchange repeat beyond that"""
 
 if TYPE_CHECKING:
     from .message_columns import MessageColumns
@@ -175,6 +181,7 @@ class MessageTable:
         paid = 1 + size // _LEAST_RECORD
         most = max(self._budget.room // _ROW, paid)
         rows: list[MessageRecord] = []
+        is_more = False
         try:
             if code in _PULLS and self._commits(seen):
                 rows.extend(rows_of_commit(seen))
@@ -182,18 +189,19 @@ class MessageTable:
                 self._form.add(rows)
                 most, paid = most - len(rows), paid - len(rows)
                 rows.clear()
-            if self._form is None or not self._wrote_whole(seen, code):
-                rows.extend(islice(make(seen), most + 1))
+            shared = _shared_by_rows(row, client)
+            is_long = shared + len(row.group or "") > _LONGEST
+            if self._form is None or is_long or not self._wrote_whole(seen, code):
+                is_more = self._take(make(seen), shared, most, rows)
         except Exception as error:  # the last line of defence: one message never ends a run
             experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
         if self._body_limit:
             experts += [request.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
-        is_more = len(rows) > most
-        if is_more:
-            del rows[most:]
         if len(rows) > paid:
             self._budget.spend((len(rows) - paid) * _ROW)
         is_room_over = self._note_made()
+        if is_more:
+            self._most_spent = FREE_BYTES
         if (is_more or is_room_over) and not self._is_cut:
             self._is_cut = True
             experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))
@@ -201,6 +209,29 @@ class MessageTable:
             return rows
         self._form.add(rows)
         return []
+
+    def _take(
+        self, made_rows: Iterable[MessageRecord], shared: int, most: int, rows: list[MessageRecord]
+    ) -> bool:
+        """Add to `rows` what there is room for, at most `most`; return whether there is more.
+
+        `shared`: characters that each row repeats from its exchange. The first row is free: the
+        exchange says its texts once. What rows repeat beyond that takes of the budget.
+        """
+        room = min(self._budget.room, _MOST_REPEATED)
+        repeated = 0
+        try:
+            for number, one in enumerate(made_rows):
+                beyond = shared + _names_in(one) - _LONGEST
+                if beyond > 0 and number:
+                    repeated += beyond * _WIDEST
+                if len(rows) >= most or repeated > room:
+                    return True
+                rows.append(one)
+        finally:
+            if repeated:
+                self._budget.spend(min(repeated, room))
+        return False
 
     def _note_made(self) -> bool:
         """Note what was made since the last call; return whether the room ended by it."""
@@ -258,8 +289,25 @@ class MessageTable:
         queue = (row.conversation, row.topic, row.queue_id)
         if self._committed.get(queue) == offset:
             return False
-        _remember(self._committed, queue, offset)
+        if len(row.topic or "") + len(offset) <= _LONGEST:
+            _remember(self._committed, queue, offset)
         return True
+
+
+def _shared_by_rows(row: ExchangeRecord, client: str | None) -> int:
+    """Return how many characters the rows of an exchange share that a peer chose."""
+    return (
+        len(row.request_name or "")
+        + len(row.response_name or "")
+        + len(row.remark or "")
+        + len(row.broker_name or "")
+        + len(client or "")
+    )
+
+
+def _names_in(row: MessageRecord) -> int:
+    """Return how many characters the names in a row have that other rows may have, too."""
+    return len(row.topic or "") + len(row.original_topic or "") + len(row.consumer_group or "")
 
 
 def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from dissectors import budget
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import ExpertKind
+from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.message_rows.decisions import MAX_ACKNOWLEDGED, MAX_POPPED
+from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.sysflag import UNWRAP_BITS
 from dissectors.rows.message_record import MessageRecord
@@ -79,3 +80,67 @@ def test_a_compressed_batch_makes_no_more_rows_than_there_is_room_for(
     rows = rows_of(talk, tmp_path / "batches.pcap")
     assert 1000 < len(rows) < 1500
     assert said_in(tmp_path / "batches.pcap", 0) == 1
+
+
+LONG = "g" * 20_000
+
+
+def pull_of(record: StoredMessage, times: int, group: str) -> Talk:
+    ext = {"consumerGroup": group, "topic": "T", "queueId": "0", "queueOffset": "0"}
+    asked = Command(11, 5, ext=ext)
+    answer = asked.answer(body=encode_message(record) * times)
+    return Talk(mss=60_000).open().say(0, asked.frame).say(1, answer.frame).close()
+
+
+def acks_of(entries: int, topic: str) -> Talk:
+    bits = base64.b64encode(b"\xff" * 4).decode()
+    entry = {"c": "g", "t": topic, "so": 0, "q": 0, "r": "0", "b": bits}
+    asked = Command(200151, 7, body=json.dumps({"acks": [entry] * entries}).encode())
+    return Talk(mss=60_000).open().say(0, asked.frame).say(1, asked.answer().frame).close()
+
+
+def inner_batch(topic: str) -> Talk:
+    item = bytes.fromhex("00000017") + bytes(12) + bytes.fromhex("00000001") + b"x" + bytes(2)
+    whole = StoredMessage(topic, item * 20_000, {}, sys_flag=UNWRAP_BITS, born_timestamp=1)
+    return pull_of(whole.sealed(), 1, "g")
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        pull_of(StoredMessage("T", b"", {}, born_timestamp=1), 20_000, LONG),
+        acks_of(100, LONG),
+        inner_batch(LONG),
+    ],
+    ids=("pull", "acknowledgements", "inner-batch"),
+)
+@pytest.mark.parametrize("form", ["rows", "lines", "columns"])
+def test_names_that_many_rows_repeat_take_of_the_room(
+    talk: Talk, form: str, tmp_path: Path
+) -> None:
+    """The product of a long name and many rows is bounded, however small its factors are."""
+    most = 64 * 1024 * 1024
+    path = tmp_path / "long.pcap"
+    path.write_bytes(pcap_of(talk.segments))
+    decode = Decode([str(path)], DecodeOptions(messages=True))
+    table = MessageTable()
+    forms = {"rows": lambda: None, "lines": table.as_lines, "columns": table.as_columns}
+    waits = forms[form]()
+    experts: list[ExpertInfo] = []
+    rows: list[MessageRecord] = []
+    for batch in decode.exchanges():
+        for one, row in zip(batch, decode.rows_of(batch), strict=True):
+            rows += table.rows_of(one.request, one.response, row, experts)
+    count = len(rows) if waits is None else waits.waiting
+    assert 1 < count <= 2 + most // (len(LONG) - 1024) // 6
+    assert [one.kind for one in experts] == [ExpertKind.BAD_MESSAGE]
+    assert table.take_most_spent() == budget.FREE_BYTES
+
+
+def test_a_long_client_id_is_not_repeated_whole(tmp_path: Path) -> None:
+    beat = Command(34, 1, body=json.dumps({"clientID": LONG}).encode())
+    talk = Talk().open().say(0, beat.frame).say(1, beat.answer().frame)
+    for number in range(2, 5):
+        talk = talk.say(0, send(number).frame).say(1, send(number).answer().frame)
+    rows = rows_of(talk.close(), tmp_path / "client.pcap")
+    assert [row.client_id for row in rows] == [LONG[:400]] * 3
