@@ -14,6 +14,7 @@ from typing import Final, final
 from librt.strings import read_i64_le
 from mypy_extensions import i64, mypyc_attr
 
+from ..json_bytes import ABSENT, PLACE_END
 from ..plain_json import (
     CLOSE,
     COLON,
@@ -44,7 +45,7 @@ from .row_header import (
     V1_WIRES,
     V2_WIRES,
 )
-from .scanned_header import ABSENT, ANSWER, PLAIN, SENT, ScannedHeader
+from .scanned_header import ANSWER, PLAIN, SENT, ScannedHeader
 
 _EXT_FIELDS: Final[i64] = word_of(b"extField")
 _EXT_FIELDS_REST: Final[i64] = word_of(b's":{')
@@ -283,7 +284,7 @@ def _take(found: ScannedHeader, slots: _Slots) -> None:
 
 def _either(one: i64, other: i64) -> i64:
     """Return the first of two places unless it is of nothing or of an empty text."""
-    return other if one >> 32 == one & FOUR else one
+    return other if one >> 32 == one & PLACE_END else one
 
 
 def _scan_language(found: ScannedHeader, header: bytes, at: i64, size: i64) -> i64:

@@ -7,12 +7,9 @@ from typing import Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from ..foreign import LONGEST_NUMBER
-from ..json_bytes import NOTHING
-from ..plain_json import FOUR
+from ..json_bytes import ABSENT, NOTHING, PLACE_END
 from .row_header import RowHeader
 
-ABSENT: Final = 0
-"""place of a value that is not there"""
 ODD: Final = NOTHING - 1
 """stands for a number that is not told here"""
 _MOST_DIGITS: Final = LONGEST_NUMBER - 1
@@ -79,7 +76,7 @@ class ScannedHeader(RowHeader):
         """Return the value at a place; None for ABSENT."""
         if place == ABSENT:
             return None
-        return self.header[place >> 32 : place & FOUR].decode("ascii")
+        return self.header[place >> 32 : place & PLACE_END].decode("ascii")
 
     def number(self, place: i64) -> i64:
         """Return the integer at a place; NOTHING for ABSENT, ODD for what is not told here."""
@@ -87,7 +84,7 @@ class ScannedHeader(RowHeader):
             return NOTHING
         header = self.header
         at: i64 = place >> 32
-        end: i64 = place & FOUR
+        end: i64 = place & PLACE_END
         negative = at < end and header[at] == _MINUS
         if negative:
             at += 1

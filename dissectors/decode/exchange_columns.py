@@ -14,9 +14,9 @@ from mypy_extensions import i64
 
 from ..conversations.conversation import Direction, Pdu
 from ..conversations.handshake import round_trip_of
-from ..conversations.scanned_header import ABSENT, SENT, ScannedHeader
+from ..conversations.scanned_header import SENT, ScannedHeader
 from ..expert import ExpertInfo
-from ..json_bytes import NOTHING
+from ..json_bytes import ABSENT, NOTHING
 from ..remoting.code_names import REQUEST_NAMES
 from ..remoting.versions import VERSIONS
 from ..rows.column_bytes import (
@@ -43,7 +43,6 @@ _MOST_MESSAGES: Final = 4 * BATCH_ROWS
 """rows of messages that wait at most, and those of one chunk more"""
 _MOST_BYTES: Final = 256 * 1024 * 1024
 """bytes of frames that wait at most: offsets in a column of texts have 31 bits"""
-_FOUR: Final = 0xFFFFFFFF
 _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
 _SUCCESS: Final = SUCCESS.encode()
 _ANSWERED: Final = ANSWERED.encode()
@@ -244,7 +243,7 @@ class ExchangeColumns:
         else:
             self._response_code.add(0)
             self._response_name.add(_SUCCESS)
-            _add_text(self._offset_msg_id, answer.header, answer.msg_id)
+            self._offset_msg_id.add_place(answer.header, answer.msg_id)
             remark = answer.remark or remark
         self._remark.add_value(remark or None)
         self._language.add_value(asked.language or None)
@@ -252,17 +251,17 @@ class ExchangeColumns:
     def _add_message(self, request: Pdu, asked: ScannedHeader) -> None:
         """Add which queue and which message the exchange is about."""
         header = asked.header
-        _add_text(self._topic, header, asked.topic)
+        self._topic.add_place(header, asked.topic)
         if request.groups is None or asked.group != ABSENT:
-            _add_text(self._group, header, asked.group)
+            self._group.add_place(header, asked.group)
         else:
             self._group.add_value(request.groups)
-        _add_number(self._queue_id, self._plain.queue_id)
-        _add_number(self._queue_offset, self._plain.queue_offset)
-        _add_text(self._broker_name, header, asked.broker_name)
-        _add_property(self._unique_key, header, asked.unique_key)
-        _add_property(self._keys, header, asked.keys)
-        _add_property(self._tags, header, asked.tags)
+        self._queue_id.add_known(self._plain.queue_id)
+        self._queue_offset.add_known(self._plain.queue_offset)
+        self._broker_name.add_place(header, asked.broker_name)
+        self._unique_key.add_property(header, asked.unique_key)
+        self._keys.add_property(header, asked.keys)
+        self._tags.add_property(header, asked.tags)
 
     def _add_sizes(self, request: Pdu, response: Pdu | None, asked: ScannedHeader) -> None:
         """Add how large the exchange is."""
@@ -367,29 +366,3 @@ def log_of(
         for part in given[1:]:
             yield EncodedBatch(0, Columns(rows.data.slice(0, 0), [0]), part)
         counts, message_counts = [], []
-
-
-def _add_text(column: TextWriter, header: bytes, place: i64) -> None:
-    """Add the value of an ext field."""
-    if place == ABSENT:
-        column.add_null()
-    else:
-        column.add_range(header, place >> 32, place & _FOUR)
-
-
-def _add_property(column: TextWriter, header: bytes, place: i64) -> None:
-    """Add the value of a property; an empty one is none."""
-    start: i64 = place >> 32
-    end: i64 = place & _FOUR
-    if start == end:
-        column.add_null()
-    else:
-        column.add_range(header, start, end)
-
-
-def _add_number(column: NumberWriter, number: i64) -> None:
-    """Add a number, none for NOTHING."""
-    if number == NOTHING:
-        column.add_null()
-    else:
-        column.add(number)

@@ -17,9 +17,9 @@ from mypy_extensions import i64
 
 from ..conversations.conversation import Direction, Pdu
 from ..conversations.handshake import round_trip_of
-from ..conversations.scanned_header import ABSENT, ODD, SENT, ScannedHeader
+from ..conversations.scanned_header import ODD, SENT, ScannedHeader
 from ..expert import ExpertInfo
-from ..json_bytes import NOTHING, copy_range, digits_of, put_number
+from ..json_bytes import ABSENT, NOTHING, digits_of, put_number, put_place, put_property
 from ..remoting.code_names import REQUEST_NAMES
 from ..remoting.versions import VERSIONS
 from ..rows.encoded import Lines
@@ -33,7 +33,6 @@ from .exchange_row import COUNTED, facts, records_of, settled_by
 
 _ENCODER: Final = msgspec.json.Encoder()
 _NULL: Final = b"null"
-_FOUR: Final = 0xFFFFFFFF
 _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
 _QUOTE: Final = 0x22
 _TIME_END: Final = 0x225A000000000000
@@ -207,7 +206,7 @@ class ExchangeLines:
         if answer is None:
             out.write(_NULL)
         else:
-            _put_text(out, answer.header, answer.msg_id)
+            put_place(out, answer.header, answer.msg_id)
         out.write(b',"rtt_us":')
         rtt: i64 = round_trip_of(request.direction.conversation)
         if rtt >= 0:
@@ -257,22 +256,22 @@ class ExchangeLines:
         """Write which queue and which message an exchange is about."""
         out = self._out
         out.write(b',"topic":')
-        _put_text(out, asked.header, asked.topic)
+        put_place(out, asked.header, asked.topic)
         out.write(b',"group":')
         if group is None:
-            _put_text(out, asked.header, asked.group)
+            put_place(out, asked.header, asked.group)
         else:
             out.write(group)
         out.write(b',"queue_id":')
         put_number(out, self._plain.queue_id)
         out.write(b',"broker_name":')
-        _put_text(out, asked.header, asked.broker_name)
+        put_place(out, asked.header, asked.broker_name)
         out.write(b',"unique_key":')
-        _put_property(out, asked.header, asked.unique_key)
+        put_property(out, asked.header, asked.unique_key)
         out.write(b',"keys":')
-        _put_property(out, asked.header, asked.keys)
+        put_property(out, asked.header, asked.keys)
         out.write(b',"tags":')
-        _put_property(out, asked.header, asked.tags)
+        put_property(out, asked.header, asked.tags)
 
     def _write_sizes(self, request: Pdu, response: Pdu | None, asked: ScannedHeader) -> None:
         """Write how large an exchange is."""
@@ -375,23 +374,3 @@ _SUCCEEDED: Final = b',"response_code":0,"response_name":%s' % _ENCODER.encode(S
 _ANSWERED: Final = b'%s,"request_packet":' % _ENCODER.encode(ANSWERED)
 _ONEWAY: Final = b'%s,"request_packet":' % _ENCODER.encode(ONEWAY)
 _JAVA: Final = b'"JAVA"'
-
-
-def _put_text(out: BytesWriter, header: bytes, place: i64) -> None:
-    """Write the value of an ext field, with the quotes that it has there."""
-    if place == ABSENT:
-        out.write(_NULL)
-    else:
-        copy_range(out, header, (place >> 32) - 1, (place & _FOUR) + 1)
-
-
-def _put_property(out: BytesWriter, header: bytes, place: i64) -> None:
-    """Write the value of a property; an empty one is null."""
-    start: i64 = place >> 32
-    end: i64 = place & _FOUR
-    if start == end:
-        out.write(_NULL)
-    else:
-        out.append(_QUOTE)
-        copy_range(out, header, start, end)
-        out.append(_QUOTE)

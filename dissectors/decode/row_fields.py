@@ -12,15 +12,15 @@ from mypy_extensions import i64
 
 from ..conversations.conversation import Pdu
 from ..conversations.row_header import AnswerHeader, PlainHeader, SentHeader
-from ..conversations.scanned_header import ABSENT, SENT, ScannedHeader
+from ..conversations.scanned_header import SENT, ScannedHeader
 from ..foreign import integer_of
+from ..json_bytes import ABSENT, PLACE_END
 from ..remoting.codes import RequestCode
 from ..remoting.command import RemotingCommand
 from ..remoting.send_fields import BROKERS, GROUPS, OFFSETS, TOPICS, first_of
 
 CONSUMER_SEND_MSG_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
-_FOUR: Final = 0xFFFFFFFF
 _TEXTS: Final[dict[bytes, str]] = {}
 """names of topics, groups, brokers and tags"""
 _MOST_TEXTS: Final = 4096
@@ -147,7 +147,7 @@ def _shared(head: ScannedHeader, place: i64) -> str | None:
     """
     if place == ABSENT:
         return None
-    data = head.header[place >> 32 : place & _FOUR]
+    data = head.header[place >> 32 : place & PLACE_END]
     text = _TEXTS.get(data)
     if text is None:
         text = data.decode("ascii")

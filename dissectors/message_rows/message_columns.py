@@ -14,8 +14,7 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from msgspec.structs import astuple
 from mypy_extensions import i64
 
-from ..conversations.scanned_header import ABSENT
-from ..json_bytes import NOTHING, put_hex
+from ..json_bytes import put_hex
 from ..remoting.messages.record_layout import CRC_MASK, FIELD_ENDS, FIELD_STARTS
 from ..rows.column_bytes import (
     PER_US,
@@ -44,7 +43,6 @@ _BODY: Final[i64] = FIELD_ENDS[0][-1]
 _MASK: Final[i64] = CRC_MASK
 _LAST: Final[i64] = LAST_MS
 _US_A_MS: Final[i64] = MILLI // PER_US
-_FOUR: Final = 0xFFFFFFFF
 _STORED: Final = STORED.encode()
 _SUCCESS: Final = SUCCESS.encode()
 _SHARED: Final = len(MESSAGE_COLUMNS) - len(Facts._fields)
@@ -275,19 +273,19 @@ class MessageColumns(MessageForm):
         """Add where the message of a send is, and which it is."""
         asked, answer = send.asked, send.answer
         header = asked.header
-        _add_text(self._broker_name, header, asked.broker_name)
-        _add_text(self._topic, header, asked.topic)
-        _add_text(self._original_topic, header, asked.topic)
-        _add_number(self._queue_id, send.queue_id)
-        _add_number(self._queue_offset, send.queue_offset)
+        self._broker_name.add_place(header, asked.broker_name)
+        self._topic.add_place(header, asked.topic)
+        self._original_topic.add_place(header, asked.topic)
+        self._queue_id.add_known(send.queue_id)
+        self._queue_offset.add_known(send.queue_offset)
         self._covers.add_null()
-        _add_text(self._producer_group, header, asked.group)
+        self._producer_group.add_place(header, asked.group)
         self._consumer_group.add_null()
-        _add_place(self._unique_key, header, asked.unique_key)
-        _add_text(self._offset_msg_id, answer.header, answer.msg_id)
-        _add_number(self._commit_log_offset, send.commit_log_offset)
-        _add_place(self._keys, header, asked.keys)
-        _add_place(self._tags, header, asked.tags)
+        self._unique_key.add_property(header, asked.unique_key)
+        self._offset_msg_id.add_place(answer.header, answer.msg_id)
+        self._commit_log_offset.add_known(send.commit_log_offset)
+        self._keys.add_property(header, asked.keys)
+        self._tags.add_property(header, asked.tags)
 
     def _add_sizes(self, send: PlainSend) -> None:
         """Add what comes behind the properties of a send."""
@@ -295,8 +293,8 @@ class MessageColumns(MessageForm):
         _add_time(self._born_time, send.born_ms)
         self._store_time.add_null()
         self._deliver_time.add_null()
-        _add_number(self._reconsume_times, send.reconsume_times)
-        _add_number(self._max_reconsume_times, send.max_reconsume_times)
+        self._reconsume_times.add_known(send.reconsume_times)
+        self._max_reconsume_times.add_known(send.max_reconsume_times)
         self._delay_level.add_null()
         self._body_bytes.add(send.request.body_length)
         self._body_crc.add_null()
@@ -326,32 +324,6 @@ def _add_range(column: TextWriter, body: bytes, start: i64, stop: i64) -> None:
             return
         at += 1
     column.add_range(body, start, stop)
-
-
-def _add_text(column: TextWriter, header: bytes, place: i64) -> None:
-    """Add the value of an ext field."""
-    if place == ABSENT:
-        column.add_null()
-    else:
-        column.add_range(header, place >> 32, place & _FOUR)
-
-
-def _add_place(column: TextWriter, header: bytes, place: i64) -> None:
-    """Add the value of a property; an empty one is none."""
-    start: i64 = place >> 32
-    end: i64 = place & _FOUR
-    if start == end:
-        column.add_null()
-    else:
-        column.add_range(header, start, end)
-
-
-def _add_number(column: NumberWriter, number: i64) -> None:
-    """Add a number, none for NOTHING."""
-    if number == NOTHING:
-        column.add_null()
-    else:
-        column.add(number)
 
 
 def _add_time(column: NumberWriter, ms: i64) -> None:

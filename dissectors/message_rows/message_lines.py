@@ -16,8 +16,7 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from ..conversations.conversation import Direction
-from ..conversations.scanned_header import ABSENT
-from ..json_bytes import copy_range, put_hex, put_integer, put_number
+from ..json_bytes import put_hex, put_integer, put_number, put_place, put_property
 from ..plain_json import QUOTE
 from ..remoting.messages.record_layout import CRC_MASK, FIELD_ENDS, FIELD_STARTS
 from ..rows.json_rows import struct_encoder
@@ -41,7 +40,6 @@ _MASK: Final[i64] = CRC_MASK
 _LAST: Final[i64] = LAST_MS
 _PER_MS: Final[i64] = MILLI
 _NULL: Final = b"null"
-_FOUR: Final = 0xFFFFFFFF
 
 _PLACE: Final = b'"place":0,'
 _TOPIC: Final = b'"topic":null,'
@@ -252,27 +250,27 @@ class MessageLines(MessageForm):
         out, asked, answer = self._out, send.asked, send.answer
         header = asked.header
         out.write(b',"broker_name":')
-        _put_text(out, header, asked.broker_name)
+        put_place(out, header, asked.broker_name)
         out.write(b',"topic":')
-        _put_text(out, header, asked.topic)
+        put_place(out, header, asked.topic)
         out.write(b',"original_topic":')
-        _put_text(out, header, asked.topic)
+        put_place(out, header, asked.topic)
         out.write(b',"queue_id":')
         put_number(out, send.queue_id)
         out.write(b',"queue_offset":')
         put_number(out, send.queue_offset)
         out.write(b',"covers":null,"producer_group":')
-        _put_text(out, header, asked.group)
+        put_place(out, header, asked.group)
         out.write(b',"consumer_group":null,"unique_key":')
-        _put_property(out, header, asked.unique_key)
+        put_property(out, header, asked.unique_key)
         out.write(b',"offset_msg_id":')
-        _put_text(out, answer.header, answer.msg_id)
+        put_place(out, answer.header, answer.msg_id)
         out.write(b',"commit_log_offset":')
         put_number(out, send.commit_log_offset)
         out.write(b',"keys":')
-        _put_property(out, header, asked.keys)
+        put_property(out, header, asked.keys)
         out.write(b',"tags":')
-        _put_property(out, header, asked.tags)
+        put_property(out, header, asked.tags)
 
     def _add_sizes(self, send: PlainSend) -> None:
         """Add what comes behind the properties of a send."""
@@ -337,23 +335,3 @@ def _time_text(texts: TimeTexts, ms: i64) -> bytes:
     if ms <= 0 or ms > _LAST:
         return _NULL
     return f'"{texts.of(int(ms * _PER_MS))}"'.encode()
-
-
-def _put_text(out: BytesWriter, header: bytes, place: i64) -> None:
-    """Write the value of an ext field, with the quotes that it has there."""
-    if place == ABSENT:
-        out.write(_NULL)
-    else:
-        copy_range(out, header, (place >> 32) - 1, (place & _FOUR) + 1)
-
-
-def _put_property(out: BytesWriter, header: bytes, place: i64) -> None:
-    """Write the value of a property; an empty one is null."""
-    start: i64 = place >> 32
-    end: i64 = place & _FOUR
-    if start == end:
-        out.write(_NULL)
-    else:
-        out.append(QUOTE)
-        copy_range(out, header, start, end)
-        out.append(QUOTE)

@@ -12,8 +12,8 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from ..conversations.conversation import Pdu
-from ..conversations.scanned_header import ABSENT, ODD, SENT, ScannedHeader
-from ..json_bytes import NOTHING
+from ..conversations.scanned_header import ODD, SENT, ScannedHeader
+from ..json_bytes import ABSENT, NOTHING, PLACE_END
 from ..remoting.code_names import REQUEST_NAMES, response_name
 from ..remoting.codes import ResponseCode
 from ..remoting.ids.message_ids import physical_offset_of
@@ -23,7 +23,6 @@ from .sends import SEND_BATCH
 
 SUCCESS: Final = response_name(ResponseCode.SUCCESS)
 """name of the code that all answers here have"""
-_FOUR: Final = 0xFFFFFFFF
 _TRANSACTION: Final[i64] = TRANSACTION_MASK
 _OTHERS: Final = (b"DELAY", b"TIMER_", b"__")
 """parts of names of properties that are looked at by who makes rows"""
@@ -108,7 +107,7 @@ class PlainSend:
     def _has_usual_topic(self, asked: ScannedHeader) -> bool:
         """Return whether the message is in the queue of a topic that it was sent to."""
         place: i64 = asked.topic
-        topic = asked.header[place >> 32 : place & _FOUR]
+        topic = asked.header[place >> 32 : place & PLACE_END]
         if topic != self._topic:
             self._topic = topic
             self._is_usual = topic != b"" and names_itself(topic.decode("ascii"))
@@ -134,7 +133,7 @@ class PlainSend:
         self.reconsume_times = times
         self.max_reconsume_times = most
         self.commit_log_offset = NOTHING
-        if answer.msg_id >> 32 != answer.msg_id & _FOUR:
+        if answer.msg_id >> 32 != answer.msg_id & PLACE_END:
             found = physical_offset_of(answer.text(answer.msg_id) or "")
             if found is not None:
                 if found < 0:
@@ -149,7 +148,7 @@ def _is_simple(asked: ScannedHeader, answer: ScannedHeader) -> bool:
     if flags == ODD or (flags != NOTHING and flags & _TRANSACTION):
         return False
     header = asked.header
-    start, end = int(asked.properties >> 32), int(asked.properties & _FOUR)
+    start, end = int(asked.properties >> 32), int(asked.properties & PLACE_END)
     for part in _OTHERS:
         if header.find(part, start, end) >= 0:
             return False

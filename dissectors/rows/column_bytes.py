@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64, u8
 
-from ..json_bytes import copy_range
+from ..json_bytes import ABSENT, NOTHING, PLACE_END, copy_range
 
 LAST_MICROSECOND: Final = 253_402_300_799_999_999
 """of the year 9999"""
@@ -112,6 +112,13 @@ class NumberWriter(ColumnWriter):
         write_i64_le(self._data, number)
         self._note(True)
 
+    def add_known(self, number: i64) -> None:
+        """Add a number, none for NOTHING."""
+        if number == NOTHING:
+            self.add_null()
+        else:
+            self.add(number)
+
     def add_null(self) -> None:
         """Add nothing."""
         write_i64_le(self._data, 0)
@@ -170,6 +177,22 @@ class TextWriter(ColumnWriter):
         """Add a text that is a range of bytes."""
         copy_range(self._data, data, at, end)
         self._end(True)
+
+    def add_place(self, data: bytes, place: i64) -> None:
+        """Add the text at a place, none for ABSENT."""
+        if place == ABSENT:
+            self.add_null()
+        else:
+            self.add_range(data, place >> 32, place & PLACE_END)
+
+    def add_property(self, data: bytes, place: i64) -> None:
+        """Add the value of a property; an empty one is none."""
+        start: i64 = place >> 32
+        end: i64 = place & PLACE_END
+        if start == end:
+            self.add_null()
+        else:
+            self.add_range(data, start, end)
 
     def add_null(self) -> None:
         """Add nothing."""

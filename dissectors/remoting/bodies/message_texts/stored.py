@@ -14,7 +14,7 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from ....json_bytes import put_hex, put_integer, put_number
-from ....plain_json import CLOSE
+from ....plain_json import CLOSE, FOUR
 from ...messages.counting import MAGIC_V2
 from ...messages.record_layout import (
     CRC_ENTRY_SIZE,
@@ -44,7 +44,6 @@ _SHORT: Final[i64] = FIELD_STARTS["store_timestamp"] - FIELD_STARTS["born_addres
 _WIDER: Final[i64] = FIELD_ENDS[1][-1] - FIELD_ENDS[0][-1]
 """bytes of a host and its port with IPv4, and how many more with IPv6"""
 _SECOND: Final[i64] = MAGIC_V2
-_FOUR: Final = 0xFFFFFFFF
 _MASK: Final[i64] = CRC_MASK
 _CRC_ENTRY: Final[i64] = CRC_ENTRY_SIZE
 _CRC_NAME: Final[i64] = int.from_bytes(CRC_PROPERTY.encode(), "big")
@@ -179,7 +178,7 @@ class _StoredTexts:
         put_integer(out, read_i64_be(body, reconsumed_at + 4))
         out.write(b',"storeSize":')
         put_number(out, record.stop - at)
-        second = i64(read_i32_be(body, at + 4)) & _FOUR == _SECOND
+        second = i64(read_i32_be(body, at + 4)) & FOUR == _SECOND
         out.write(b',"version":2' if second else b',"version":1')
 
 
