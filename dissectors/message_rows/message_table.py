@@ -77,7 +77,9 @@ _NAMING: Final = frozenset(
 )
 """Requests of a client that name its client id."""
 
-_CUT: Final = "the bound on what bodies become is reached: later ones are cut"
+_CUT: Final = (
+    "from here on, rows of messages are left out or their bodies cut: they would take too much room"
+)
 _ROW: Final = 1024
 """bytes that a row takes of the budget where the bytes of the exchange do not pay for it"""
 _LEAST_RECORD: Final = 64
