@@ -83,6 +83,7 @@ COMPILED_MODULES = [
     "dissectors/remoting/bodies/typed.py",
     "dissectors/remoting/bodies/secrets.py",
     "dissectors/remoting/flags.py",
+    "dissectors/budget.py",
     "dissectors/message_rows/seen_exchange.py",
     "dissectors/message_rows/whole_records.py",
     "dissectors/message_rows/plain_record.py",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-FREE_BYTES: Final = 128 * 1024 * 1024
+FREE_BYTES = 128 * 1024 * 1024
 """bytes that may be made whatever was read"""
 MAX_REMEMBERED: Final = 65_536
 """connections, and queues of connections, of which something is remembered for messages"""

@@ -70,6 +70,9 @@ _VALUES_END: Final[i64] = word_of(b"\\u0002")
 _UNIQUE_KEY: Final[i64] = word_of(b"UNIQ_KEY")
 _KEYS: Final[i64] = word_of(b"KEYS")
 _TAGS: Final[i64] = word_of(b"TAGS")
+_DELAY: Final[i64] = word_of(b"DELAY")
+_TIMER: Final[i64] = word_of(b"TIMER_")
+_SYSTEM: Final[i64] = word_of(b"__")
 _ESCAPE: Final = 6
 """bytes of an escape such as \\u0001"""
 
@@ -101,8 +104,8 @@ _KINDS: Final = bytes([int(_kind_of(code)) for code in range(_SMALL_CODES)])
 """by code, so that most need no look into a set"""
 _V1_TABLE: Final = table_of((*V1_WIRES, V1.born_timestamp, V1.max_reconsume_times))
 _V2_TABLE: Final = table_of((*V2_WIRES, V2.born_timestamp, V2.max_reconsume_times))
-_PLAIN_TABLE: Final = table_of(PLAIN_WIRES)
-_ANSWER_TABLE: Final = table_of(ANSWER_WIRES)
+_PLAIN_TABLE: Final = table_of((*PLAIN_WIRES, V1.sys_flag))
+_ANSWER_TABLE: Final = table_of((*ANSWER_WIRES, "recallHandle"))
 
 
 @final
@@ -110,7 +113,7 @@ _ANSWER_TABLE: Final = table_of(ANSWER_WIRES)
 class _Slots:
     """The places of the values whose names are in a table, in its order."""
 
-    __slots__ = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10")
+    __slots__ = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11")
 
     def __init__(self) -> None:
         self.s0: i64 = ABSENT
@@ -124,6 +127,7 @@ class _Slots:
         self.s8: i64 = ABSENT
         self.s9: i64 = ABSENT
         self.s10: i64 = ABSENT
+        self.s11: i64 = ABSENT
 
     def put(self, slot: i64, place: i64) -> None:
         """Note the place of a value; of a name that comes twice the last one counts."""
@@ -147,8 +151,10 @@ class _Slots:
             self.s8 = place
         elif slot == 9:
             self.s9 = place
-        else:
+        elif slot == 10:
             self.s10 = place
+        else:
+            self.s11 = place
 
 
 def scanned(serialize_type: i64, header: bytes) -> ScannedHeader | None:
@@ -274,12 +280,13 @@ def _take(found: ScannedHeader, slots: _Slots) -> None:
     elif found.kind == PLAIN:
         found.topic, found.group = _either(s0, s1), _either(s2, _either(s3, s4))
         found.queue_id, found.broker_name = s5, _either(slots.s6, slots.s7)
-        found.asked_offset = slots.s8
+        found.asked_offset, found.commit_offset, found.sys_flag = slots.s8, slots.s9, slots.s11
         found.offset = _either(slots.s8, _either(slots.s9, slots.s10))
     else:
         found.queue_id, found.msg_id, found.queue_offset = s0, s1, _either(s2, s3)
         found.suggested_broker, found.next_offset = s4, s5
         found.min_offset, found.max_offset = slots.s6, slots.s7
+        found.recall_handle = slots.s8
 
 
 def _either(one: i64, other: i64) -> i64:
@@ -331,6 +338,7 @@ def _end_of_properties(found: ScannedHeader, header: bytes, at: i64, size: i64) 
     -1: they are not plain. Of a name that comes twice the first one counts.
     """
     found.unique_key = found.keys = found.tags = ABSENT  # of properties that come twice the last
+    found.is_special = False
     name: i64 = at
     value: i64 = 0
     while True:
@@ -370,3 +378,7 @@ def _note_property(found: ScannedHeader, header: bytes, name: i64, value: i64, e
             found.keys = value << 32 | end
         elif word == _TAGS and found.tags == ABSENT:
             found.tags = value << 32 | end
+    elif length > 4:
+        start: i64 = read_i64_le(header, name)
+        if start & FIVE == _DELAY or start & SIX == _TIMER or start & 0xFFFF == _SYSTEM:
+            found.is_special = True

@@ -32,14 +32,14 @@ class ScannedHeader(RowHeader):
 
     A place is the offset of the first byte, shifted by 32, and that behind the last one; ABSENT
     where there is no value. The names are those of SentHeader, PlainHeader and AnswerHeader, and
-    two that only rows of messages have.
+    those that only rows of messages need.
     """
 
     __slots__ = (
-        "asked_offset", "born_timestamp", "broker_name", "group", "header", "keys", "kind",
-        "max_offset", "max_reconsume_times", "min_offset", "msg_id", "next_offset", "offset",
-        "properties", "queue_id", "queue_offset", "reconsume_times", "suggested_broker",
-        "sys_flag", "tags", "topic", "unique_key",
+        "asked_offset", "born_timestamp", "broker_name", "commit_offset", "group", "header",
+        "is_special", "keys", "kind", "max_offset", "max_reconsume_times", "min_offset", "msg_id",
+        "next_offset", "offset", "properties", "queue_id", "queue_offset", "recall_handle",
+        "reconsume_times", "suggested_broker", "sys_flag", "tags", "topic", "unique_key",
     )  # fmt: skip
 
     def __init__(self, kind: i64, code: int, header: bytes) -> None:
@@ -59,18 +59,22 @@ class ScannedHeader(RowHeader):
         """the property `KEYS`"""
         self.tags: i64 = ABSENT
         """the property `TAGS`"""
+        self.is_special = False
+        """a property tells of a transaction or of a later time"""
         self.sys_flag: i64 = ABSENT
         self.reconsume_times: i64 = ABSENT
         self.born_timestamp: i64 = ABSENT
         self.max_reconsume_times: i64 = ABSENT
         self.offset: i64 = ABSENT
         self.asked_offset: i64 = ABSENT
+        self.commit_offset: i64 = ABSENT
         self.msg_id: i64 = ABSENT
         self.queue_offset: i64 = ABSENT
         self.next_offset: i64 = ABSENT
         self.min_offset: i64 = ABSENT
         self.max_offset: i64 = ABSENT
         self.suggested_broker: i64 = ABSENT
+        self.recall_handle: i64 = ABSENT
 
     def text(self, place: i64) -> str | None:
         """Return the value at a place; None for ABSENT."""

@@ -19,14 +19,14 @@ from ..conversations.conversation import Direction, Pdu
 from ..conversations.handshake import round_trip_of
 from ..conversations.scanned_header import ODD, SENT, ScannedHeader
 from ..expert import ExpertInfo
-from ..json_bytes import ABSENT, NOTHING, digits_of, put_number, put_place, put_property
+from ..json_bytes import ABSENT, NOTHING, put_number, put_place, put_property
 from ..remoting.code_names import REQUEST_NAMES
 from ..remoting.versions import VERSIONS
 from ..rows.encoded import Lines
 from ..rows.json_rows import struct_encoder
 from ..rows.line_ends import add_ends
 from ..rows.record import ANSWERED, COLUMNS, ONEWAY, ExchangeRecord
-from ..rows.timed_rows import TimeTexts
+from ..rows.timed_rows import TimeWriter
 from ..tcp.capture import CAPTURE_SHIFT
 from .exchange import SUCCESS, Exchange
 from .exchange_row import COUNTED, facts, records_of, settled_by
@@ -34,9 +34,6 @@ from .exchange_row import COUNTED, facts, records_of, settled_by
 _ENCODER: Final = msgspec.json.Encoder()
 _NULL: Final = b"null"
 _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
-_QUOTE: Final = 0x22
-_TIME_END: Final = 0x225A000000000000
-"""`Z"` as the last two of eight bytes"""
 _LATEST: Final = (1 << 62) - 1
 """nanoseconds up to which a time is taken apart here"""
 _VERSIONS: Final[i64] = len(VERSIONS)
@@ -112,8 +109,8 @@ class ExchangeLines:
     """Lines of exchanges that wait to be taken."""
 
     __slots__ = (
-        "_captures", "_codes", "_encode", "_ends", "_experts", "_out", "_plain", "_second",
-        "_second_text", "_times", "_versions",
+        "_captures", "_codes", "_encode", "_ends", "_experts", "_out", "_plain",
+        "_times", "_versions",
     )  # fmt: skip
 
     def __init__(
@@ -135,10 +132,8 @@ class ExchangeLines:
             % (number, _ENCODER.encode(name))
             for number, name in enumerate(VERSIONS)
         ]
-        self._times = TimeTexts()
+        self._times = TimeWriter()
         self._plain = PlainExchange()
-        self._second: i64 = -1
-        self._second_text = b""
 
     def lines_of(self, exchanges: list[Exchange]) -> bytes:
         """Return the lines of exchanges."""
@@ -228,14 +223,14 @@ class ExchangeLines:
         out.write(b',"response_packet":')
         if response is None:
             out.write(b'null,"request_time":')
-            self._put_time(request.ts)
+            self._times.put(out, request.ts)
             out.write(b',"response_time":null,"latency_us":null,"opaque":')
         else:
             put_number(out, response.packet & _NUMBER_MASK)
             out.write(b',"request_time":')
-            self._put_time(request.ts)
+            self._times.put(out, request.ts)
             out.write(b',"response_time":')
-            self._put_time(response.ts)
+            self._times.put(out, response.ts)
             out.write(b',"latency_us":')
             put_number(out, (response.ts - request.ts) // 1000)
             out.write(b',"opaque":')
@@ -339,16 +334,6 @@ class ExchangeLines:
 
     def _texts(self, texts: list[str] | None) -> bytes:
         return _ENCODER.encode(texts) if texts else b"[]"
-
-    def _put_time(self, ns: i64) -> None:
-        """Write a time; most are of the same second as the one before."""
-        second: i64 = ns // 1_000_000_000
-        if second != self._second:
-            self._second = second
-            self._second_text = b'"' + self._times.of(int(ns))[:-7].encode("ascii")
-        self._out.write(self._second_text)
-        micros: i64 = ns % 1_000_000_000 // 1000
-        write_i64_le(self._out, digits_of(micros, 6) | _TIME_END)
 
 
 def lines_of(

@@ -50,9 +50,14 @@ def _event(seen: SeenExchange, asked: str) -> str:
 
 
 def rows_of_commit(seen: SeenExchange) -> Iterator[MessageRecord]:
-    """Give the row of an offset commit: all before its offset is done."""
-    row = seen.row
+    """Give the row of an offset commit."""
     offset = number_of(seen.fields.get("commitOffset"))
+    yield row_of_commit(seen, offset, _event(seen, ACKNOWLEDGED))
+
+
+def row_of_commit(seen: SeenExchange, offset: int | None, event: str) -> MessageRecord:
+    """Return the row of a commit: all before its offset is done."""
+    row = seen.row
     facts = Facts(
         row.topic,
         original_topic_of_name(row.topic, row.group),
@@ -61,9 +66,7 @@ def rows_of_commit(seen: SeenExchange) -> Iterator[MessageRecord]:
         BEFORE,
         consumer_group=row.group,
     )
-    # A broker takes the offset that a pull carries, whatever it answers to the pull.
-    event = ACKNOWLEDGED if "suspendTimeoutMillis" in seen.fields else _event(seen, ACKNOWLEDGED)
-    yield row_of(seen, event, 0, facts)
+    return row_of(seen, event, 0, facts)
 
 
 def rows_of_ack(seen: SeenExchange) -> Iterator[MessageRecord]:

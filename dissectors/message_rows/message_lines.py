@@ -16,12 +16,12 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from ..conversations.conversation import Direction
-from ..json_bytes import put_hex, put_integer, put_number, put_place, put_property
+from ..json_bytes import copy_range, put_hex, put_integer, put_number, put_place, put_property
 from ..plain_json import QUOTE
 from ..remoting.messages.record_layout import CRC_MASK, FIELD_ENDS, FIELD_STARTS
 from ..rows.json_rows import struct_encoder
 from ..rows.message_record import MESSAGE_COLUMNS, STORED, MessageRecord
-from ..rows.timed_rows import TimeTexts
+from ..rows.timed_rows import TimeWriter
 from .message_form import MessageForm
 from .plain_record import PlainRecord
 from .plain_send import SUCCESS, PlainSend
@@ -76,9 +76,8 @@ class MessageLines(MessageForm):
     """Lines of messages that wait to be taken."""
 
     __slots__ = (
-        "_born", "_born_ms", "_born_text", "_count", "_encode", "_ends",
-        "_group", "_group_text", "_head", "_names", "_out", "_place_text", "_queue", "_record",
-        "_rest", "_rows", "_sent", "_stored", "_stored_ms", "_stored_text",
+        "_born", "_count", "_encode", "_ends", "_group", "_group_text", "_head", "_names", "_out",
+        "_place_text", "_queue", "_record", "_rest", "_rows", "_sent", "_stored",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -92,10 +91,7 @@ class MessageLines(MessageForm):
         self._group: str | None = None
         self._place_text = b""
         self._queue: i64 = 0
-        self._born, self._stored, self._sent = TimeTexts(), TimeTexts(), TimeTexts()
-        self._born_ms: i64 = -1
-        self._stored_ms: i64 = -1
-        self._born_text = self._stored_text = _NULL
+        self._born, self._stored, self._sent = TimeWriter(), TimeWriter(), TimeWriter()
         self._ends: dict[bytes, _Ends] = {}
         self._names: dict[str, bytes] = {}
 
@@ -195,15 +191,9 @@ class MessageLines(MessageForm):
         out.write(b',"transaction_id":')
         self._add_text(body, record.transaction, record.transaction_stop)
         out.write(b',"born_time":')
-        born: i64 = read_i64_be(body, at + _BORN)
-        if born != self._born_ms:
-            self._born_ms, self._born_text = born, _time_text(self._born, born)
-        out.write(self._born_text)
+        _put_ms(out, self._born, read_i64_be(body, at + _BORN))
         out.write(b',"store_time":')
-        stored: i64 = read_i64_be(body, at + _STORED)
-        if stored != self._stored_ms:
-            self._stored_ms, self._stored_text = stored, _time_text(self._stored, stored)
-        out.write(self._stored_text)
+        _put_ms(out, self._stored, read_i64_be(body, at + _STORED))
         out.write(b',"deliver_time":null,"reconsume_times":')
         put_number(out, i64(read_i32_be(body, at + _RECONSUMED)))
         out.write(b',"max_reconsume_times":null,"delay_level":null,"body_bytes":')
@@ -230,9 +220,9 @@ class MessageLines(MessageForm):
         out = self._out
         out.write(ends.start)
         put_number(out, send.packet)
-        out.write(b',"time":"')
-        out.write(self._sent.of(int(request.ts)).encode())
-        out.write(b'","request_packet":')
+        out.write(b',"time":')
+        self._sent.put(out, request.ts)
+        out.write(b',"request_packet":')
         put_number(out, send.packet)
         out.write(self._names.get(send.name) or self._new_name(send.name))
         remark = send.answer.remark or send.asked.remark
@@ -276,10 +266,7 @@ class MessageLines(MessageForm):
         """Add what comes behind the properties of a send."""
         out = self._out
         out.write(b',"transaction_id":null,"born_time":')
-        born: i64 = send.born_ms
-        if born != self._born_ms:
-            self._born_ms, self._born_text = born, _time_text(self._born, born)
-        out.write(self._born_text)
+        _put_ms(out, self._born, send.born_ms)
         out.write(b',"store_time":null,"deliver_time":null,"reconsume_times":')
         put_number(out, send.reconsume_times)
         out.write(b',"max_reconsume_times":')
@@ -326,12 +313,13 @@ class MessageLines(MessageForm):
                 return
             at += 1
         self._out.append(QUOTE)
-        self._out.write(body[start:stop])
+        copy_range(self._out, body, start, stop)
         self._out.append(QUOTE)
 
 
-def _time_text(texts: TimeTexts, ms: i64) -> bytes:
-    """Return a time as JSON."""
+def _put_ms(out: BytesWriter, times: TimeWriter, ms: i64) -> None:
+    """Write a time in milliseconds; null for what no clock shows."""
     if ms <= 0 or ms > _LAST:
-        return _NULL
-    return f'"{texts.of(int(ms * _PER_MS))}"'.encode()
+        out.write(_NULL)
+    else:
+        times.put(out, ms * _PER_MS)

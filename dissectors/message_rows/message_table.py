@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..budget import FREE_BYTES, MAX_REMEMBERED, Budget
 from ..conversations.conversation import Pdu
+from ..conversations.scanned_header import ScannedHeader
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import natural_of
 from ..grpc.command import NO_CODE
@@ -20,10 +21,11 @@ from ..remoting.bodies.custom import take_problems
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
 from ..remoting.row_facts.names import CLIENT, fact_in
-from ..rows.message_record import DELIVERED, VIEWED, MessageRecord
+from ..rows.message_record import ACKNOWLEDGED, DELIVERED, VIEWED, MessageRecord
 from ..rows.record import ExchangeRecord
 from .calls import rows_of_call
 from .decisions import (
+    row_of_commit,
     rows_of_ack,
     rows_of_batch_ack,
     rows_of_commit,
@@ -35,7 +37,7 @@ from .decisions import (
 from .message_form import MessageForm
 from .message_lines import MessageLines
 from .plain_send import PlainSend
-from .seen_exchange import SeenExchange, made
+from .seen_exchange import SeenExchange, made, number_of
 from .sends import rows_of_pushed_reply, rows_of_send
 from .stored import rows_of_check, rows_of_fetch, rows_of_lite_fetch, rows_of_view
 
@@ -185,8 +187,10 @@ class MessageTable:
         rows: list[MessageRecord] = []
         is_more = False
         try:
-            if code in _PULLS and self._commits(seen):
-                rows.extend(rows_of_commit(seen))
+            if code in _PULLS:
+                commit = self._commit_in(seen, request)
+                if commit is not None:  # a broker takes it, whatever it answers to the pull
+                    rows.append(row_of_commit(seen, number_of(commit), ACKNOWLEDGED))
             if self._form is not None and rows:
                 self._form.add(rows)
                 most, paid = most - len(rows), paid - len(rows)
@@ -247,7 +251,7 @@ class MessageTable:
     def _wrote_whole(self, seen: SeenExchange, code: int) -> bool:
         """Write the stored records of an answer; return False where they need rows."""
         response = seen.response
-        if response is None or response.command.code != 0 or not response.body or self._body_limit:
+        if response is None or response.head.code != 0 or not response.body or self._body_limit:
             return False
         if code in _DELIVERING:
             event, group = DELIVERED, seen.row.group
@@ -280,20 +284,28 @@ class MessageTable:
         if client is not None:
             _remember(self._clients, row.conversation, client)
 
-    def _commits(self, seen: SeenExchange) -> bool:
-        """Return whether a pull carries a commit that is not the one before it again."""
-        fields = seen.fields
-        flag, offset = fields.get("sysFlag"), fields.get("commitOffset")
+    def _commit_in(self, seen: SeenExchange, request: Pdu) -> str | None:
+        """Return the offset that a pull commits; None: none, or the one before it again."""
+        flag, offset = _flag_and_offset_of(request)
         flags = natural_of(flag) if flag is not None else None
         if offset is None or flags is None or not flags & _COMMITS_OFFSET:
-            return False
+            return None
         row = seen.row
         queue = (row.conversation, row.topic, row.queue_id)
         if self._committed.get(queue) == offset:
-            return False
+            return None
         if len(row.topic or "") + len(offset) <= _LONGEST:
             _remember(self._committed, queue, offset)
-        return True
+        return offset
+
+
+def _flag_and_offset_of(request: Pdu) -> tuple[str | None, str | None]:
+    """Return the flags of a pull and the offset that it may commit."""
+    head = request.head
+    if isinstance(head, ScannedHeader):
+        return head.text(head.sys_flag), head.text(head.commit_offset)
+    fields = request.command.ext_fields
+    return fields.get("sysFlag"), fields.get("commitOffset")
 
 
 def _shared_by_rows(row: ExchangeRecord, client: str | None) -> int:

@@ -16,7 +16,7 @@ from ..conversations.scanned_header import ODD, SENT, ScannedHeader
 from ..json_bytes import ABSENT, NOTHING, PLACE_END
 from ..remoting.code_names import REQUEST_NAMES, response_name
 from ..remoting.codes import ResponseCode
-from ..remoting.ids.message_ids import physical_offset_of
+from ..remoting.ids.message_ids import physical_offset_at
 from ..remoting.sysflag import TRANSACTION_MASK
 from .seen_exchange import names_itself
 from .sends import SEND_BATCH
@@ -24,8 +24,6 @@ from .sends import SEND_BATCH
 SUCCESS: Final = response_name(ResponseCode.SUCCESS)
 """name of the code that all answers here have"""
 _TRANSACTION: Final[i64] = TRANSACTION_MASK
-_OTHERS: Final = (b"DELAY", b"TIMER_", b"__")
-"""parts of names of properties that are looked at by who makes rows"""
 
 
 @final
@@ -133,12 +131,10 @@ class PlainSend:
         self.reconsume_times = times
         self.max_reconsume_times = most
         self.commit_log_offset = NOTHING
-        if answer.msg_id >> 32 != answer.msg_id & PLACE_END:
-            found = physical_offset_of(answer.text(answer.msg_id) or "")
-            if found is not None:
-                if found < 0:
-                    return False
-                self.commit_log_offset = found
+        place: i64 = answer.msg_id
+        offset = physical_offset_at(answer.header, place >> 32, place & PLACE_END)
+        if offset >= 0:
+            self.commit_log_offset = offset
         return True
 
 
@@ -147,9 +143,4 @@ def _is_simple(asked: ScannedHeader, answer: ScannedHeader) -> bool:
     flags: i64 = asked.number(asked.sys_flag)
     if flags == ODD or (flags != NOTHING and flags & _TRANSACTION):
         return False
-    header = asked.header
-    start, end = int(asked.properties >> 32), int(asked.properties & PLACE_END)
-    for part in _OTHERS:
-        if header.find(part, start, end) >= 0:
-            return False
-    return answer.header.find(b"recallHandle") < 0
+    return not asked.is_special and answer.recall_handle == ABSENT

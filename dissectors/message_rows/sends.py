@@ -114,8 +114,8 @@ def _rows_of_batch(
     """Give the rows of the items of a batch."""
     ids = (seen.row.offset_msg_id or "").split(",")
     for place, item in enumerate(items):
-        facts = _facts_of_item(seen, item, place, ids[place] if place < len(ids) else "")
-        facts = facts._replace(born_time=born, reconsume_times=reconsumed)
+        offset_msg_id = ids[place] if place < len(ids) else ""
+        facts = _facts_of_item(seen, item, place, offset_msg_id, born, reconsumed)
         yield row_of(seen, event, place, facts)
 
 
@@ -150,7 +150,15 @@ def _event_of(seen: SeenExchange, half: bool) -> str:
     return RETURNED if topic.startswith(RETRY_PREFIX) else STORED
 
 
-def _facts_of_item(seen: SeenExchange, item: BatchItem, place: int, offset_msg_id: str) -> Facts:
+def _facts_of_item(
+    seen: SeenExchange,
+    item: BatchItem,
+    place: int,
+    offset_msg_id: str,
+    born: int | None,
+    reconsumed: int | None,
+) -> Facts:
+    """Return what the row of an item of a batch says."""
     row, properties = seen.row, item.properties
     first = row.queue_offset if offset_msg_id else None
     form = body = None
@@ -171,7 +179,9 @@ def _facts_of_item(seen: SeenExchange, item: BatchItem, place: int, offset_msg_i
         properties.get("KEYS"),
         properties.get("TAGS"),
         properties.get("__transactionId__"),
+        born,
         deliver_time=deliver_time_of(properties),
+        reconsume_times=reconsumed,
         delay_level=number_of(properties.get("DELAY")),
         body_bytes=len(item.body),
         body_form=form,

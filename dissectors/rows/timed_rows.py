@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
+from librt.strings import BytesWriter, write_i64_le
 from msgspec.structs import force_setattr
 from mypy_extensions import i64
 
+from ..json_bytes import digits_of
 from ..times import text_of_time
 from .record import ExchangeRecord
 
 _LATEST: Final = (1 << 62) - 1
 """nanoseconds up to which a time is taken apart here"""
 _NANOSECONDS: Final[i64] = 1_000_000_000
+_TIME_END: Final = 0x225A000000000000
+"""`Z"` as the last two of eight bytes"""
 _THREE_DIGITS: Final = [f"{number:03d}" for number in range(1000)]
 
 
@@ -38,6 +42,29 @@ class TimeTexts:
             self._text = text_of_time(int(at))[:-7]
         micros: i64 = at % _NANOSECONDS // 1000
         return f"{self._text}{_THREE_DIGITS[micros // 1000]}{_THREE_DIGITS[micros % 1000]}Z"
+
+
+@final
+class TimeWriter:
+    """Writes times as JSON texts, most of which are of the same second as the one before."""
+
+    __slots__ = ("_second", "_text")
+
+    def __init__(self) -> None:
+        self._second: i64 = -1
+        self._text = b""
+
+    def put(self, out: BytesWriter, ns: i64) -> None:
+        """Write a time."""
+        if ns < 0 or ns > _LATEST:
+            out.write(b'"' + text_of_time(int(ns)).encode("ascii") + b'"')
+            return
+        second: i64 = ns // _NANOSECONDS
+        if second != self._second:
+            self._second = second
+            self._text = b'"' + text_of_time(int(ns))[:-7].encode("ascii")
+        out.write(self._text)
+        write_i64_le(out, digits_of(ns % _NANOSECONDS // 1000, 6) | _TIME_END)
 
 
 def with_text_times(

@@ -104,6 +104,44 @@ def physical_offset_of(text: str) -> int | None:
     return taken.physical_offset if taken is not None else None
 
 
+def physical_offset_at(data: bytes, at: i64, end: i64) -> i64:
+    """Return what `physical_offset_of` does of the ASCII text at a place of some bytes, -1 for
+    None.
+    """
+    if end - at != _SHORT_ID:
+        found = physical_offset_of(data[at:end].decode("ascii"))
+        if found is None:
+            return -1
+        return found
+    port: i64 = _hexadecimal_at(data, at + 8, 8)
+    if port < 0 or port > 0xFFFF or _hexadecimal_at(data, at, 8) < 0:
+        return -1
+    high: i64 = _hexadecimal_at(data, at + 16, 8)
+    low: i64 = _hexadecimal_at(data, at + 24, 8)
+    if low < 0 or high > 0x7FFFFFFF:
+        return -1
+    return high << 32 | low
+
+
+def _hexadecimal_at(data: bytes, at: i64, count: i64) -> i64:
+    """Return the integer of so many hexadecimal digits, at most eight; -1: they are none."""
+    number: i64 = 0
+    end: i64 = at + count
+    while at < end:
+        digit: i64 = data[at]
+        if 0x30 <= digit <= 0x39:
+            digit -= 0x30
+        elif 0x41 <= digit <= 0x46:
+            digit -= 0x37
+        elif 0x61 <= digit <= 0x66:
+            digit -= 0x57
+        else:
+            return -1
+        number = number << 4 | digit
+        at += 1
+    return number
+
+
 @lru_cache(maxsize=4096)  # a broker gives millions of ids
 def _is_start(text: str) -> bool:
     """Return whether ids may begin so: with an IPv4 address and a port."""
