@@ -16,6 +16,7 @@ from dissectors.remoting.ids.message_ids import (
     decode_unique_key,
     encode_offset_id,
     encode_recall_handle,
+    physical_offset_at,
     physical_offset_of,
 )
 
@@ -146,3 +147,15 @@ def test_any_text(text: str) -> None:
     decode_offset_id(text)
     decode_unique_key(text)
     decode_recall_handle(text)
+
+
+@given(
+    st.text("0123456789ABCDEFabcdefxgG_ ", max_size=60)
+    | st.from_regex("[0-9A-Fa-f]{8}0000[0-9a-fA-F]{4}[0-9a-fA-F]{16}", fullmatch=True)
+    | st.from_regex("[0-9A-F]{8}0000[0-9A-F]{4}[0-9a-fA-Fx_]{16}", fullmatch=True),
+    st.binary(max_size=5),
+)
+def test_an_offset_is_the_same_within_other_bytes(text: str, around: bytes) -> None:
+    at = len(around)
+    found = physical_offset_at(around + text.encode() + around, at, at + len(text))
+    assert found == (-1 if (offset := physical_offset_of(text)) is None else offset)
