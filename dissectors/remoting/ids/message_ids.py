@@ -118,7 +118,7 @@ def physical_offset_at(data: bytes, at: i64, end: i64) -> i64:
         return -1
     high: i64 = _hexadecimal_at(data, at + 16, 8)
     low: i64 = _hexadecimal_at(data, at + 24, 8)
-    if low < 0 or high > 0x7FFFFFFF:
+    if high < 0 or high > 0x7FFFFFFF or low < 0:
         return -1
     return high << 32 | low
 
