@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import i64
 
 from ..conversations.conversation import Pdu
@@ -36,6 +37,7 @@ from .exchange import Exchange, names_of
 from .row_fields import RowFields
 
 if TYPE_CHECKING:
+    from ..message_rows.message_lines import MessageLines
     from ..message_rows.message_table import MessageTable
 
 COUNTED: Final = row_bodies.COUNTED_REQUEST
@@ -127,14 +129,16 @@ def give_messages(
     captures: list[str],
     experts: list[ExpertInfo],
     table: MessageTable,
-    places: list[int] | None = None,
+    lines: MessageLines | None = None,
+    counts: BytesWriter | None = None,
 ) -> None:
     """Give the messages of exchanges to a table whose rows have a form; rows of exchanges are made
     only where it needs them.
 
-    `places`: takes of each row of a message the place of its exchange.
+    `counts`: takes, of each exchange with messages, three 64-bit integers: its place among the
+    exchanges, how many rows it gave, where the last one ends in `lines`, which has them.
     """
-    waiting: i64 = table.waiting
+    waiting: i64 = 0
     for place, exchange in enumerate(exchanges):
         request, response = exchange.request, exchange.response
         capture = captures[settled_by(exchange) >> CAPTURE_SHIFT]
@@ -143,11 +147,13 @@ def give_messages(
         if not table.took_send(request, response, capture, request.packet & _NUMBER_MASK):
             (row,) = records_of([exchange], captures, experts)
             table.rows_of(request, response, row, experts)
-        if places is not None:
-            made: i64 = table.waiting - waiting
+        if counts is not None and lines is not None:
+            made: i64 = lines.waiting - waiting
             if made:
                 waiting += made
-                places += [place] * int(made)
+                write_i64_le(counts, place)
+                write_i64_le(counts, made)
+                write_i64_le(counts, lines.written())
 
 
 def _strip(exchange: Exchange, detail: str, experts: list[ExpertInfo]) -> None:

@@ -107,6 +107,11 @@ class MessageLines(MessageForm):
         self._count = 0
         return taken
 
+    def written(self) -> int:
+        """Return how many bytes the lines have since the last `take`."""
+        self._write_rows()
+        return len(self._out)
+
     def add(self, rows: list[MessageRecord]) -> None:
         self._rows.extend(rows)
 

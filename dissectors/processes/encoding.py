@@ -66,6 +66,11 @@ class RowEncoder:
         self._lines.append(lines)
         self._runs.append(runs_of(places, ends))
 
+    def add_runs(self, runs: bytes, lines: bytes) -> None:
+        """Take rows that are lines already, and whose runs are known."""
+        self._lines.append(lines)
+        self._runs.append(runs)
+
     def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
         """Take rows that wait in `columns`, the same ones for all rows."""
         self._columns = columns
@@ -157,14 +162,11 @@ class PendingRows:
         if places:
             self._exchanges.add_lines(places, lines, ends)
 
-    def add_messages(self, places: bytes, lines: bytes) -> int:
-        """Take the messages of a chunk as lines of JSON; return how many there are."""
-        if not places:
-            return 0
-        assert self._messages is not None
-        ends = ends_of(lines)
-        self._messages.add_lines(places, lines, ends)
-        return len(ends) // 8
+    def add_messages(self, runs: bytes, lines: bytes) -> None:
+        """Take the messages of a chunk as lines of JSON."""
+        if runs:
+            assert self._messages is not None
+            self._messages.add_runs(runs, lines)
 
     def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
         """Take the exchanges of a chunk, which wait in `columns`."""

@@ -17,6 +17,8 @@ PLACE: Final = 16
 """bytes of a place"""
 RUN: Final = 32
 """bytes of a run"""
+COUNT: Final = 24
+"""bytes of what says how many rows an exchange gave"""
 LAST: Final = (1 << 63) - 1
 """behind all packets"""
 
@@ -47,6 +49,26 @@ def runs_of(places: bytes, ends: bytes) -> bytes:
         write_i64_le(out, place)
         write_i64_le(out, at - begin)
         write_i64_le(out, byte - first)
+    return out.getvalue()
+
+
+def runs_of_counts(places: bytes, counts: bytes) -> bytes:
+    """Return the runs of rows that some of the exchanges with these places gave.
+
+    `counts` are three 64-bit integers each: which exchange, how many rows, where the last one ends.
+    """
+    out = BytesWriter()
+    at: i64 = 0
+    byte: i64 = 0
+    while at < len(counts):
+        exchange = read_i64_le(counts, at)
+        end = read_i64_le(counts, at + 16)
+        write_i64_le(out, read_i64_le(places, exchange * PLACE))
+        write_i64_le(out, read_i64_le(places, exchange * PLACE + 8))
+        write_i64_le(out, read_i64_le(counts, at + 8))
+        write_i64_le(out, end - byte)
+        byte = end
+        at += COUNT
     return out.getvalue()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 import msgspec
+from librt.strings import BytesWriter
 
 from ..decode.command_order import NO_FLOOR, CommandSeen, CommandStages
 from ..decode.exchange import Exchange
@@ -26,7 +27,7 @@ from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, Source
 from .children import ChildSender, read_message, serve
 from .encoding import PendingRows
-from .merging import LAST, places_at, runs_of
+from .merging import LAST, places_at, runs_of, runs_of_counts
 from .task import (
     COLUMN_GROUP,
     GROUP,
@@ -75,19 +76,21 @@ class ShardDecode(Decode):
             self._step += 1
             yield places, exchanges
 
-    def ordered_messages(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """Yield how many exchanges there are next, the places of their messages among those of
-        all processes, and the messages as lines of JSON.
+    def ordered_messages(self) -> Iterator[tuple[int, int, bytes, bytes]]:
+        """Yield how many exchanges there are next, how many messages they have, these as lines of
+        JSON, and their runs among those of all processes.
         """
         assert self._table is not None
         found: list[ExpertInfo] = []
+        counts = BytesWriter()
         lines = self._table.as_lines()
         for places, exchanges in self._ordered_in_time():
-            line_of: list[int] = []
             self._step += 1
-            give_messages(exchanges, self.sources, found, self._table, line_of)
+            give_messages(exchanges, self.sources, found, self._table, lines, counts)
             self.add_found(found)
-            yield len(exchanges), places_at(places, line_of), lines.take()[1]
+            runs = runs_of_counts(places, counts.getvalue())
+            counts.truncate(0)
+            yield len(exchanges), *lines.take(), runs
 
     @property
     def floor(self) -> int:
@@ -202,12 +205,13 @@ class _Group:
         self._encoded.add_columns(places, columns)
         self._add(count, count, 0)
 
-    def add_messages(self, seen: int, places: bytes, lines: bytes) -> None:
-        """Take the messages of so many exchanges of the next chunk as lines, and what else it
+    def add_messages(self, seen: int, count: int, lines: bytes, runs: bytes) -> None:
+        """Take so many messages of so many exchanges of the next chunk as lines, and what else it
         gave.
         """
         assert self._encoded is not None
-        self._add(seen, 0, self._encoded.add_messages(places, lines))
+        self._encoded.add_messages(runs, lines)
+        self._add(seen, 0, count)
 
     def add_commands(self, commands: list[CommandSeen], lines: CommandLines) -> None:
         """Take the commands of the next chunk, as lines, and what else it gave."""
@@ -279,8 +283,8 @@ def work(source: IO[bytes], out: ChildSender) -> None:
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)
         if task.request.kind is RowKind.messages:
-            for seen, places, data in decode.ordered_messages():
-                group.add_messages(seen, places, data)
+            for seen, count, data, runs in decode.ordered_messages():
+                group.add_messages(seen, count, data, runs)
         elif task.request.kind is RowKind.commands:
             from .command_lines import CommandLines
 
