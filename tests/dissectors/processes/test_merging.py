@@ -11,6 +11,7 @@ from dissectors.processes.merging import (
     places_at,
     rows_of,
     runs_of,
+    runs_of_counts,
 )
 from dissectors.rows.line_ends import ends_of
 
@@ -55,3 +56,19 @@ def test_places_of_some_rows() -> None:
     places: list[Place] = [(1, 0), (1, 1 << 30), (1 << 41, 2)]
     assert places_at(packed(places), [2, 0, 0]) == packed([places[2], places[0], places[0]])
     assert places_at(packed(places), []) == b""
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 20)), max_size=20))
+def test_runs_of_what_exchanges_gave(given_rows: list[tuple[int, int]]) -> None:
+    """Exchanges that gave no rows have no run; the others have that of their rows."""
+    places = packed([(number, number % 3) for number in range(len(given_rows))])
+    counts, rows, ends, end = b"", [], [], 0
+    for number, (count, size) in enumerate(given_rows):
+        for _ in range(count):
+            end += size
+            rows.append(number)
+            ends.append(end)
+        if count:
+            counts += b"".join(one.to_bytes(8, "little") for one in (number, count, end))
+    wanted = runs_of(places_at(places, rows), b"".join(one.to_bytes(8, "little") for one in ends))
+    assert runs_of_counts(places, counts) == wanted
