@@ -29,7 +29,7 @@ RATIO_FLOORS = (
     ("sends", "sends-plain", 3.5),
     ("sends-parquet", "sends-plain", 2.5),
     ("diagnose", "summary", 1 / 1.5),
-    ("messages", "jsonl", 1 / 3),
+    ("messages", "jsonl", 1 / 2.5),
     ("commands", "jsonl", 1 / 10),
     ("log", "parquet", 1 / 4),
 )
