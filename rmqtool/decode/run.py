@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Generic, NamedTuple, cast
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import Severity
+from dissectors.expert import ExpertKind, Severity
 from dissectors.processes.choice import decode_of
 from dissectors.rows.encoded import EncodedBatch
 from dissectors.rows.record import ExchangeRecord
@@ -300,7 +300,10 @@ def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[st
     }
     if grave and request.view is not View.summary:
         missing = f" ({counted(stats.gap_bytes, 'byte')} not captured)" if stats.gap_bytes else ""
-        lines.append(f"the capture has {text_of_counts(grave)}{missing}; --summary says more")
+        more = "--summary says more"
+        if request.view is not View.commands and ExpertKind.BAD_MESSAGE.name in grave:
+            more = "the table expert of a decoded log (-T parquet -o LOG/) has each"
+        lines.append(f"the capture has {text_of_counts(grave)}{missing}; {more}")
     return lines
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from dissectors.decode.decoded_log import FORMS, PARQUET, read_manifest
+from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.rows.message_record import MESSAGE_COLUMNS
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import EVIL, ROOT, rmqtool
 from tests.traffic.captures import pcap_of
-from tests.traffic.commands import send
+from tests.traffic.commands import Command, send
 from tests.traffic.talk import Talk
 
 SAMPLE = ROOT / "samples" / "push-retry-dlq-5x.pcap"
@@ -134,3 +135,21 @@ def test_a_parquet_file_of_messages(tmp_path: Path) -> None:
     table = parquet.read_table(path)
     assert table.schema.names == NAMES
     assert table.num_rows == len(listed(SAMPLE))
+
+
+def test_it_is_said_where_findings_about_messages_are(tmp_path: Path) -> None:
+    """A summary makes no rows of messages, so it is not named as what says more."""
+    ext = {"consumerGroup": "g" * 20_000, "topic": "T", "queueId": "0", "queueOffset": "0"}
+    asked = Command(11, 5, ext=ext)
+    answer = asked.answer(body=encode_message(StoredMessage("T", b"", {}, born_timestamp=1)) * 700)
+    talk = Talk(mss=60_000).open().say(0, asked.frame).say(1, answer.frame).close()
+    path = tmp_path / "long.pcap"
+    path.write_bytes(pcap_of(talk.segments))
+    folder = f"{tmp_path / 'log'}/"
+    for options in (["--list-messages", "-T", "jsonl"], ["-T", "jsonl", "-o", folder]):
+        said = rmqtool("decode", "pcap", path, *options).err
+        assert "BAD_MESSAGE 1; the table expert of a decoded log" in said
+        assert "--summary" not in said
+    lines = (tmp_path / "log" / "expert.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [one["kind"] for one in found] == ["BAD_MESSAGE"]
