@@ -329,9 +329,12 @@ def _why_nothing(decode: Decode, found: RunCounts, request: DecodeRequest) -> st
     if not stats.rocketmq_conversations:
         other = text_of_counts(stats.not_decoded)
         return f"no RocketMQ in {counted(stats.conversations, 'conversation')} ({other})"
+    is_of_messages = request.view is View.list_messages
     if request_has_window(decode):
-        return "nothing happened between --since and --until"
-    return f"no command in {counted(stats.rocketmq_conversations, 'RocketMQ conversation')}"
+        what = "no message was seen" if is_of_messages else "nothing happened"
+        return f"{what} between --since and --until"
+    what = "message" if is_of_messages else "command"
+    return f"no {what} in {counted(stats.rocketmq_conversations, 'RocketMQ conversation')}"
 
 
 def request_has_window(decode: Decode) -> bool:

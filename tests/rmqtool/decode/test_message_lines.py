@@ -153,3 +153,20 @@ def test_it_is_said_where_findings_about_messages_are(tmp_path: Path) -> None:
     lines = (tmp_path / "log" / "expert.jsonl").read_text().splitlines()
     found = [json.loads(line) for line in lines]
     assert [one["kind"] for one in found] == ["BAD_MESSAGE"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "no message in 1 RocketMQ conversation"),
+        (["--since", "2000-01-01"], "no message was seen between --since and --until"),
+    ],
+)
+def test_commands_without_a_message(tmp_path: Path, options: list[str], said: str) -> None:
+    asked = Command(105, 5, ext={"topic": "T"})
+    talk = Talk().open().say(0, asked.frame).say(1, asked.answer().frame).close()
+    path = tmp_path / "routes.pcap"
+    path.write_bytes(pcap_of(talk.segments))
+    ended = rmqtool("decode", "pcap", path, "--list-messages", *options)
+    assert ended.status == 0
+    assert f"rmqtool: {said}\n" in ended.err
