@@ -55,11 +55,13 @@ OPERATION = "coalesce(request_name, '?')"
 def address_of(endpoint: str) -> str:
     """Return, as SQL, ``address:port`` without the port, IPv6 without brackets.
 
-    Without a regular expression, which would take most of the time of a pass over the exchanges.
+    Without a regular expression, and for IPv4 without counting characters: both would take much of
+    the time of a pass over the exchanges.
     """
     port = f"length(substring_index({endpoint}, ':', -1))"
     address = f"substring({endpoint}, 1, length({endpoint}) - {port} - 1)"
-    return f"if(contains({endpoint}, ']'), btrim({address}, '[]'), {address})"
+    plain = f"substring_index({endpoint}, ':', 1)"
+    return f"if(startswith({endpoint}, '['), btrim({address}, '[]'), {plain})"
 
 
 def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataFrame:
@@ -75,8 +77,13 @@ def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataF
         # numbers are unique within a source, so no exchange is doubled
         whole = conversations.where("directions = 'both' and coalesce(gaps, 0) = 0")
         left = "coalesce(ended_by = 'client', false) as _left"
-        facts = whole.selectExpr(SOURCE, "conversation", "true as _sound", left)
-        sound = exchanges.join(F.broadcast(facts), [SOURCE, "conversation"], "left")
+        facts = whole.selectExpr(
+            f"{SOURCE} as _source", "conversation as _conversation", "true as _sound", left
+        )
+        # asked of those without an answer only: for null, nothing is looked up
+        asked = "if(status = 'unanswered', conversation, null)"
+        met = F.expr(f"{SOURCE} = _source and {asked} = _conversation")
+        sound = exchanges.join(F.broadcast(facts), met, "left").drop("_source", "_conversation")
     no_answer = (
         f"case when not coalesce(_sound, false) or coalesce(`end` not in ('reset', 'closed'), true)"
         f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_ANSWER}' end"

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from dissectors.remoting.code_sets import SENDS, STORED
 
+from .. import derived
 from ..diagnosis.context import Context
 from ..diagnosis.engine import Engine
 from ..diagnosis.messages import LONG_US
@@ -26,6 +27,7 @@ from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
 from ..schema import SOURCE, arrow_schema_of, schema_of
 from ..sends import sends
 from ..sends.broker_names import broker_names
+from ..sends.telling import telling_keys
 from ..spark.expressions import adding, numbers
 from .diagnosis_tables import ALL_COLUMNS, LIMITS, PROBLEMS, rows_of
 from .diagnosis_tasks import (
@@ -138,7 +140,7 @@ def _message_items(given: ReportInput, context: Context) -> DataFrame:
     failures = None
     if given.conversations is not None:
         failures = sends.connect_failures(given.conversations, names)
-    keys = sends.telling_keys(produced, names, failures, LONG_US * 10 // 9)
+    keys = telling_keys(produced, names, failures, LONG_US * 10 // 9)
     quick = (
         f"(coalesce(response_code in {numbers(STORED)} and latency_us <= {LONG_US}, false)"
         " or status = 'oneway')"
@@ -156,7 +158,7 @@ def _message_items(given: ReportInput, context: Context) -> DataFrame:
         used = given.conversations.join(where, [SOURCE, "conversation"], "left_semi")
         failed = given.conversations.where("`end` in ('refused', 'no_answer')")
         for frame, kind in ((used, CONNECTION), (failed, FAILURE)):
-            hosted = adding(frame, {"host": sends.host_of("client")})
+            hosted = adding(frame, {"host": derived.address_of("client")})
             parts = parts.unionByName(hosted.mapInArrow(parts_of(kind), schema_of(PART)))
     return parts.groupBy("host").applyInArrow(
         stitched(msgspec.json.encode(context.names_of_ports()).decode()), schema_of(ITEM)

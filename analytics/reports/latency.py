@@ -22,7 +22,7 @@ from ..sends.hops import RELAYS, relay_latencies
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import UNAVAILABLE, failed_connects, outages
 from ..spark.expressions import adding, grouped, texts
-from ..spark.percentiles import bucket_of, percentiles, power_below
+from ..spark.percentiles import percentiles, power_below, with_bucket
 from ..spark.windows import window_of, with_window
 from . import latency_network
 from .latency_tables import (
@@ -110,16 +110,16 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
 
 def _seen(given: ReportInput) -> DataFrame:
     """Return the requests with what they are counted by."""
-    return adding(
+    told = adding(
         derived.with_outcome(given.exchanges, given.conversations).where("outcome != 'orphan'"),
         {
             "operation": derived.OPERATION,
             "client": derived.address_of("requester"),
             "long_poll": derived.WAITS,
             "time": derived.HAPPENED,
-            "bucket": bucket_of("latency_us"),
         },
     )
+    return with_bucket(told, "latency_us")
 
 
 def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from .. import derived
 from ..report import ReportInput, TableColumn
 from ..schema import SOURCE
 from ..spark.expressions import adding, grouped
@@ -93,8 +94,8 @@ def _found(given: ReportInput) -> DataFrame:
         },
     ).where("seen > 1 or (seen = 1 and asked is not null)")
     by_id = each.where("outer.id = inner.id and outer.responder != inner.responder")
-    first, relay = sends.host_of("first.requester"), sends.host_of("first.responder")
-    last = sends.host_of("last.requester")
+    first, relay = derived.address_of("first.requester"), derived.address_of("first.responder")
+    last = derived.address_of("last.requester")
     by_place = each.where(
         f"{relay} = {last} and {first} != {last} and first.responder != last.responder"
     )
@@ -103,12 +104,14 @@ def _found(given: ReportInput) -> DataFrame:
         "first.responder", "last.requester", F.col("last.responder").alias("to")
     )
     found = found.unionByName(placed).selectExpr(
-        "responder as relay", f"{sends.host_of('requester')} as from_host", "to as server"
+        "responder as relay", f"{derived.address_of('requester')} as from_host", "to as server"
     )
     of_calls = each.where("asked is not null").selectExpr(
         "asked as relay", "inline(array(first, last)) as (_, server, requester)"
     )
-    behind = of_calls.selectExpr("relay", f"{sends.host_of('requester')} as from_host", "server")
+    behind = of_calls.selectExpr(
+        "relay", f"{derived.address_of('requester')} as from_host", "server"
+    )
     both = adding(found, {"of_calls": "false"}).unionByName(adding(behind, {"of_calls": "true"}))
     return given.kept.frame(both.distinct(), RELAYS)
 
@@ -143,7 +146,7 @@ def without_inner(given: ReportInput) -> DataFrame:
     if not has_relays(given):
         return every
     known = relays(given)
-    produced = adding(every, {"from_host": sends.host_of("requester")})
+    produced = adding(every, {"from_host": derived.address_of("requester")})
     behind = F.broadcast(_hops(given).selectExpr("from_host", "server as responder").distinct())
     others = produced.join(behind, ["from_host", "responder"], "left_anti")
 
@@ -221,7 +224,7 @@ def relay_latencies(given: ReportInput) -> DataFrame:
         return given.kept.empty(given.exchanges.sparkSession, RELAY_COLUMNS)
     produced = sends.sends_of(given.exchanges)
     behind = F.broadcast(known.selectExpr("from_host", "server as responder").distinct())
-    placed = adding(produced, {"from_host": sends.host_of("requester"), "key": sends.KEY})
+    placed = adding(produced, {"from_host": derived.address_of("requester"), "key": sends.KEY})
     inner = placed.join(behind, ["from_host", "responder"], "left_semi")
     both = inner.alias("one").join(_outer(produced, known).alias("of"), F.expr(_IS_INNER))
     told = both.where("one.latency_us is not null and of.latency_us is not null")

@@ -2,9 +2,7 @@
 
 Rules: a send is a request that carries a message of a producer, by remoting or by gRPC; the client
 process is told by its UNIQ_KEY (process id and class loader hash, or MAC address) and the
-requester's address. Only sends that may be part of a retry are taken to Python (`telling_keys`):
-those of which the UNIQ_KEY was seen more than once, that failed, that were answered late, or before
-which a connect of the same host failed.
+requester's address. Only sends that may be part of a retry are taken to Python (`telling`).
 RocketMQ: MessageClientIDSetter.
 """
 
@@ -23,8 +21,7 @@ from dissectors.rows.outcome import SEND_CALLS
 
 from .. import derived
 from ..schema import SOURCE
-from ..spark.expressions import adding, grouped, numbers, text, texts
-from .attempts import SOON_US
+from ..spark.expressions import adding, numbers, text, texts
 from .broker_names import with_names
 
 if TYPE_CHECKING:
@@ -81,14 +78,6 @@ _ZONES_US = 15 * 60 * 1_000_000
 """The month begins by the client's time zone; all zones are multiples of 15 minutes from UTC."""
 _SLACK_US = 1_000_000
 """A clock that steps: a message may seem to be sent so long before it was born."""
-_AFTER_S = SOON_US // 1_000_000
-"""Seconds after a failed connect in which the message must be sent."""
-
-
-def host_of(endpoint: str) -> str:
-    """Return, as SQL, the address of an endpoint; without a pattern unless it is IPv6."""
-    plain = f"substring_index({endpoint}, ':', 1)"
-    return f"if(startswith({endpoint}, '['), {derived.address_of(endpoint)}, {plain})"
 
 
 def _maker_of(key: str) -> str:
@@ -148,7 +137,7 @@ def _sends_of(exchanges: DataFrame, which: str, keys: DataFrame | None = None) -
     return adding(chosen, told).select(*_COLUMNS, *told)
 
 
-HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {host_of('requester')})"
+HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {derived.address_of('requester')})"
 """SQL: address of the client that sent."""
 PROCESS = process_of("unique_key")
 """SQL: digits of the process that sent."""
@@ -176,7 +165,7 @@ def connect_failures(conversations: DataFrame, names: DataFrame) -> DataFrame:
     named = failed.join(F.broadcast(names.withColumnRenamed("responder", "server")), "server")
     # all named anew: both sides of a cogroup must not have the same columns
     return named.selectExpr(
-        f"{host_of('client')} as host",
+        f"{derived.address_of('client')} as host",
         "server as server",
         "broker as broker",
         "unix_micros(start_time) as begin",
@@ -186,51 +175,6 @@ def connect_failures(conversations: DataFrame, names: DataFrame) -> DataFrame:
         "capture as capture",
         "conversation as conversation",
     )
-
-
-def telling_keys(
-    sends: DataFrame, names: DataFrame, failures: DataFrame | None, timeout_us: int
-) -> DataFrame:
-    """Return `KEY` of the messages of which the attempts are looked at one by one (`key`).
-
-    Two messages with one number would both be looked at, which changes no result.
-    """
-    keyed = sends.where("unique_key is not null")
-    took = "unix_micros(response_time) - unix_micros(request_time)"
-    wrong = f"({FAILED_ITSELF} or coalesce({took} > {timeout_us * 9 // 10}, false))"
-    if failures is not None:
-        keyed = _with_failures(with_names(keyed, names), failures)
-        wrong = f"({wrong} or failed_host is not null)"
-    numbered = keyed.selectExpr(f"{KEY} as key", f"{wrong} as wrong")
-    keys = grouped(numbered, ("key",), {"seen": "count(*)", "wrong": "max(wrong)"})
-    return keys.where("seen > 1 or wrong").select("key")
-
-
-def _with_failures(sends: DataFrame, failures: DataFrame) -> DataFrame:
-    """Return sends with `failed_host`: a connect of the host failed while it was being sent.
-
-    A send comes as often as there are such connects. Rows meet by the second alone, and what takes
-    long, the sender's address and the birth of the message, is asked of the few that met.
-    """
-    ended = _second_of("`end`")
-    near = failures.selectExpr(
-        "host as failed_host",
-        "broker as failed_broker",
-        "begin as failed_begin",
-        "`end` as failed_end",
-        f"explode(sequence({ended}, {ended} + {_AFTER_S})) as failed_second",
-    )
-    begin = "unix_micros(request_time)"
-    met = (
-        f"{_second_of(begin)} = failed_second and array_contains(array(failed_host), {HOST})"
-        f" and {begin} between failed_end and failed_end + {SOON_US} and failed_broker != broker"
-        f" and failed_begin >= {begin} - {lead_of('unique_key', begin)} - 1000"
-    )
-    return sends.join(F.broadcast(near), F.expr(met), "left")
-
-
-def _second_of(micros: str) -> str:
-    return f"cast(floor({micros} / 1000000) as long)"
 
 
 def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataFrame:

@@ -1,6 +1,6 @@
 """The attempts of an input, stitched together once for the retry and isolation reports.
 
-Rules: only messages that need it are looked at one by one (`suspects`, `sends.telling_keys`); all
+Rules: only messages that need it are looked at one by one (`suspects`, `telling`); all
 other sends are one attempt each.
 """
 
@@ -20,6 +20,7 @@ from .broker_names import broker_names
 from .chains import Limits
 from .hops import has_relays, with_what_brokers_said, without_inner
 from .suspects import failures_of, suspects
+from .telling import telling_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -98,7 +99,7 @@ def _telling(
             return keys, described
     else:
         keys = given.kept.frame(
-            sends.telling_keys(produced, names, failures, limits.timeout_us), STITCHED
+            telling_keys(produced, names, failures, limits.timeout_us, given.small), STITCHED
         )
     chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
     return keys, given.kept.frame(sends.described(chosen, names), STITCHED)

@@ -1,7 +1,7 @@
 """Sends that need a closer look, found once for all that take one: relays, retries, isolation.
 
 Rules: a message is looked at if more than one request had its UNIQ_KEY, as on both sides of a relay
-too, or if `sends.telling_keys` says so. Of a large input these are few, and what is asked of them
+too, or if `telling.telling_keys` says so. Of a large input these are few, and what is asked of them
 is asked without another look at all exchanges.
 """
 
@@ -13,6 +13,7 @@ from ..report import ReportInput
 from . import sends
 from .attempts import DEFAULT_TIMEOUT_US
 from .broker_names import broker_names
+from .telling import telling_keys
 from .unavailable import failed_connects
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _suspects(given: ReportInput) -> Suspects:
     failures = failures_of(given, names)
     every = sends.sends_and_calls_of(given.exchanges)
     keys = given.kept.frame(
-        sends.telling_keys(every, names, failures, DEFAULT_TIMEOUT_US), SUSPECTS
+        telling_keys(every, names, failures, DEFAULT_TIMEOUT_US, given.small), SUSPECTS
     )
     if given.kept.rows_here(keys) is None:
         return Suspects(keys, None)

@@ -19,6 +19,7 @@ from dissectors.foreign import integer_of
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import SENDS
 
+from .. import derived
 from ..report import ReportInput, Row, TableColumn
 from ..schema import SOURCE
 from ..spark.expressions import adding, grouped, numbers
@@ -104,7 +105,7 @@ def _failed_connects(given: ReportInput) -> DataFrame:
     failed = given.kept.frame(
         conversations.where(FAILED).selectExpr(
             "server",
-            f"{sends.host_of('client')} as client",
+            f"{derived.address_of('client')} as client",
             "`end` = 'refused' as was_refused",
             "start_time as begin",
             SOURCE,
@@ -164,14 +165,14 @@ def _asked(given: ReportInput, failed: DataFrame) -> DataFrame:
     exchanges = given.exchanges.where("requester is not null and responder is not null")
     seen = exchanges.selectExpr(
         "responder as server",
-        f"{sends.host_of('requester')} as client",
+        f"{derived.address_of('requester')} as client",
         "1L as requests",
         f"if(request_code in {numbers(SENDS)} or {sends.CALL}, 1L, 0L) as sends",
         "0L as told",
     )
     routes = exchanges.where("size(brokers) > 0 and request_name = 'GET_ROUTEINFO_BY_TOPIC'")
     told = routes.selectExpr(
-        "explode(brokers) as named", f"{sends.host_of('requester')} as client"
+        "explode(brokers) as named", f"{derived.address_of('requester')} as client"
     ).selectExpr(
         f"substring_index(named, '{SEPARATOR}', -1) as server",
         "client",
@@ -187,7 +188,7 @@ def _silent(conversations: DataFrame, failed: DataFrame) -> DataFrame:
     """Return how many connections without a word came about between the same two."""
     servers = F.broadcast(failed.select("server").distinct())
     mute = conversations.where(f"start = 'handshake' and not {FAILED} and commands = 0")
-    placed = mute.selectExpr("server", f"{sends.host_of('client')} as client")
+    placed = mute.selectExpr("server", f"{derived.address_of('client')} as client")
     return grouped(
         placed.join(servers, "server", "left_semi"), ("server", "client"), {"silent": "count(*)"}
     )

@@ -8,12 +8,13 @@ to any coarser group without another look at the exchanges.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dissectors.histogram import SUB_BITS
 
-from .expressions import grouped
+from .expressions import adding, grouped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,23 +32,32 @@ PERCENTILES: tuple[tuple[str, float], ...] = (
 """Column -> percent."""
 
 
-def bucket_of(value: str) -> str:
-    """Return, as SQL, the bucket that `Histogram.add` counts a whole number in; null for null."""
-    shift = f"(({_power(value)}) - {SUB_BITS})"
-    return (
+def with_bucket(frame: DataFrame, value: str) -> DataFrame:
+    """Return `frame` with `bucket`, in which `Histogram.add` counts a whole number; null for null.
+
+    It has `_guess` besides: a logarithm takes long, so each row's is computed once.
+    """
+    shift = f"(({_power(value, '_guess')}) - {SUB_BITS})"
+    bucket = (
         f"case when {value} < {_EXACT} then greatest({value}, 0L) "
         f"else cast({shift} as bigint) * {_PER_POWER} + shiftright({value}, {shift}) end"
     )
+    return adding(adding(frame, {"_guess": _guess(value)}), {"bucket": bucket})
 
 
 def power_below(value: str) -> str:
     """Return, as SQL, the greatest power of two that is not above a whole number; 0 below 1."""
-    return f"case when {value} < 1 then 0L else shiftleft(1L, {_power(value)}) end"
+    power = _power(value, _guess(value))
+    return f"case when {value} < 1 then 0L else shiftleft(1L, {power}) end"
 
 
-def _power(value: str) -> str:
-    """Return the exponent of `power_below`: a logarithm, which may be one off, put right."""
-    guess = f"cast(floor(log2(cast({value} as double))) as int)"
+def _guess(value: str) -> str:
+    """Return the exponent of `power_below`, which may be one off: Spark's `log2` takes two."""
+    return f"cast(floor(ln(cast({value} as double)) * {1 / math.log(2)}D) as int)"
+
+
+def _power(value: str, guess: str) -> str:
+    """Return the exponent of `power_below`: a guess, put right."""
     return (
         f"case when {value} < shiftleft(1L, {guess}) then {guess} - 1 "
         f"when shiftright({value}, {guess}) > 1 then {guess} + 1 else {guess} end"

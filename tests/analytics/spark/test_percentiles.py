@@ -18,13 +18,11 @@ EDGES = sorted(
 
 
 def test_every_edge_falls_into_the_bucket_of_the_histogram(spark: SparkSession) -> None:
-    from pyspark.sql import functions as F
 
     from analytics.spark import percentiles as p
 
     frame = spark.createDataFrame([(edge,) for edge in EDGES], "value long")
-    found = frame.select("value", F.expr(p.bucket_of("value")).alias("bucket")).collect()
-    for one in found:
+    for one in p.with_bucket(frame, "value").collect():
         histogram = Histogram()
         histogram.add(one.value)
         assert [one.bucket] == list(histogram.buckets), one.value
@@ -51,7 +49,7 @@ def test_percentiles_are_those_of_the_histogram(spark: SparkSession, count: int)
     rows = [(key, value) for key, several in values.items() for value in several]
     frame = spark.createDataFrame([*rows, ("c", None)], "key string, value long")
     cells = (
-        frame.withColumn("bucket", F.expr(p.bucket_of("value")))
+        p.with_bucket(frame, "value")
         .groupBy("key", "bucket")
         .agg(
             F.count("value").alias("values"),
