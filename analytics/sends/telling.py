@@ -5,12 +5,16 @@ failed, was answered late, or began soon after a connect of the same host had fa
 are one attempt each. Keys are compared as numbers (`sends.KEY`): two messages with one number would
 both be looked at, which changes no result. Of a large input nearly every key is a group of one row,
 for which Spark takes three times as long as NumPy. So its tasks give the numbers, packed, to slots
-by their first bits, and all numbers of a slot are sorted together.
+by their first bits, and all numbers of a slot are sorted together. A peer chooses its UNIQ_KEYs, so
+which slot a number is in depends on a secret of the run too, and one that a task saw more than once
+it gives once: nobody can fill one slot.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,8 +35,8 @@ _AFTER_S = SOON_US // 1_000_000
 _SLOT_BITS = 8
 _MOST_KEYS = 1 << 20
 """Keys that a task holds before it gives them away."""
-_PACKED = "slot int, keys binary, wrong binary"
-"""Columns of packed keys: the slot, all keys in it, and those of sends that went wrong."""
+_PACKED = "slot int, keys binary, told binary"
+"""Columns of packed keys: the slot, all keys in it, and those that are looked at by now."""
 
 
 def telling_keys(
@@ -55,7 +59,7 @@ def telling_keys(
         wrong = f"({wrong} or failed_host is not null)"
     numbered = keyed.selectExpr(f"{KEY} as key", f"{wrong} as wrong")
     if not small:
-        packed = numbered.mapInArrow(packed_keys, _PACKED)
+        packed = numbered.mapInArrow(partial(packed_keys, factor=_random_factor()), _PACKED)
         return packed.groupBy("slot").applyInArrow(told_keys, "key long")
     keys = grouped(numbered, ("key",), {"seen": "count(*)", "wrong": "max(wrong)"})
     return keys.where("seen > 1 or wrong").select("key")
@@ -88,8 +92,17 @@ def _second_of(micros: str) -> str:
     return f"cast(floor({micros} / 1000000) as long)"
 
 
-def packed_keys(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Give the keys of a task's sends (`key`, `wrong`) in rows of `_PACKED`."""
+def _random_factor() -> int:
+    return secrets.randbits(64) | 1  # odd: two numbers stay two
+
+
+def packed_keys(
+    batches: Iterable[pyarrow.RecordBatch], factor: int
+) -> Iterator[pyarrow.RecordBatch]:
+    """Give the keys of a task's sends (`key`, `wrong`) in rows of `_PACKED`.
+
+    `factor` is odd, of 64 bits, and one for a run: which slot a key is in depends on it.
+    """
     keys: list[NDArray[np.int64]] = []
     wrong: list[NDArray[np.int64]] = []
     held = 0
@@ -99,40 +112,52 @@ def packed_keys(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Reco
         wrong.append(some[batch.column("wrong").to_numpy(zero_copy_only=False)])
         held += len(some)
         if held >= _MOST_KEYS:
-            yield _packed(keys, wrong)
+            yield _packed(keys, wrong, factor)
             keys, wrong, held = [], [], 0
     if held:
-        yield _packed(keys, wrong)
+        yield _packed(keys, wrong, factor)
 
 
-def _packed(keys: list[NDArray[np.int64]], wrong: list[NDArray[np.int64]]) -> pyarrow.RecordBatch:
+def _packed(
+    keys: list[NDArray[np.int64]], wrong: list[NDArray[np.int64]], factor: int
+) -> pyarrow.RecordBatch:
     import pyarrow
 
+    different, repeated = _once(np.concatenate(keys))
+    told = np.unique(np.concatenate((repeated, *wrong)))
     return pyarrow.record_batch(
         [
             pyarrow.array(range(1 << _SLOT_BITS), pyarrow.int32()),
-            pyarrow.array(_by_slot(np.concatenate(keys)), pyarrow.binary()),
-            pyarrow.array(_by_slot(np.concatenate(wrong)), pyarrow.binary()),
+            pyarrow.array(_by_slot(different, factor), pyarrow.binary()),
+            pyarrow.array(_by_slot(told, factor), pyarrow.binary()),
         ],
-        ["slot", "keys", "wrong"],
+        ["slot", "keys", "told"],
     )
 
 
-def _by_slot(keys: NDArray[np.int64]) -> list[bytes]:
+def _once(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the keys, each once, and those that come more than once."""
+    ordered = np.sort(keys)
+    same = ordered[1:] == ordered[:-1]
+    first = np.concatenate((np.ones(min(len(keys), 1), dtype=np.bool_), ~same))
+    return ordered[first], ordered[1:][same]
+
+
+def _by_slot(keys: NDArray[np.int64], factor: int) -> list[bytes]:
     """Return the keys of each slot, eight bytes each."""
-    slots = (keys.view(np.uint64) >> np.uint64(64 - _SLOT_BITS)).astype(np.uint8)
+    mixed = keys.view(np.uint64) * np.uint64(factor)
+    slots = (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.uint8)
     ends = np.cumsum(np.bincount(slots, minlength=1 << _SLOT_BITS))
     parts = np.split(keys[np.argsort(slots, kind="stable")], ends[:-1])
     return [part.tobytes() for part in parts]
 
 
 def told_keys(slot: pyarrow.Table) -> pyarrow.Table:
-    """Return the keys (`key`) of a slot that come more than once or went wrong, each once."""
+    """Return the keys (`key`) of a slot that come more than once or are told, each once."""
     import pyarrow
 
-    keys = np.sort(_joined(slot.column("keys")))
-    repeated = keys[1:][keys[1:] == keys[:-1]]
-    told = np.unique(np.concatenate((repeated, _joined(slot.column("wrong")))))
+    _, repeated = _once(_joined(slot.column("keys")))
+    told = np.unique(np.concatenate((repeated, _joined(slot.column("told")))))
     return pyarrow.table({"key": pyarrow.array(told, pyarrow.int64())})
 
 

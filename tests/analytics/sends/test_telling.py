@@ -42,7 +42,7 @@ def _told(packed: Iterable[pyarrow.RecordBatch]) -> list[int]:
     rows = [one for batch in packed for one in batch.to_pylist()]
     slots = {one["slot"] for one in rows}
     binary = pyarrow.binary()
-    schema = pyarrow.schema([("slot", pyarrow.int32()), ("keys", binary), ("wrong", binary)])
+    schema = pyarrow.schema([("slot", pyarrow.int32()), ("keys", binary), ("told", binary)])
     found = [
         telling.told_keys(
             pyarrow.Table.from_pylist([one for one in rows if one["slot"] == slot], schema)
@@ -52,9 +52,14 @@ def _told(packed: Iterable[pyarrow.RecordBatch]) -> list[int]:
     return [key for table in found for key in table.column("key").to_pylist()]
 
 
-@given(_SENDS, st.lists(st.integers(0, 60), max_size=4), st.sampled_from([1, 7, 1 << 20]))
+@given(
+    _SENDS,
+    st.lists(st.integers(0, 60), max_size=4),
+    st.sampled_from([1, 7, 1 << 20]),
+    st.integers(0, 2**63 - 1),
+)
 def test_keys_that_repeat_or_went_wrong_are_told_once(
-    sends: list[tuple[int, bool]], cuts: list[int], most: int
+    sends: list[tuple[int, bool]], cuts: list[int], most: int, factor: int
 ) -> None:
     places = [0, *sorted(min(cut, len(sends)) for cut in cuts), len(sends)]
     batches = [_batch(sends[a:b]) for a, b in pairwise(places)]
@@ -62,7 +67,7 @@ def test_keys_that_repeat_or_went_wrong_are_told_once(
     expected = {key for key, wrong in sends if wrong or seen[key] > 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(telling, "_MOST_KEYS", most)
-        found = _told(telling.packed_keys(batches))
+        found = _told(telling.packed_keys(batches, 2 * factor + 1))
     assert sorted(found) == sorted(expected)
 
 
@@ -78,10 +83,20 @@ def test_a_task_holds_so_many_keys_at_most() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(telling, "_MOST_KEYS", 5_000)
         given_away = 0
-        for packed in telling.packed_keys(batches()):
+        for packed in telling.packed_keys(batches(), 1):
             given_away += sum(len(one) for one in packed.column("keys").to_pylist()) // 8
             assert taken - given_away < 6_000
     assert given_away == 50_000
+
+
+def test_nobody_can_fill_one_slot() -> None:
+    alike = [(number, False) for number in range(20_000)]  # by their first bits
+    (packed,) = telling.packed_keys([_batch(alike)], telling._random_factor())
+    sizes = [len(one) // 8 for one in packed.column("keys").to_pylist()]
+    assert sum(sizes) == len(alike)
+    assert max(sizes) < 2_000
+    (packed,) = telling.packed_keys([_batch([(5, True)] * 20_000)], 1)
+    assert [sum(map(len, packed.column(name).to_pylist())) for name in ("keys", "told")] == [8, 8]
 
 
 def test_a_large_input_tells_the_messages_that_a_small_one_does(spark: SparkSession) -> None:
