@@ -6,11 +6,13 @@ reading at first: what was read is finished as if the captures had ended there, 
 are given out unanswered, the summary is shown, files are completed. The second ends the program.
 Work with waits that no signal ends runs in a thread of its own, which the main thread waits for.
 Python's importer is never interrupted: its locks would stay taken, and each later import wait for
-ever; what its callbacks raise is lost.
+ever; what its callbacks raise is lost. Neither is asyncio's own code: a transport that is half made
+cannot be closed. Only where it waits for events, a signal ends it.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -26,18 +28,27 @@ _TOGETHER_SECONDS: Final = 0.25
 """signals that come so soon after one are the same one"""
 _ENDING_SECONDS: Final = 10.0
 """time in which a run that was told to end is not told again"""
-_IMPORTER: Final = "<frozen importlib"
-"""how the file names of Python's importer begin"""
+_LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
+"""how the file names of Python's own modules begin"""
+_INSTALLED: Final = "-packages" + os.sep
+"""what is in those of others, which may be in the same folder"""
+_DELICATE: Final = ("<frozen importlib", _LIBRARY + "asyncio" + os.sep)
+"""how the file names of what is not interrupted begin"""
+_WAITS: Final = _LIBRARY + "selectors.py"
+"""where asyncio waits for events"""
 _AGAIN_SECONDS: Final = 0.005
-"""after which a signal that came while it ran is looked at again"""
+"""after which a signal that came while such code ran is looked at again"""
+_MOST_DELAY: Final = 2.0
+"""seconds after which a signal waits no longer"""
 _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class _Ending:
-    """When this process was told to end; the signal that waits for the importer."""
+    """When this process was told to end; the signal that waits, and since when."""
 
     since: float | None = None
     waiting: int | None = None
+    asked: float = 0.0
 
 
 def install_handlers() -> None:
@@ -68,17 +79,37 @@ def _end(number: int, frame: FrameType | None) -> None:
     now = monotonic()
     if _Ending.since is not None and now - _Ending.since < _ENDING_SECONDS:
         return
-    importing = frame is not None and frame.f_code.co_filename.startswith(_IMPORTER)
-    if importing and _end_later(number):
+    if _is_delicate(frame) and _end_later(number, now):
         return
     _Ending.since = now
     _wait_no_longer()
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
-def _end_later(number: int) -> bool:
-    """Take a signal as if it came in a moment; return False where there are no timers."""
+def _is_delicate(frame: FrameType | None) -> bool:
+    """Return whether what runs, or what called it within Python's own modules, is not interrupted.
+
+    Programs begin where a frame is of no module of Python's.
+    """
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(_DELICATE):
+            return True
+        if name == _WAITS or not name.startswith(_LIBRARY) or _INSTALLED in name:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _end_later(number: int, now: float) -> bool:
+    """Take a signal as if it came in a moment; return False where there are no timers, and where
+    it has waited too long.
+    """
     if not hasattr(signal, "setitimer"):
+        return False
+    if _Ending.waiting is None:
+        _Ending.asked = now
+    elif now - _Ending.asked > _MOST_DELAY:
         return False
     _Ending.waiting = number
     signal.signal(signal.SIGALRM, _again)

@@ -278,3 +278,59 @@ def test_a_signal_that_waits_for_the_importer(then: str, status: int) -> None:
     command = [sys.executable, "-c", _IN_IMPORTER + then]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (status, "")
+
+
+_IN_A_TRANSPORT = """
+import asyncio, signal, sys
+from asyncio import selector_events
+from rmqtool.ui import interrupt
+
+interrupt.install_handlers()
+made = selector_events.trsock.TransportSocket.__init__
+exec(compile(
+    "def init(self, sock):\\n"
+    "    signal.raise_signal(signal.SIGINT)\\n"
+    "    made(self, sock)\\n",
+    selector_events.__file__, "exec",
+))
+
+async def run():
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    address = server.sockets[0].getsockname()
+    selector_events.trsock.TransportSocket.__init__ = init
+    await asyncio.open_connection(*address)
+    await asyncio.sleep(60)
+
+try:
+    asyncio.run(run())
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_no_transport_is_left_half_made() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_A_TRANSPORT], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_a_signal_does_not_wait_for_ever() -> None:
+    """Python's own code may wait for something that never comes."""
+    code = """
+import asyncio, os, signal, sys, threading, time
+from rmqtool.ui import interrupt
+
+interrupt.install_handlers()
+scope = {"wait": threading.Event().wait}
+exec(compile("def never():\\n    wait(50)\\n", asyncio.__file__, "exec"), scope)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    scope["never"]()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=40, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, b"")
