@@ -80,7 +80,7 @@ def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataF
         facts = whole.selectExpr(
             f"{SOURCE} as _source", "conversation as _conversation", "true as _sound", left
         )
-        # asked of those without an answer only: for null, nothing is looked up
+        # Only exchanges without an answer need it; for a null nothing is looked up.
         asked = "if(status = 'unanswered', conversation, null)"
         met = F.expr(f"{SOURCE} = _source and {asked} = _conversation")
         sound = exchanges.join(F.broadcast(facts), met, "left").drop("_source", "_conversation")

@@ -2,7 +2,7 @@
 
 Rules: a send is a request that carries a message of a producer, by remoting or by gRPC; the client
 process is told by its UNIQ_KEY (process id and class loader hash, or MAC address) and the
-requester's address. Only sends that may be part of a retry are taken to Python (`telling`).
+requester's address. Only sends that may be part of a retry are stitched, in Python (`telling`).
 RocketMQ: MessageClientIDSetter.
 """
 

@@ -2,12 +2,12 @@
 
 Rules: a message is looked at if its UNIQ_KEY was seen more than once, or if one of its sends
 failed, was answered late, or began soon after a connect of the same host had failed. All others
-are one attempt each. Keys are compared as numbers (`sends.KEY`): two messages with one number would
-both be looked at, which changes no result. Of a large input nearly every key is a group of one row,
-for which Spark takes three times as long as NumPy. So its tasks give the numbers, packed, to slots
-by their first bits, and all numbers of a slot are sorted together. A peer chooses its UNIQ_KEYs, so
-which slot a number is in depends on a secret of the run too, and one that a task saw more than once
-it gives once: nobody can fill one slot.
+are one attempt each. Keys are compared as numbers (`sends.KEY`): two messages with one number are
+both looked at, which changes no result. In a large input nearly every key is a group of one row,
+for which Spark takes three times as long as NumPy. So Spark's tasks divide the numbers into slots
+and pack them, and the numbers of a slot are sorted together. A peer chooses its UNIQ_KEYs. So the
+slot of a number depends on a random factor of the run, and a number that a task sees several times
+is packed once: nobody can fill one slot.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _AFTER_S = SOON_US // 1_000_000
 """Seconds after a failed connect in which the message must be sent."""
 _SLOT_BITS = 8
 _MOST_KEYS = 1 << 20
-"""Keys that a task holds before it gives them away."""
+"""Keys that a task holds before it packs them."""
 _PACKED = "slot int, keys binary, told binary"
-"""Columns of packed keys: the slot, all keys in it, and those that are looked at by now."""
+"""Columns of packed keys: the slot, its keys, and those that are known to be looked at."""
 
 
 def telling_keys(
@@ -48,8 +48,8 @@ def telling_keys(
 ) -> DataFrame:
     """Return `sends.KEY` of the messages that are looked at (`key`), each once.
 
-    `failures` are `sends.connect_failures`; `small`: there are few sends, which Spark groups before
-    it would have started Python.
+    `failures` are `sends.connect_failures`. `small`: there are few sends, and Spark groups them in
+    less time than it takes to start Python for its tasks.
     """
     keyed = sends.where("unique_key is not null")
     took = "unix_micros(response_time) - unix_micros(request_time)"
@@ -93,7 +93,7 @@ def _second_of(micros: str) -> str:
 
 
 def _random_factor() -> int:
-    return secrets.randbits(64) | 1  # odd: two numbers stay two
+    return secrets.randbits(64) | 1  # odd: no two numbers become one
 
 
 def packed_keys(
@@ -101,7 +101,7 @@ def packed_keys(
 ) -> Iterator[pyarrow.RecordBatch]:
     """Give the keys of a task's sends (`key`, `wrong`) in rows of `_PACKED`.
 
-    `factor` is odd, of 64 bits, and one for a run: which slot a key is in depends on it.
+    `factor` is odd, of 64 bits, and the same for all tasks of a run; it decides the slots.
     """
     keys: list[NDArray[np.int64]] = []
     wrong: list[NDArray[np.int64]] = []

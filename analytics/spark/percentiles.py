@@ -35,7 +35,7 @@ PERCENTILES: tuple[tuple[str, float], ...] = (
 def with_bucket(frame: DataFrame, value: str) -> DataFrame:
     """Return `frame` with `bucket`, in which `Histogram.add` counts a whole number; null for null.
 
-    It has `_guess` besides: a logarithm takes long, so each row's is computed once.
+    A column `_guess` holds the logarithm, so that it is computed once for each row.
     """
     shift = f"(({_power(value, '_guess')}) - {SUB_BITS})"
     bucket = (

@@ -31,9 +31,9 @@ _ENDING_SECONDS: Final = 10.0
 _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
 """how the file names of Python's own modules begin"""
 _INSTALLED: Final = "-packages" + os.sep
-"""what is in those of others, which may be in the same folder"""
+"""part of the file names of installed packages, which may be in the same folder"""
 _DELICATE: Final = ("<frozen importlib", _LIBRARY + "asyncio" + os.sep)
-"""how the file names of what is not interrupted begin"""
+"""how the file names of code that is not interrupted begin"""
 _WAITS: Final = _LIBRARY + "selectors.py"
 """where asyncio waits for events"""
 _AGAIN_SECONDS: Final = 0.005
@@ -87,9 +87,9 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _is_delicate(frame: FrameType | None) -> bool:
-    """Return whether what runs, or what called it within Python's own modules, is not interrupted.
+    """Return whether the code that runs must not be interrupted.
 
-    Programs begin where a frame is of no module of Python's.
+    Frames are looked at from the innermost one to the first that is not of Python's own modules.
     """
     while frame is not None:
         name = frame.f_code.co_filename
