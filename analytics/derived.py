@@ -30,6 +30,8 @@ answered with an error that is normal there; answered with a failure; never answ
 that the requester ended with its connection; not answered as far as the capture goes; no answer
 expected; an answer of which the request was not captured."""
 
+ANSWERED = f"outcome in {texts((OK, NOT_DURABLE, EXPECTED, FAILED))}"
+"""SQL: an exchange was answered, whatever the answer."""
 WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
 """SQL: the broker may hold the request back until there is a message."""
 IS_NOT_DURABLE = (

@@ -21,7 +21,7 @@ from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
 from ..sends.hops import RELAYS, relay_latencies
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import UNAVAILABLE, failed_connects, outages
-from ..spark.expressions import adding, grouped, texts
+from ..spark.expressions import adding, grouped, texts, total_of
 from ..spark.percentiles import percentiles, power_below, with_bucket
 from ..spark.windows import window_of, with_window
 from . import latency_network
@@ -42,10 +42,6 @@ from .latency_tables import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SUMS = (
-    *("exchanges", "answered", "failed", "not_durable", "no_answer", "unknown", "withdrawn"),
-    "oneway",
-)
 _KEYS = ("operation", "responder", "broker_name", "topic", "group", "client", "long_poll")
 _PER_WINDOW = ("window_start", "window_us")
 _WINDOW_KEYS = (*_PER_WINDOW, "responder")
@@ -66,6 +62,17 @@ _KEY_TYPES = {
     "window_start": "timestamp",
     "window_us": "bigint",
 }
+_COUNTED = {
+    "answered": derived.ANSWERED,
+    "failed": f"outcome = '{derived.FAILED}'",
+    "not_durable": f"outcome = '{derived.NOT_DURABLE}'",
+    "no_answer": f"outcome = '{derived.NO_ANSWER}'",
+    "unknown": f"outcome = '{derived.UNKNOWN}'",
+    "withdrawn": f"outcome = '{derived.WITHDRAWN}'",
+    "oneway": "outcome = 'oneway'",
+}
+"""Column of cells -> SQL: which exchanges it counts."""
+_SUMS = ("exchanges", *_COUNTED)
 _NUMBERS = ("bucket", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
 """Columns of cells that are added up, or that percentiles are made from."""
 
@@ -123,30 +130,25 @@ def _seen(given: ReportInput) -> DataFrame:
 
 
 def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return one row per combination of `keys` and bucket: one pass over the exchanges.
+    """Return one row per combination of `keys`, bucket and outcome: one pass over the exchanges.
 
-    The bucket comes first: groups that share a place in Spark's hash map are told apart by it.
+    The bucket comes first: groups that share a place in Spark's hash map are told apart by it. That
+    the outcome is a key spares each exchange a counter for each kind of outcome.
     """
-    return grouped(
+    counted = grouped(
         seen,
-        ["bucket", *keys],
+        ["bucket", *keys, "outcome"],
         {
             "exchanges": "count(*)",
-            "answered": "count_if(status = 'answered')",
-            "failed": f"count_if(outcome = '{derived.FAILED}')",
-            "not_durable": f"count_if(outcome = '{derived.NOT_DURABLE}')",
-            "no_answer": f"count_if(outcome = '{derived.NO_ANSWER}')",
-            "unknown": f"count_if(outcome = '{derived.UNKNOWN}')",
-            "withdrawn": f"count_if(outcome = '{derived.WITHDRAWN}')",
-            "oneway": "count_if(outcome = 'oneway')",
-            "values": "count(latency_us)",
-            "total_us": "sum(latency_us)",
+            "total_us": total_of("latency_us"),
             "smallest_us": "min(latency_us)",
             "largest_us": "max(latency_us)",
             "first": "min(time)",
             "last": "max(time)",
         },
     )
+    told = {name: f"if({which}, exchanges, 0L)" for name, which in _COUNTED.items()}
+    return adding(counted, {**told, "values": "if(bucket is null, 0L, exchanges)"})
 
 
 def _spans_of(cells: DataFrame) -> tuple[int | None, int | None]:

@@ -14,7 +14,7 @@ from .. import derived
 from ..report import ReportInput
 from ..schema import SOURCE
 from ..sends.broker_names import with_names
-from ..spark.expressions import adding, grouped, texts
+from ..spark.expressions import adding, grouped, texts, total_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,9 +65,9 @@ def pairs(exchanges: DataFrame, conversations: DataFrame, names: DataFrame) -> D
         [SOURCE, "conversation", "requester"],
         {
             "carried": "count(*)",
-            "total_us": "sum(latency_us)",
+            "total_us": total_of("latency_us"),
             "repeated": f"count_if({_REPEATED})",
-            "repeated_us": f"sum(if({_REPEATED}, latency_us, 0L))",
+            "repeated_us": total_of(f"if({_REPEATED}, latency_us, 0L)"),
         },
     )
     known = conversations.where(f"protocol in {texts(_PROTOCOLS)}")
@@ -98,8 +98,8 @@ def _per_pair(sides: DataFrame, names: DataFrame) -> DataFrame:
             "exchanges": "coalesce(sum(carried), 0L)",
             "mean_us": "try_divide(sum(total_us), sum(carried))",
             "_known": "sum(if(near is null, 0L, carried))",
-            "_part": "sum(least(near * carried, total_us) * if(near is null, 0, 1))",
-            "_known_us": "sum(if(near is null, 0L, total_us))",
+            "_part": "sum(if(near is null, 0D, least(cast(near as double) * carried, total_us)))",
+            "_known_us": "sum(if(near is null, 0D, total_us))",
             "beyond_us": "avg(far)",
             "retransmitted": "coalesce(sum(repeated), 0L)",
             "retransmitted_mean_us": "try_divide(sum(repeated_us), sum(repeated))",

@@ -26,6 +26,14 @@ def grouped(frame: DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -
     return frame.groupBy(*keys).agg(*chosen) if keys else frame.agg(*chosen)
 
 
+def total_of(number: str) -> str:
+    """Return, as SQL, the sum of times or sizes as a floating-point number.
+
+    It is exact up to 2^53. A sum in 64 bits overflows where a capture's clocks were wrong by decades.
+    """
+    return f"sum(cast({number} as double))"
+
+
 def text(value: str) -> str:
     """Return a text as an SQL literal."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")

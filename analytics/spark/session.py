@@ -179,7 +179,7 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-        "spark.sql.ansi.enabled": "true",
+        "spark.sql.ansi.enabled": "false",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.debug.maxToStringFields": "200",
         "spark.driver.memory": options.memory or _memory_of_machine(),
