@@ -6,7 +6,7 @@ bits and times UTC timestamps of microseconds, as Parquet has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.types import (
@@ -39,6 +39,7 @@ TYPES: dict[str, DataType] = {
 }
 """Word in a column's description -> Spark type."""
 
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 SOURCE = "source"
 """Column that every row of the input has besides: the input that it came from. The number of a
 conversation is unique within it: join exchanges and conversations by (`source`, `conversation`)."""
@@ -74,6 +75,25 @@ def arrow_schema_of(columns: Iterable[Described]) -> pyarrow.Schema:
         "list": pyarrow.list_(pyarrow.field("element", pyarrow.string())),
     }
     return pyarrow.schema([(column.name, types[column.type]) for column in columns])
+
+
+def arrow_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[Described]) -> pyarrow.Table:
+    """Return rows as an Arrow table; times are µs since the epoch in them.
+
+    A number of more than 64 bits is absent: a peer may send offsets that make no sense.
+    """
+    import pyarrow
+
+    schema = arrow_schema_of(columns)
+    try:
+        return pyarrow.Table.from_pylist(rows, schema=schema)
+    except OverflowError:
+        kept = [{name: value for name, value in row.items() if _fits(value)} for row in rows]
+        return pyarrow.Table.from_pylist(kept, schema=schema)
+
+
+def _fits(value: object) -> bool:
+    return not isinstance(value, int) or _LEAST <= value <= _MOST
 
 
 def exchange_schema() -> StructType:

@@ -283,12 +283,14 @@ UNITS: dict[str, tuple[str, ...]] = {
     ),
     "analytics.isolation": (
         "analytics.report",
+        "analytics.schema",
         "analytics.sends",
         "dissectors.remoting",
         "replay.fault",
     ),
     "analytics.diagnosis": (
         "analytics.sends.attempts",
+        "analytics.sends.births",
         "analytics.sends.chains",
         "analytics.sends.timeouts",
         "analytics.isolation.producer_attempts",

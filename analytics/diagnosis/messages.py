@@ -17,9 +17,8 @@ from itertools import islice
 from typing import Final, cast
 
 from dissectors.endpoint import host_of
-from dissectors.foreign import hexadecimal_of
 from dissectors.remoting.code_sets import SENDS, STORED
-from dissectors.remoting.ids.message_ids import decode_unique_key
+from dissectors.remoting.ids.message_ids import KEY_LENGTHS
 from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
@@ -34,6 +33,7 @@ from ..sends.attempts import (
     Send,
     attempts_of,
 )
+from ..sends.births import lead_of, mark_of
 from ..sends.chains import Chain, Limits, chain_of
 from ..sends.timeouts import timeout_learnt
 from .keys import Add, Flow, ask_times, flow_of, message_keys, slowest_of
@@ -297,6 +297,7 @@ class AttemptStore:
         assert row.request_time is not None
         begin = row.request_time // 1000
         key = row.unique_key or ""
+        mark = mark_of(key)
         return Send(
             unique_key=key,
             host=host_of(row.requester),
@@ -324,7 +325,7 @@ class AttemptStore:
             request_packet=row.request_packet,
             response_packet=row.response_packet,
             offset_msg_id=row.offset_msg_id,
-            lead=lead_of(key, begin),
+            lead=None if mark is None else lead_of(mark, begin),
             connected=connected,
             closed=closed,
             ended_by=ended_by,
@@ -347,20 +348,4 @@ def is_failed(row: ExchangeRecord) -> bool:
 
 def process_of(key: str, host: str) -> str:
     """Return what tells a client process: address and the digits of it in a UNIQ_KEY."""
-    return f"{host} {key[-24:-12]}" if len(key) in _LENGTHS else host
-
-
-_LENGTHS: Final = (32, 56)
-_ZONES_US: Final = 15 * 60 * 1_000_000
-_SLACK_US: Final = 1_000_000
-
-
-def lead_of(key: str, begin: int) -> int | None:
-    """Return the µs from the birth of a UNIQ_KEY to `begin`; None: the key does not say.
-
-    The key has the time of the month in the client's zone; zones are multiples of 15 minutes.
-    """
-    if len(key) not in _LENGTHS or decode_unique_key(key) is None:
-        return None
-    born = (hexadecimal_of(key[-12:-4]) or 0) * 1000
-    return (begin - born + _SLACK_US) % _ZONES_US - _SLACK_US
+    return f"{host} {key[-24:-12]}" if len(key) in KEY_LENGTHS else host

@@ -17,8 +17,9 @@ from dissectors.remoting.versions import ordinal_of
 from replay.fault import GENERATIONS, FaultSettings
 
 from ..report import TableColumn
+from ..schema import arrow_rows
 from ..sends import attempts
-from ..sends.attempt_table import arrow_table, process_name_of
+from ..sends.attempt_table import process_name_of
 from .isolation_input import WHO, gone_of, producer_of, producers_in
 from .producer_attempts import ProducerAttempts
 from .strategy_replay import ALL_ISOLATED, BROKEN, REASONS, Replay, Window, absence_of, replayed
@@ -198,7 +199,7 @@ def isolation_rows(assumed: Assumed) -> Callable[[pyarrow.Table], pyarrow.Table]
 
     def rows(table: pyarrow.Table) -> pyarrow.Table:
         found = [row for one in producers_in(table) for row in _Rows(one, assumed).rows()]
-        return arrow_table(found, ALL_COLUMNS)
+        return arrow_rows(found, ALL_COLUMNS)
 
     return rows
 

@@ -24,7 +24,7 @@ from ..diagnosis.messages import LONG_US
 from ..diagnosis.registry import rules
 from ..inputs.rows import connections_in, exchanges_in
 from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
-from ..schema import SOURCE, arrow_schema_of, schema_of
+from ..schema import SOURCE, arrow_rows, schema_of
 from ..sends import sends
 from ..sends.broker_names import broker_names
 from ..sends.telling import telling_keys
@@ -84,7 +84,6 @@ def _on_spark(given: ReportInput) -> DataFrame:
 
 def _in_one_pass(given: ReportInput) -> DataFrame:
     """Return the rows of both tables, made here from all rows; runs a job for each table."""
-    import pyarrow
 
     engine = Engine(rules())
     exchanges = _by_source(given, given.exchanges)
@@ -99,7 +98,7 @@ def _in_one_pass(given: ReportInput) -> DataFrame:
         for batch in given.kept.rows(given.findings).select(["kind"]).to_batches():
             engine.add_findings(findings_in(batch))
     rows = rows_of(engine.diagnosis())
-    table = pyarrow.Table.from_pylist(rows, schema=arrow_schema_of(ALL_COLUMNS))
+    table = arrow_rows(rows, ALL_COLUMNS)
     return given.kept.here(given.exchanges.sparkSession, table, schema_of(ALL_COLUMNS))
 
 

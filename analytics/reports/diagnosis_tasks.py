@@ -24,7 +24,7 @@ from ..diagnosis.registry import rule_of, rules, takers_of
 from ..diagnosis.rule import Fold
 from ..inputs.rows import connections_in, exchanges_in, json_text_of
 from ..report import TableColumn
-from ..schema import SOURCE, arrow_schema_of
+from ..schema import SOURCE, arrow_rows
 from .diagnosis_tables import ALL_COLUMNS, rows_of
 
 if TYPE_CHECKING:
@@ -257,14 +257,13 @@ def concluded_rows(known: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
     """Return what puts all problems into incidents, as rows of both tables."""
 
     def conclude(table: pyarrow.Table) -> pyarrow.Table:
-        import pyarrow
 
         context = msgspec.json.decode(known, type=Context)
         texts = [text for text in table.column("value").to_pylist() if text]
         limits: list[str] = []
         problems = merged([msgspec.json.decode(text, type=Problem) for text in texts], limits)
         rows = rows_of(concluded(rules(), problems, context, limits))
-        return pyarrow.Table.from_pylist(rows, schema=arrow_schema_of(ALL_COLUMNS))
+        return arrow_rows(rows, ALL_COLUMNS)
 
     return conclude
 

@@ -32,8 +32,7 @@ from ..isolation.isolation_table import (
     isolation_rows,
 )
 from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
-from ..schema import schema_of
-from ..sends.attempt_table import arrow_table
+from ..schema import arrow_rows, schema_of
 from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import OWN, RELAYS
 from ..sends.stitched import STITCHED, Stitched, stitched
@@ -208,12 +207,12 @@ def _rows(
     failed = failed_connects(given)
     unknown = failed is None
     if not given.small and (failed is None or given.kept.is_empty(failed)):
-        coded = coded_events(given, stitch, timeout_us)
+        coded = coded_events(given, stitch)
         if coded is not None:
             kinds, gone = coded.kinds, None if unknown else ""
             return given.kept.frame(
                 coded.events.groupBy("producer").applyInArrow(
-                    lambda table: fold(with_texts(table, kinds, gone)), schema
+                    lambda table: fold(with_texts(table, kinds, gone, timeout_us)), schema
                 )
             )
     seen = _with_connects(given, events(stitch, timeout_us), stitch)
@@ -221,7 +220,7 @@ def _rows(
         producers = adding(seen, {"producer": NUMBER}).groupBy("producer")
         return given.kept.frame(producers.applyInArrow(fold, schema))
     here = seen.toArrow()  # to start Python for Spark's tasks takes longer
-    found = fold(here) if here.num_rows else arrow_table((), ALL_COLUMNS)
+    found = fold(here) if here.num_rows else arrow_rows((), ALL_COLUMNS)
     return given.kept.here(seen.sparkSession, found, schema)
 
 

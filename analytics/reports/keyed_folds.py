@@ -19,7 +19,7 @@ from ..consuming.items import Item
 from ..consuming.known import Known
 from ..inputs.rows import connections_in, exchanges_in, json_text_of, messages_in
 from ..report import ReportInput, ReportTable, TableColumn
-from ..schema import TYPES, arrow_schema_of, schema_of
+from ..schema import TYPES, arrow_rows, arrow_schema_of, schema_of
 from ..spark.expressions import numbers, text
 
 if TYPE_CHECKING:
@@ -119,9 +119,7 @@ def _here(
     return {
         table.name: given.kept.here(
             session,
-            pyarrow.Table.from_pylist(
-                rows.get(table.name, []), schema=arrow_schema_of(table.columns)
-            ),
+            arrow_rows(rows.get(table.name, []), table.columns),
             schema_of(table.columns),
         )
         for table in tables

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dissectors.foreign import hexadecimal_of
 
 from ..report import TableColumn
-from ..schema import SOURCE, arrow_schema_of, schema_of
+from ..schema import SOURCE, arrow_rows, schema_of
 from .attempts import (
     REFUSED,
     UNSURE,
@@ -139,7 +139,7 @@ def attempts_here(chosen: DataFrame, failures: DataFrame | None, limits: Limits)
     columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
     sent = _selected(chosen).toArrow()
     failed = None if failures is None else failures.toArrow()
-    parts = [arrow_table((), columns)]
+    parts = [arrow_rows((), columns)]
     for host in sent.column("host").unique():
         same = _of_host(sent, host)
         if failed is None:
@@ -194,7 +194,7 @@ def attempt_rows(
             own[process],
         )
     ]
-    return arrow_table(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
+    return arrow_rows(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
 
 
 def _attempts_of(
@@ -207,15 +207,6 @@ def _attempts_of(
         return call_attempts_of(calls)
     found = attempts_of(others, failures, limits.timeout_us, limits.timeout_known)
     return numbered_together(call_attempts_of(calls), found) if calls else found
-
-
-def arrow_table(rows: Sequence[dict[str, object]], columns: Sequence[TableColumn]) -> pyarrow.Table:
-    """Return rows as an Arrow table; times are µs since the epoch in the rows."""
-    import pyarrow
-
-    schema = arrow_schema_of(columns)
-    values = [pyarrow.array([row.get(field.name) for row in rows], field.type) for field in schema]
-    return pyarrow.Table.from_arrays(values, schema=schema)
 
 
 def sends_in(table: pyarrow.Table) -> Iterator[Send]:

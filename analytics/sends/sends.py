@@ -22,6 +22,7 @@ from dissectors.rows.outcome import SEND_CALLS
 from .. import derived
 from ..schema import SOURCE
 from ..spark.expressions import adding, numbers, text, texts
+from .births import LENGTHS_SQL, lead_sql
 from .broker_names import with_names
 
 if TYPE_CHECKING:
@@ -70,14 +71,8 @@ _COLUMNS = (
 """Columns of a send that are read at all."""
 _CALLERS_ID = "^01[0-9A-F]{32}$"
 """Message id of a client that speaks gRPC: version, MAC address, process id, time, count."""
-_LENGTHS = "(32, 56)"
-"""Hex digits of a UNIQ_KEY with an address of IPv4, IPv6."""
 _TAIL = 24
 """Hex digits of a UNIQ_KEY behind the address: process, loader, time of the month, count."""
-_ZONES_US = 15 * 60 * 1_000_000
-"""The month begins by the client's time zone; all zones are multiples of 15 minutes from UTC."""
-_SLACK_US = 1_000_000
-"""A clock that steps: a message may seem to be sent so long before it was born."""
 
 
 def _maker_of(key: str) -> str:
@@ -95,7 +90,7 @@ def process_of(key: str) -> str:
     They begin with the process id; behind it are its class loader or, by gRPC, the MAC address.
     """
     return (
-        f"case when octet_length({key}) in {_LENGTHS} then substr({key}, -{_TAIL}, 12)"
+        f"case when octet_length({key}) in {LENGTHS_SQL} then substr({key}, -{_TAIL}, 12)"
         f" when octet_length({key}) = 34 and {key} rlike '{_CALLERS_ID}'"
         f" then concat(substr({key}, 15, 4), substr({key}, 3, 12)) end"
     )
@@ -104,17 +99,6 @@ def process_of(key: str) -> str:
 def process_name(digits: str) -> str:
     """Return, as SQL, what `process_of` gives as ``pid-loader``."""
     return f"concat(conv(substr({digits}, 1, 4), 16, 10), '-', substr({digits}, 5))"
-
-
-def lead_of(key: str, time_us: str) -> str:
-    """Return, as SQL, the µs from the birth of a UNIQ_KEY to a time; null for another key.
-
-    What it says is the time of the month in the client's zone, so the answer is known but for
-    multiples of 15 minutes, of which the smallest is taken; months begin at such multiples too.
-    """
-    born_us = f"cast(conv(substr({key}, -12, 8), 16, 10) as long) * 1000"
-    lead = f"pmod({time_us} - {born_us} + {_SLACK_US}, {_ZONES_US}) - {_SLACK_US}"
-    return f"if(octet_length({key}) in {_LENGTHS}, {lead}, null)"
 
 
 def sends_of(exchanges: DataFrame) -> DataFrame:
@@ -129,7 +113,8 @@ def sends_and_calls_of(exchanges: DataFrame, keys: DataFrame | None = None) -> D
 
 def _sends_of(exchanges: DataFrame, which: str, keys: DataFrame | None = None) -> DataFrame:
     chosen = exchanges.where(
-        f"{which} and status != 'orphan' and request_time is not null and not {OF_CONSUMERS}"
+        f"{which} and status != 'orphan' and request_time is not null"
+        f" and responder is not null and not {OF_CONSUMERS}"
     )
     if keys is not None:
         chosen = chosen.join(F.broadcast(keys), F.expr(f"{KEY} = key"), "left_semi")
@@ -152,7 +137,7 @@ def described(sends: DataFrame, names: DataFrame) -> DataFrame:
         {
             "host": HOST,
             "process": PROCESS,
-            "lead": lead_of("unique_key", "unix_micros(request_time)"),
+            "lead": lead_sql("unique_key", "unix_micros(request_time)"),
             "begin": "unix_micros(request_time)",
             "end_us": "unix_micros(response_time)",
         },

@@ -16,6 +16,7 @@ from ..report import ReportInput
 from ..spark.expressions import adding, numbers
 from . import sends
 from .attempts import ONEWAY, REFUSED, STORED, UNKNOWN
+from .births import lead_sql
 from .broker_names import with_names
 from .stitched import STITCHED, Stitched
 
@@ -68,26 +69,27 @@ _KIND_LOOKED_AT = _number_of(_LOOKED_AT)
 
 def events(stitch: Stitched, timeout_us: int) -> DataFrame:
     """Return the attempts; `begin` and `end` in µs since the epoch."""
-    plain = with_names(_plain(stitch, timeout_us), stitch.names)
+    led = adding(_plain(stitch), {"lead": lead_sql("unique_key", "asked")})
+    born = f"asked - if(lead between 0 and {timeout_us}, lead, 0)"
+    plain = with_names(adding(led, {"begin": born}), stitch.names)
     looked_at = _looked_at(stitch).selectExpr(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
     return plain.selectExpr(*_OF_PLAIN, "begin", "end", *_MESSAGE).unionByName(looked_at)
 
 
-def _plain(stitch: Stitched, timeout_us: int) -> DataFrame:
-    """Return the sends that were not looked at, with `client`, `process` and their times."""
+def _plain(stitch: Stitched) -> DataFrame:
+    """Return the sends not looked at, with `client`, `process`, `asked` (µs) and `end`."""
     sent = stitch.sends.where("not call")  # clients by gRPC avoid proxies, by rules of their own
     others = sent.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
     begin = "unix_micros(request_time)"
-    told = adding(
+    return adding(
         others.drop("end"),
         {
             "client": sends.HOST,
             "process": sends.PROCESS,
-            "lead": sends.lead_of("unique_key", begin),
+            "asked": begin,
             "end": f"if(status = 'oneway', {begin}, unix_micros(response_time))",
         },
     )
-    return adding(told, {"begin": f"{begin} - if(lead between 0 and {timeout_us}, lead, 0)"})
 
 
 def _looked_at(stitch: Stitched) -> DataFrame:
@@ -100,22 +102,26 @@ class CodedEvents(NamedTuple):
     events: DataFrame
     """`producer`, a number for a producer, `kind`, `begin`, `end`, and those of `_MESSAGE`"""
     kinds: pyarrow.Table
-    """`kind`, and all other columns of `events`"""
+    """`kind`, all other columns of `events`, and `plain`: `begin` is the time of the request, from
+    which the time since the message's birth is to be taken"""
 
 
-def coded_events(given: ReportInput, stitch: Stitched, timeout_us: int) -> CodedEvents | None:
+def coded_events(given: ReportInput, stitch: Stitched) -> CodedEvents | None:
     """Return what `events` does of a large input, coded; None: there are too many kinds."""
     looked_at = _looked_at(stitch).selectExpr(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
     coded = adding(looked_at, {"kind": _KIND_LOOKED_AT})
     counts = stitch.counts.where("not call").withColumnRenamed("host", "client")
     counted = adding(with_names(counts, stitch.names), {"kind": _KIND})
-    of_plain = counted.selectExpr("kind", *_OF_PLAIN).unionByName(coded.select("kind", *_LOOKED_AT))
-    found = given.kept.frame(adding(of_plain.distinct(), {"producer": _PRODUCER}), STITCHED)
+    of_plain = counted.selectExpr("kind", *_OF_PLAIN, "true as plain")
+    every = of_plain.unionByName(
+        coded.selectExpr("kind", *(f"`{name}`" for name in _LOOKED_AT), "false as plain")
+    )
+    found = given.kept.frame(adding(every.distinct(), {"producer": _PRODUCER}), STITCHED)
     kinds = given.kept.rows_here(found)
     if kinds is None or not _tells_apart(kinds):
         return None
     columns = (f"{_PRODUCER} as producer", "kind", "begin", "end", *_MESSAGE)
-    plain = adding(_plain(stitch, timeout_us), {"kind": _KIND})
+    plain = adding(_plain(stitch), {"kind": _KIND}).withColumnRenamed("asked", "begin")
     both = plain.selectExpr(*columns).unionByName(coded.selectExpr(*columns))
     return CodedEvents(both, kinds.drop_columns(["producer"]).combine_chunks())
 

@@ -22,8 +22,9 @@ from pyspark.sql import functions as F
 
 from ..spark.expressions import grouped
 from .attempts import SOON_US
+from .births import lead_sql
 from .broker_names import with_names
-from .sends import FAILED_ITSELF, HOST, KEY, lead_of
+from .sends import FAILED_ITSELF, HOST, KEY
 
 if TYPE_CHECKING:
     import pyarrow
@@ -83,7 +84,7 @@ def _with_failures(sends: DataFrame, failures: DataFrame) -> DataFrame:
     met = (
         f"{_second_of(begin)} = failed_second and array_contains(array(failed_host), {HOST})"
         f" and {begin} between failed_end and failed_end + {SOON_US} and failed_broker != broker"
-        f" and failed_begin >= {begin} - {lead_of('unique_key', begin)} - 1000"
+        f" and failed_begin >= {begin} - {lead_sql('unique_key', begin)} - 1000"
     )
     return sends.join(F.broadcast(near), F.expr(met), "left")
 

@@ -29,7 +29,7 @@ def grouped(frame: DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -
 def total_of(number: str) -> str:
     """Return, as SQL, the sum of times or sizes as a floating-point number.
 
-    It is exact up to 2^53. A sum in 64 bits overflows where a capture's clocks were wrong by decades.
+    It is exact up to 2^53. A sum in 64 bits overflows where a capture's clock was wrong by decades.
     """
     return f"sum(cast({number} as double))"
 

@@ -179,6 +179,8 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+        # By ANSI one senseless number of a peer ends the whole report, and Java without its
+        # optimising compiler takes a tenth longer: each checked addition makes an object.
         "spark.sql.ansi.enabled": "false",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.debug.maxToStringFields": "200",

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dissectors.foreign import hex_bytes_of, hexadecimal_of
+from dissectors.foreign import hex_bytes_of
+from dissectors.remoting.ids.message_ids import KEY_LENGTHS
 from dissectors.rows.record import ExchangeRecord
 
 from ...sends import attempts
 from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
+from ...sends.births import lead_of, leads_of, mark_of
 from ..context import Context
 from ..keys import answer_times, ask_times, message_keys
 from ..messages import ObservedMessage
@@ -29,14 +31,7 @@ if TYPE_CHECKING:
 
     from ...isolation.producer_attempts import ProducerAttempts
 
-_LENGTHS: Final = (32, 56)
-"""characters of a UNIQ_KEY, with an IPv4 or IPv6 address"""
-_COUNTER_BITS: Final = 16
-"""bits of the counter in which a UNIQ_KEY ends, after the ms of its birth"""
 _HASH_BITS: Final = (1 << 62) - 1
-ZONES_US: Final = 15 * 60 * 1_000_000
-"""a UNIQ_KEY has the time of the client's zone; zones are multiples of 15 minutes"""
-LEAD_SLACK_US: Final = 1_000_000
 
 
 @dataclass(slots=True)
@@ -154,7 +149,7 @@ def _columns(rows: Sequence[_Told]) -> Sequence[Sequence[str | None]]:
 
 def process_digits(key: str) -> str:
     """Return the digits of a UNIQ_KEY that tell a process of its host; empty: it has none."""
-    return key[-24:-12] if len(key) in _LENGTHS else ""
+    return key[-24:-12] if len(key) in KEY_LENGTHS else ""
 
 
 def _mark_of(key: str) -> int:
@@ -162,15 +157,13 @@ def _mark_of(key: str) -> int:
 
     A negative one does not say the birth.
     """
-    mark = hexadecimal_of(key[-12:]) if len(key) in _LENGTHS else None
-    if mark is not None:
-        return mark
-    return -1 - (hash(key) & _HASH_BITS)
+    mark = mark_of(key)
+    return -1 - (hash(key) & _HASH_BITS) if mark is None else mark
 
 
 def _marks_of(keys: Sequence[str]) -> Iterable[int]:
     """Return the marks of keys of one process, which are nearly always of one form."""
-    if len(keys[0]) in _LENGTHS:
+    if len(keys[0]) in KEY_LENGTHS:
         marks = _words_in([key[-12:] for key in keys])
         if marks is not None:
             return marks
@@ -194,7 +187,7 @@ def _leads(marks: NDArray[np.int64], begins: NDArray[np.int64]) -> NDArray[np.in
     """Return the µs from the birth of messages to their sends, as `_born_of` has them."""
     import numpy as np
 
-    lead = (begins - (marks >> _COUNTER_BITS) * 1000 + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
+    lead = leads_of(marks, begins)
     return np.where((marks >= 0) & (lead > 0) & (lead <= DEFAULT_TIMEOUT_US), lead, 0)
 
 
@@ -216,5 +209,5 @@ def _born_of(mark: int, begin: int) -> int:
     """Return when a message got its UNIQ_KEY, as far as that is told and near; µs."""
     if mark < 0:
         return begin
-    lead = (begin - (mark >> _COUNTER_BITS) * 1000 + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
+    lead = lead_of(mark, begin)
     return begin - lead if 0 < lead <= DEFAULT_TIMEOUT_US else begin

@@ -1,0 +1,101 @@
+"""No report ends because of what a peer wrote or a clock said; what is known is still counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow
+import pytest
+
+from analytics.kept import Kept
+from analytics.reports import REPORT_MODULES
+from tests.analytics.reported import input_of, session_of_large, tables_from
+from tests.analytics.rows import report_input, row
+from tests.analytics.sends.test_births import HOSTILE
+from tests.expected import SAMPLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from analytics.report import ReportInput
+
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+LONGEST = (LATEST - EARLIEST) // timedelta(microseconds=1)
+"""µs that an answer takes at most, by the clocks of a capture."""
+SLOW = 60
+"""Sends that took as long: together more than 64 bits can say."""
+SENT = ("queue_id", "queue_offset", "message_count", "reconsume_times", "commit_log_offset")
+"""Columns with numbers as a peer sent them."""
+EXTREMES = (2**63 - 1, -(2**63), 2**62, -1, None)
+
+
+def _rows() -> Iterator[dict[str, object]]:
+    slow = {"request_time": EARLIEST, "response_time": LATEST, "latency_us": LONGEST}
+    for number in range(SLOW):
+        yield {**row(request_packet=number, unique_key=f"{number:032X}"), **slow}
+    for number, key in enumerate(HOSTILE):
+        extreme = EXTREMES[number % len(EXTREMES)]
+        several = dict.fromkeys(("queue_id", "queue_offset", "max_reconsume_times"), extreme)
+        odd = {"unique_key": key, "remark": key, "version": extreme, **several}
+        for again in range(2):  # looked at one by one
+            yield row(number * 1000 + again, request_packet=1000 + 2 * number + again, **odd)
+        yield row(number * 1000 + 500, request_packet=2000 + number, **{**odd, "topic": key})
+
+
+@pytest.fixture(params=["small", "large"])
+def hostile(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[ReportInput]:
+    """Sends whose times, keys and numbers make no sense, as a small and as a large input."""
+    given = report_input(spark, _rows())
+    if request.param == "small":
+        yield given
+        return
+    with session_of_large(spark):
+        yield replace(given, kept=Kept())
+
+
+@pytest.mark.parametrize("name", sorted({*REPORT_MODULES} - {"consumers", "delivery"}))
+def test_every_report_is_made(hostile: ReportInput, name: str) -> None:
+    assert any(tables_from(name, hostile).values())
+
+
+def test_latencies_of_millennia_are_added_up(hostile: ReportInput) -> None:
+    tables = tables_from("latency", hostile, "latency", "latency_operations")
+    (operation,) = tables["latency_operations"]
+    every = SLOW + 3 * len(HOSTILE)
+    assert (operation["exchanges"], operation["answered"]) == (every, every)
+    assert operation["max_us"] == LONGEST
+    assert operation["mean_us"] == pytest.approx(SLOW * LONGEST / every)
+    first = tables["latency"][0]
+    assert (first["topic"], first["total_us"]) == ("orders", 2**63 - 1), "as much as a column holds"
+
+
+def test_every_message_is_counted(hostile: ReportInput) -> None:
+    totals = tables_from("retries", hostile, "retry_totals")["retry_totals"]
+    assert sum(one["messages"] for one in totals if one["topic"] == "orders") == (
+        SLOW + len(HOSTILE)
+    )
+
+
+@pytest.mark.parametrize("name", ["consumers", "delivery"])
+def test_offsets_that_make_no_sense(spark: SparkSession, name: str) -> None:
+    """A consumer that is behind by more than 64 bits can say."""
+    recorded = input_of(spark, (str(SAMPLES / "consumer-lag-5x.pcap"),), messages=True)
+    kept = Kept(small=True)
+
+    def with_extremes(frame: DataFrame) -> DataFrame:
+        rows = recorded.kept.rows(frame)
+        for name in set(SENT) & set(rows.column_names):
+            values = rows.column(name).to_pylist()
+            values[::3] = [EXTREMES[place % len(EXTREMES)] for place in range(len(values[::3]))]
+            place = rows.column_names.index(name)
+            rows = rows.set_column(place, rows.field(name), pyarrow.array(values, pyarrow.int64()))
+        return kept.put(spark, rows, frame.schema)
+
+    assert recorded.messages is not None
+    exchanges, messages = map(with_extremes, (recorded.exchanges, recorded.messages))
+    given = replace(recorded, exchanges=exchanges, messages=messages, kept=kept)
+    assert any(tables_from(name, given).values())
