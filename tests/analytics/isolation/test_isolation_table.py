@@ -8,8 +8,8 @@ import pytest
 
 from analytics.isolation.isolation_table import MOST_SENDS, Assumed, isolation_rows
 from analytics.report import TableColumn
+from analytics.schema import arrow_rows
 from analytics.sends import attempts as words
-from analytics.sends.attempt_table import arrow_table
 from replay.fault import FaultSettings
 
 BASE = 1_795_000_000_000_000
@@ -57,7 +57,7 @@ def attempt(second: float, broker: str = "a", outcome: str = words.STORED, **val
 
 def tables(rows: list[Row], assumed: Assumed | None = None) -> dict[str, list[Row]]:
     """Return the rows of each table."""
-    made = isolation_rows(assumed or Assumed())(arrow_table(rows, COLUMNS))
+    made = isolation_rows(assumed or Assumed())(arrow_rows(rows, COLUMNS))
     found = defaultdict(list)
     for row in made.to_pylist():
         found[str(row["kind"])].append(row)
