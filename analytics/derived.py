@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.outcome import LONG_POLLS, NORMAL_ANSWERS, NOT_DURABLE_ANSWERS
+from dissectors.rows.record import ONEWAY, ORPHAN
 
 from .schema import SOURCE
 from .spark.expressions import adding, text, texts
@@ -23,15 +24,13 @@ OK, FAILED, NO_ANSWER, UNKNOWN = "ok", "failed", "no answer", "unknown"
 NOT_DURABLE, EXPECTED, WITHDRAWN = "stored, not durable", "expected", "withdrawn"
 OUTCOMES = (
     *(OK, NOT_DURABLE, EXPECTED, FAILED, NO_ANSWER, WITHDRAWN, UNKNOWN),
-    *("oneway", "orphan"),
+    *(ONEWAY, ORPHAN),
 )
 """What became of an exchange: answered; a message stored, but not on disk or on a slave in time;
 answered with an error that is normal there; answered with a failure; never answered; a long poll
 that the requester ended with its connection; not answered as far as the capture goes; no answer
 expected; an answer of which the request was not captured."""
 
-ANSWERED = f"outcome in {texts((OK, NOT_DURABLE, EXPECTED, FAILED))}"
-"""SQL: an exchange was answered, whatever the answer."""
 WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
 """SQL: the broker may hold the request back until there is a message."""
 IS_NOT_DURABLE = (
@@ -52,6 +51,26 @@ HAPPENED = "coalesce(request_time, response_time)"
 """SQL: when an exchange began, or ended where only that was seen."""
 OPERATION = "coalesce(request_name, '?')"
 """SQL: name of the request."""
+
+_COUNTED = {
+    "answered": (OK, NOT_DURABLE, EXPECTED, FAILED),
+    "failed": (FAILED,),
+    "not_durable": (NOT_DURABLE,),
+    "no_answer": (NO_ANSWER,),
+    "unknown": (UNKNOWN,),
+    "withdrawn": (WITHDRAWN,),
+    "oneway": (ONEWAY,),
+}
+"""Column that counts exchanges -> outcomes that it counts."""
+
+
+def counted_by_outcome(*names: str) -> dict[str, str]:
+    """Return, as SQL, some columns that count exchanges: of rows with `outcome` and `exchanges`.
+
+    To group by the outcome and take these of the few groups spares each exchange a counter for
+    each of them.
+    """
+    return {name: f"if(outcome in {texts(_COUNTED[name])}, exchanges, 0L)" for name in names}
 
 
 def address_of(endpoint: str) -> str:

@@ -62,16 +62,7 @@ _KEY_TYPES = {
     "window_start": "timestamp",
     "window_us": "bigint",
 }
-_COUNTED = {
-    "answered": derived.ANSWERED,
-    "failed": f"outcome = '{derived.FAILED}'",
-    "not_durable": f"outcome = '{derived.NOT_DURABLE}'",
-    "no_answer": f"outcome = '{derived.NO_ANSWER}'",
-    "unknown": f"outcome = '{derived.UNKNOWN}'",
-    "withdrawn": f"outcome = '{derived.WITHDRAWN}'",
-    "oneway": "outcome = 'oneway'",
-}
-"""Column of cells -> SQL: which exchanges it counts."""
+_COUNTED = ("answered", "failed", "not_durable", "no_answer", "unknown", "withdrawn", "oneway")
 _SUMS = ("exchanges", *_COUNTED)
 _NUMBERS = ("bucket", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
 """Columns of cells that are added up, or that percentiles are made from."""
@@ -147,7 +138,7 @@ def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
             "last": "max(time)",
         },
     )
-    told = {name: f"if({which}, exchanges, 0L)" for name, which in _COUNTED.items()}
+    told = derived.counted_by_outcome(*_COUNTED)
     return adding(counted, {**told, "values": "if(bucket is null, 0L, exchanges)"})
 
 

@@ -82,22 +82,24 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
 
 
 def _cells(requests: DataFrame) -> DataFrame:
-    """Return one row per combination of all that the tables are grouped by."""
+    """Return one row per combination of all that the tables are grouped by, and of outcomes."""
     keys = ["operation", "request_code", "responder", "broker_name", "topic", "group", "client"]
-    return grouped(
+    counted = grouped(
         requests,
-        [*keys, "language", "version_name", "source", "conversation"],
+        [*keys, "language", "version_name", "source", "conversation", "outcome"],
         {
             "exchanges": "count(*)",
-            "failed": f"count_if(outcome = '{derived.FAILED}')",
-            "not_durable": f"count_if(outcome = '{derived.NOT_DURABLE}')",
-            "no_answer": f"count_if(outcome = '{derived.NO_ANSWER}')",
-            "unknown": f"count_if(outcome = '{derived.UNKNOWN}')",
-            "oneway": "count_if(outcome = 'oneway')",
             "bytes": "sum(coalesce(request_bytes, 0) + coalesce(response_bytes, 0))",
-            "messages": f"sum(if(outcome in {_GOOD}, coalesce(message_count, 0), 0))",
+            "carried": "sum(coalesce(message_count, 0))",
             "first": "min(time)",
             "last": "max(time)",
+        },
+    )
+    return adding(
+        counted,
+        {
+            **derived.counted_by_outcome("failed", "not_durable", "no_answer", "unknown", "oneway"),
+            "messages": f"if(outcome in {_GOOD}, carried, 0L)",
         },
     )
 
