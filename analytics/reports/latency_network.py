@@ -14,7 +14,7 @@ from .. import derived
 from ..report import ReportInput
 from ..schema import SOURCE
 from ..sends.broker_names import with_names
-from ..spark.expressions import adding, grouped, texts, total_of
+from ..spark.expressions import adding, grouped, ratio_of, texts, total_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,13 +96,13 @@ def _per_pair(sides: DataFrame, names: DataFrame) -> DataFrame:
             "unreachable": "count_if(once and `end` = 'no_answer')",
             "reset": "count_if(once and `end` = 'reset')",
             "exchanges": "coalesce(sum(carried), 0L)",
-            "mean_us": "try_divide(sum(total_us), sum(carried))",
+            "mean_us": ratio_of("sum(total_us)", "sum(carried)"),
             "_known": "sum(if(near is null, 0L, carried))",
             "_part": "sum(if(near is null, 0D, least(cast(near as double) * carried, total_us)))",
             "_known_us": "sum(if(near is null, 0D, total_us))",
             "beyond_us": "avg(far)",
             "retransmitted": "coalesce(sum(repeated), 0L)",
-            "retransmitted_mean_us": "try_divide(sum(repeated_us), sum(repeated))",
+            "retransmitted_mean_us": ratio_of("sum(repeated_us)", "sum(repeated)"),
             **{
                 name: f"coalesce(sum(if(once, {columns}, 0L)), 0L)"
                 for name, columns in (
@@ -116,8 +116,8 @@ def _per_pair(sides: DataFrame, names: DataFrame) -> DataFrame:
     return adding(
         with_names(adding(found, {"responder": "server"}), names),
         {
-            "network_us": "try_divide(_part, _known)",
-            "network_share": "try_divide(_part, _known_us)",
+            "network_us": ratio_of("_part", "_known"),
+            "network_share": ratio_of("_part", "_known_us"),
             "known_share": "try_divide(coalesce(_known, 0L), exchanges)",
         },
     )

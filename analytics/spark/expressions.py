@@ -34,6 +34,14 @@ def total_of(number: str) -> str:
     return f"sum(cast({number} as double))"
 
 
+def ratio_of(total: str, number: str) -> str:
+    """Return, as SQL, a total by `total_of` divided by another or by a count; null where that is 0.
+
+    Not by `try_divide`: that of Sail takes whole numbers only.
+    """
+    return f"{total} / nullif({number}, 0)"
+
+
 def text(value: str) -> str:
     """Return a text as an SQL literal."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")

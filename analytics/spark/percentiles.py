@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dissectors.histogram import SUB_BITS
 
-from .expressions import adding, grouped
+from .expressions import adding, grouped, ratio_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -110,7 +110,7 @@ def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ())
         keys,
         {
             "_values": "sum(values)",
-            "mean_us": "try_divide(sum(total_us), sum(values))",
+            "mean_us": ratio_of("sum(total_us)", "sum(values)"),
             "_smallest": "min(smallest_us)",
             "max_us": "max(largest_us)",
             **{name: f"sum({name})" for name in sums},
