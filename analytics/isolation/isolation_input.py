@@ -25,32 +25,34 @@ NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in WHO)})"
 """SQL: a number for a producer."""
 
 
-def with_texts(
-    table: pyarrow.Table, kinds: pyarrow.Table, gone: str | None, timeout_us: int
-) -> pyarrow.Table:
+def with_texts(table: pyarrow.Table, kinds: pyarrow.Table, gone: str | None) -> pyarrow.Table:
     """Return coded attempts (`sends.strategy_events`) with what their kinds stand for."""
     import pyarrow
     import pyarrow.compute
 
     places = pyarrow.compute.index_in(table.column("kind"), value_set=kinds.column("kind"))
     texts = kinds.drop_columns(["kind"]).take(places)
-    begin = pyarrow.array(_begins_of(table, texts.column("plain").to_numpy(), timeout_us))
-    texts = texts.drop_columns(["plain"]).append_column("begin", begin)
-    for name in ("end", "unique_key", "request_packet"):
+    for name in ("begin", "end", "unique_key", "request_packet"):
         texts = texts.append_column(name, table.column(name))
     same = pyarrow.repeat(pyarrow.scalar(gone, pyarrow.string()), table.num_rows)
     return texts.append_column("gone", same)
 
 
-def _begins_of(
-    table: pyarrow.Table, plain: NDArray[np.bool_], timeout_us: int
-) -> NDArray[np.int64]:
-    """Return when attempts began: with the message, if that was within a timeout of the request."""
+def born(table: pyarrow.Table, timeout_us: int) -> pyarrow.Table:
+    """Return attempts that begin with their message, if that was within a timeout of the request.
+
+    `table` has the columns of `sends.strategy_events.events`.
+    """
+    import pyarrow
+
     asked = table.column("begin").to_numpy()
     marks = marks_in(table.column("unique_key"))
     leads = leads_of(marks, asked)
+    plain = table.column("plain").to_numpy()
     near = plain & (marks >= 0) & (leads >= 0) & (leads <= timeout_us)
-    return np.where(near, asked - leads, asked)
+    begins = pyarrow.array(np.where(near, asked - leads, asked))
+    place = table.column_names.index("begin")
+    return table.set_column(place, "begin", begins).drop_columns(["plain"])
 
 
 def producers_in(table: pyarrow.Table) -> Iterator[pyarrow.Table]:

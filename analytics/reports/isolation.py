@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from ..isolation import strategy_replay as isolation
-from ..isolation.isolation_input import NUMBER, WHO, with_texts
+from ..isolation.isolation_input import NUMBER, WHO, born, with_texts
 from ..isolation.isolation_table import (
     ALL_COLUMNS,
     BROKER,
@@ -212,15 +212,17 @@ def _rows(
             kinds, gone = coded.kinds, None if unknown else ""
             return given.kept.frame(
                 coded.events.groupBy("producer").applyInArrow(
-                    lambda table: fold(with_texts(table, kinds, gone, timeout_us)), schema
+                    lambda table: fold(born(with_texts(table, kinds, gone), timeout_us)), schema
                 )
             )
-    seen = _with_connects(given, events(stitch, timeout_us), stitch)
+    seen = _with_connects(given, events(stitch), stitch)
     if not given.small:
         producers = adding(seen, {"producer": NUMBER}).groupBy("producer")
-        return given.kept.frame(producers.applyInArrow(fold, schema))
+        return given.kept.frame(
+            producers.applyInArrow(lambda table: fold(born(table, timeout_us)), schema)
+        )
     here = seen.toArrow()  # to start Python for Spark's tasks takes longer
-    found = fold(here) if here.num_rows else arrow_rows((), ALL_COLUMNS)
+    found = fold(born(here, timeout_us)) if here.num_rows else arrow_rows((), ALL_COLUMNS)
     return given.kept.here(seen.sparkSession, found, schema)
 
 

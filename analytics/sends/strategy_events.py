@@ -16,7 +16,6 @@ from ..report import ReportInput
 from ..spark.expressions import adding, numbers
 from . import sends
 from .attempts import ONEWAY, REFUSED, STORED, UNKNOWN
-from .births import lead_sql
 from .broker_names import with_names
 from .stitched import STITCHED, Stitched
 
@@ -67,17 +66,19 @@ _LOOKED_AT = (
 _KIND_LOOKED_AT = _number_of(_LOOKED_AT)
 
 
-def events(stitch: Stitched, timeout_us: int) -> DataFrame:
-    """Return the attempts; `begin` and `end` in µs since the epoch."""
-    led = adding(_plain(stitch), {"lead": lead_sql("unique_key", "asked")})
-    born = f"asked - if(lead between 0 and {timeout_us}, lead, 0)"
-    plain = with_names(adding(led, {"begin": born}), stitch.names)
+def events(stitch: Stitched) -> DataFrame:
+    """Return the attempts; `begin` and `end` in µs since the epoch.
+
+    Where `plain` is true, `begin` is the time of the request: `isolation_input.born` puts it right.
+    """
+    sent = with_names(_plain(stitch), stitch.names)
+    plain = sent.selectExpr(*_OF_PLAIN, "true as plain", "begin", "end", *_MESSAGE)
     looked_at = _looked_at(stitch).selectExpr(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
-    return plain.selectExpr(*_OF_PLAIN, "begin", "end", *_MESSAGE).unionByName(looked_at)
+    return plain.unionByName(adding(looked_at, {"plain": "false"}))
 
 
 def _plain(stitch: Stitched) -> DataFrame:
-    """Return the sends not looked at, with `client`, `process`, `asked` (µs) and `end`."""
+    """Return the sends that were not looked at, with `client`, `process` and their times."""
     sent = stitch.sends.where("not call")  # clients by gRPC avoid proxies, by rules of their own
     others = sent.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
     begin = "unix_micros(request_time)"
@@ -86,7 +87,7 @@ def _plain(stitch: Stitched) -> DataFrame:
         {
             "client": sends.HOST,
             "process": sends.PROCESS,
-            "asked": begin,
+            "begin": begin,
             "end": f"if(status = 'oneway', {begin}, unix_micros(response_time))",
         },
     )
@@ -102,8 +103,7 @@ class CodedEvents(NamedTuple):
     events: DataFrame
     """`producer`, a number for a producer, `kind`, `begin`, `end`, and those of `_MESSAGE`"""
     kinds: pyarrow.Table
-    """`kind`, all other columns of `events`, and `plain`: `begin` is the time of the request, from
-    which the time since the message's birth is to be taken"""
+    """`kind`, and all other columns of `events`"""
 
 
 def coded_events(given: ReportInput, stitch: Stitched) -> CodedEvents | None:
@@ -121,7 +121,7 @@ def coded_events(given: ReportInput, stitch: Stitched) -> CodedEvents | None:
     if kinds is None or not _tells_apart(kinds):
         return None
     columns = (f"{_PRODUCER} as producer", "kind", "begin", "end", *_MESSAGE)
-    plain = adding(_plain(stitch), {"kind": _KIND}).withColumnRenamed("asked", "begin")
+    plain = adding(_plain(stitch), {"kind": _KIND})
     both = plain.selectExpr(*columns).unionByName(coded.selectExpr(*columns))
     return CodedEvents(both, kinds.drop_columns(["producer"]).combine_chunks())
 
