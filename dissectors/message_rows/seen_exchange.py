@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from mypy_extensions import i64
+
 from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..foreign import integer_of
@@ -147,7 +149,12 @@ def number_of(text: str | None) -> int | None:
 
 def time_of_ms(ms: int | None) -> int | None:
     """Return a time in nanoseconds; None for none and for what no clock shows."""
-    return ms * MILLI if ms is not None and 0 < ms <= LAST_MS else None
+    if ms is None or not 0 < ms <= LAST_MS:
+        return None
+    # As a machine's word: Python looks for signals while it multiplies large integers, and what
+    # a signal raises there ends compiled code for want of memory.
+    word: i64 = ms
+    return word * MILLI
 
 
 def commit_log_offset_of(offset_msg_id: str | None) -> int | None:
