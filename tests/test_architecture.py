@@ -300,6 +300,7 @@ ACROSS_MODULES = (
     "dissectors/remoting/bodies/test_samples",
     "dissectors/remoting/bodies/classes/test_all_classes",
     "dissectors/tcp/test_tshark",
+    "dissectors/test_interrupted",
     "dissectors/wireshark/",
     "replay/test_docs",
     "replay/sandbox/test_docs",

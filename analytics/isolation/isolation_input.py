@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..sends.births import leads_of, marks_in
+from ..sends.births import lead_of, marks_in
 from ..sends.unavailable import Gone, gone_in
 from .producer_attempts import Coded, ProducerAttempts
 
@@ -47,7 +47,7 @@ def born(table: pyarrow.Table, timeout_us: int) -> pyarrow.Table:
 
     asked = table.column("begin").to_numpy()
     marks = marks_in(table.column("unique_key"))
-    leads = leads_of(marks, asked)
+    leads = lead_of(marks, asked)
     plain = table.column("plain").to_numpy()
     near = plain & (marks >= 0) & (leads >= 0) & (leads <= timeout_us)
     begins = pyarrow.array(np.where(near, asked - leads, asked))

@@ -9,7 +9,7 @@ RocketMQ: MessageClientIDSetter.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dissectors.foreign import hexadecimal_of
 from dissectors.remoting.ids.message_ids import KEY_END, KEY_LENGTHS
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
+Numbers = TypeVar("Numbers", int, "NDArray[np.int64]")
 LENGTHS_SQL: Final = f"({', '.join(map(str, KEY_LENGTHS))})"
 """`KEY_LENGTHS` as an SQL list."""
 _ZONES_US: Final = 15 * 60 * 1_000_000
@@ -44,16 +45,13 @@ def mark_of(key: str) -> int | None:
     return hexadecimal_of(key[-KEY_END:]) if len(key) in KEY_LENGTHS else None
 
 
-def lead_of(mark: int, begin: int) -> int:
-    """Return the µs from the birth of a message to `begin`, by what `mark_of` gives."""
+def lead_of(mark: Numbers, begin: Numbers) -> Numbers:
+    """Return the µs from the birth of a message, or of many, to `begin`.
+
+    `mark` is what `mark_of` or `marks_in` gives; of a negative one the result has no meaning.
+    """
     born_us = (mark >> 4 * _COUNTER_DIGITS) * 1000
     return (begin - born_us + _SLACK_US) % _ZONES_US - _SLACK_US
-
-
-def leads_of(marks: NDArray[np.int64], begins: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what `lead_of` does, of many messages; of a negative mark it has no meaning."""
-    born_us = (marks >> 4 * _COUNTER_DIGITS) * 1000
-    return (begins - born_us + _SLACK_US) % _ZONES_US - _SLACK_US
 
 
 def marks_in(keys: pyarrow.ChunkedArray[pyarrow.StringScalar]) -> NDArray[np.int64]:

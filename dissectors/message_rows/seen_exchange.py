@@ -151,10 +151,10 @@ def time_of_ms(ms: int | None) -> int | None:
     """Return a time in nanoseconds; None for none and for what no clock shows."""
     if ms is None or not 0 < ms <= LAST_MS:
         return None
-    # As a machine's word: Python looks for signals while it multiplies large integers, and what
-    # a signal raises there ends compiled code for want of memory.
-    word: i64 = ms
-    return word * MILLI
+    # In 64 bits: Python handles signals while it multiplies large integers, and compiled code
+    # takes what a signal raises there for a failed allocation, and aborts.
+    whole: i64 = ms
+    return whole * MILLI
 
 
 def commit_log_offset_of(offset_msg_id: str | None) -> int | None:

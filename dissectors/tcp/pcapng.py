@@ -7,6 +7,7 @@ secrets; others are passed over. Format: draft-ietf-opsawg-pcapng.
 from __future__ import annotations
 
 import re
+from operator import mul
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -310,7 +311,9 @@ def _timestamp(interface: _Interface, high: i64, low: i64, last: i64) -> i64:
         if ticks < interface.exact:
             return ticks * interface.unit
     whole = (int(high) << 32) | int(low)
-    ns = whole * NANOSECONDS // interface.base + int(interface.offset) * NANOSECONDS
+    # Not by `*`: Python handles signals while it multiplies large integers, and compiled code
+    # takes what a signal raises there for a failed allocation, and aborts.
+    ns: int = mul(whole, NANOSECONDS) // interface.base + mul(int(interface.offset), NANOSECONDS)
     return ns if 0 <= ns < MAX_TIME else last
 
 

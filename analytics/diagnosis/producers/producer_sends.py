@@ -18,7 +18,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...sends import attempts
 from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
-from ...sends.births import lead_of, leads_of, mark_of
+from ...sends.births import lead_of, mark_of
 from ..context import Context
 from ..keys import answer_times, ask_times, message_keys
 from ..messages import ObservedMessage
@@ -187,7 +187,7 @@ def _leads(marks: NDArray[np.int64], begins: NDArray[np.int64]) -> NDArray[np.in
     """Return the µs from the birth of messages to their sends, as `_born_of` has them."""
     import numpy as np
 
-    lead = leads_of(marks, begins)
+    lead = lead_of(marks, begins)
     return np.where((marks >= 0) & (lead > 0) & (lead <= DEFAULT_TIMEOUT_US), lead, 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.sends.births import lead_of, lead_sql, leads_of, mark_of, marks_in
+from analytics.sends.births import lead_of, lead_sql, mark_of, marks_in
 from dissectors.remoting.ids.message_ids import KEY_LENGTHS, decode_unique_key
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _or_none(mark: int | None) -> int:
 @given(st.lists(st.tuples(st.integers(0, 2**48 - 1), st.integers(-(2**60), 2**60)), max_size=20))
 def test_numpy_finds_the_leads_of_python(sends: list[tuple[int, int]]) -> None:
     marks, begins = (np.array([one[n] for one in sends], dtype=np.int64) for n in (0, 1))
-    assert leads_of(marks, begins).tolist() == [lead_of(mark, begin) for mark, begin in sends]
+    assert lead_of(marks, begins).tolist() == [lead_of(mark, begin) for mark, begin in sends]
 
 
 def test_the_birth_is_that_of_the_whole_key() -> None:
