@@ -13,9 +13,7 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Final
 
-from dissectors.times import text_of_time
-
-from .problem import MOST_SPANS, Problem, Subject, Tally, filter_of
+from .problem import MOST_SPANS, Problem, Subject, Tally, filter_of, period
 from .registry import rule_of
 from .rule import DiagnosisRule
 from .spells import HOUR, spells
@@ -172,16 +170,12 @@ def _say_times(problem: Problem, cause: Problem) -> None:
     if problem.count > len(problem.evidence):
         return  # what is not shown may be of other times
     met = [
-        f"{_clock(first)} to {_clock(last)}"
+        period(first, last)
         for first, last in times
         if any(first <= one.time <= last for one in problem.evidence)
     ]
     if met and len(met) < len(times):
         problem.details.append(f"of the times of {cause.rule} at these only: {', '.join(met)} UTC")
-
-
-def _clock(time: int) -> str:
-    return text_of_time(time)[11:19]
 
 
 def _agree(one: Subject, other: Subject) -> bool:

@@ -26,10 +26,9 @@ from dissectors.rows.conversation_facts import (
 )
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
-from dissectors.times import text_of_time
 
 from .context import Context
-from .problem import Evidence, Tally, asked, connected
+from .problem import Evidence, Tally, asked, clock, clock_after, connected, period, seconds
 from .rule import Exchanges, Fold
 from .spells import HOUR
 
@@ -116,9 +115,9 @@ class Outage:
         if self.end is None:
             return f"from {begin} UTC to the end of the capture"
         if self.lost_sight:
-            return f"from {begin} UTC at least to {clock(self.last)}"
+            return f"from {begin} UTC at least to {clock_after(self.start, self.last)}"
         length = seconds(self.end - self.start)
-        return f"from {begin} to {clock(self.end)} UTC ({length})"
+        return f"from {period(self.start, self.end)} UTC ({length})"
 
 
 def merged(outages: Sequence[Outage]) -> Tally:
@@ -365,18 +364,6 @@ def how_it_failed(row: ConversationRecord) -> str:
     if row.end == tcp.REFUSED:
         return f"connect of {row.client} to {row.server} refused"
     return f"connect of {row.client} to {row.server} not answered ({row.syns} SYN)"
-
-
-def clock(time: int) -> str:
-    """Return the time of day, as ``02:46:11``."""
-    return text_of_time(time)[11:19]
-
-
-def seconds(length: int) -> str:
-    """Return a length of time in ns for people: ``13.6 s``, ``700 ms``."""
-    if length < AT_ONCE:
-        return f"{length / 1_000_000:.0f} ms"
-    return f"{length / 1_000_000_000:.1f} s"
 
 
 def named(context: Context, address: str) -> str:

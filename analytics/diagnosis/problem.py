@@ -16,6 +16,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import text_of_time
 
+_SECOND: Final = 1_000_000_000
 MOST_EVIDENCE: Final = 8
 """exchanges and connections named as proof of one problem"""
 
@@ -333,3 +334,26 @@ def as_json(problem: Problem) -> dict[str, object]:
         one["time"] = text_of_time(evidence.time)
     value["evidence"] = shown_evidence
     return value
+
+
+def clock(time: int) -> str:
+    """Return the time of day, as ``02:46:11``."""
+    return text_of_time(time)[11:19]
+
+
+def clock_after(begin: int, time: int) -> str:
+    """Return the time of day, with its date where that is another than that of `begin`."""
+    text = text_of_time(time)
+    return clock(time) if text[:10] == text_of_time(begin)[:10] else f"{text[:10]} {text[11:19]}"
+
+
+def period(begin: int, end: int) -> str:
+    """Return two times of day, as ``02:46:11 to 02:47:05``, with a date where they differ in it."""
+    return f"{clock(begin)} to {clock_after(begin, end)}"
+
+
+def seconds(length: int) -> str:
+    """Return a length of time in ns for people: ``13.6 s``, ``700 ms``."""
+    if length < _SECOND:
+        return f"{length / 1_000_000:.0f} ms"
+    return f"{length / _SECOND:.1f} s"

@@ -25,6 +25,7 @@ from analytics.diagnosis.problem import (
     end_of,
     filter_of,
     first_line,
+    period,
     shown,
     time_of,
     what_is_seen,
@@ -148,3 +149,13 @@ def test_late_ones_are_counted_together(times: list[int], since: int) -> None:
         return
     assert (together.count, together.last) == (one_by_one.count, one_by_one.last)
     assert together.evidence == one_by_one.evidence
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "23:59:50 to 23:59:50"), (9, "23:59:50 to 23:59:59"),
+     (20, "23:59:50 to 2026-11-21 00:00:10"), (86_400, "23:59:50 to 2026-11-21 23:59:50")],
+)  # fmt: skip
+def test_a_period_that_ends_on_another_day_says_so(seconds: int, text: str) -> None:
+    begin = 1_795_219_190_000_000_000
+    assert period(begin, begin + seconds * 1_000_000_000) == text

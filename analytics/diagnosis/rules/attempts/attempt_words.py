@@ -16,8 +16,7 @@ from ....sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, ObservedAttempt
 from ...context import Context
 from ...keys import joined_key
 from ...messages import ObservedMessage
-from ...outages import seconds
-from ...problem import Evidence, Tally
+from ...problem import Evidence, Tally, seconds
 from ...refusals import MAX_NAMED, counted_names
 from ...rule import Fold
 

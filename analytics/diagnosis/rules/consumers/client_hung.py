@@ -26,7 +26,6 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import Add, Flow, flow_of
 from ...need import Need
-from ...outages import clock, seconds
 from ...problem import (
     Case,
     Confidence,
@@ -35,6 +34,9 @@ from ...problem import (
     ProblemState,
     Subject,
     Tally,
+    clock,
+    period,
+    seconds,
 )
 from ...refusals import called, only, times
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -280,7 +282,7 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
     longest = max(pauses, key=lambda one: one.end - one.begin)
     again = f", and {times(len(pauses) - 1)} more" if len(pauses) > 1 else ""
     length = seconds(longest.end - longest.begin)
-    when = f"from {clock(longest.begin)} to {clock(longest.end)} UTC ({length})"
+    when = f"from {period(longest.begin, longest.end)} UTC ({length})"
     how = ", then stored the offsets that were overdue all at once" if longest.made_up else ""
     case = tally.case(
         f"consumer {client} of {called('group', groups)} stood still: it asked nothing at all"
@@ -293,7 +295,7 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
     case.spans = [one.span() for one in pauses]
     case.state = ProblemState.OVER if all(one.back for one in pauses) else ProblemState.GOING_ON
     if len(pauses) > 1:
-        spans = (f"{clock(one.begin)} to {clock(one.end)}" for one in pauses[:8])
+        spans = (period(one.begin, one.end) for one in pauses[:8])
         case.details.append(f"it asked nothing from {', '.join(spans)} UTC")
     if any(one.heard for one in pauses):
         case.details.append("answers reached its host meanwhile: the network was well")

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from ...context import Context
 from ...need import Need
-from ...outages import clock
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, clock, clock_after
 from ...refusals import counted
 from ...rule import DiagnosisRule, Fold
 from .pulled import Point, Series
@@ -73,7 +72,8 @@ def _case(drops: list[_Drop], topic: str, broker: str) -> Case:
     together = "" if one else " together"
     case = tally.case(
         f"{broker} lost stored messages: {what} of {topic} ended{together} at offset {had:,} at"
-        f" {clock(first.before.time)}, and at {has:,} at {clock(first.after.time)} UTC:"
+        f" {clock(first.before.time)}, and at {has:,} at"
+        f" {clock_after(first.before.time, first.after.time)} UTC:"
         f" {counted(had - has, 'message is', 'messages are')} gone",
         Subject(broker=broker, topic=topic, queue=drops[0].queue if one else None),
     )

@@ -12,8 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import named_group
 from ...need import Need
-from ...outages import seconds
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, seconds
 from ...refusals import only
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import spells

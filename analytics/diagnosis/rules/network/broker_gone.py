@@ -12,8 +12,8 @@ from dissectors.times import text_of_time
 
 from ...context import PROXY, Context
 from ...need import Need
-from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, merged, named, waiting_of
-from ...problem import ANY_TIME, Case, Confidence, ProblemSeverity, ProblemState, Subject
+from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged, named, waiting_of
+from ...problem import ANY_TIME, Case, Confidence, ProblemSeverity, ProblemState, Subject, clock
 from ...refusals import counted, counted_names, times
 from ...rule import DiagnosisRule
 from ...spells import spells

@@ -13,8 +13,18 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
 from ...need import Need
-from ...outages import clock, named, seconds
-from ...problem import MOST_SPANS, Case, Confidence, ProblemSeverity, ProblemState, Tally, shown
+from ...outages import named
+from ...problem import (
+    MOST_SPANS,
+    Case,
+    Confidence,
+    ProblemSeverity,
+    ProblemState,
+    Tally,
+    period,
+    seconds,
+    shown,
+)
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence
@@ -100,7 +110,7 @@ def _tells(silence: Silence) -> bool:
 def _from_to(silence: Silence) -> str:
     length = seconds(silence.end - silence.begin)
     at_least = "" if silence.answered else "at least "
-    return f"from {clock(silence.begin)} to {clock(silence.end)} UTC ({at_least}{length})"
+    return f"from {period(silence.begin, silence.end)} UTC ({at_least}{length})"
 
 
 def _what(found: list[Silence]) -> str:

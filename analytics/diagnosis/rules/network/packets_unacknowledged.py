@@ -11,8 +11,18 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
 from ...need import Need
-from ...outages import clock, named, seconds, server_of, speaks_remoting
-from ...problem import Case, ProblemSeverity, ProblemState, Subject, Tally, connected
+from ...outages import named, server_of, speaks_remoting
+from ...problem import (
+    Case,
+    ProblemSeverity,
+    ProblemState,
+    Subject,
+    Tally,
+    clock,
+    connected,
+    period,
+    seconds,
+)
 from ...refusals import counted, times
 from ...rule import DiagnosisRule, Fold
 from ...spells import spells
@@ -84,7 +94,7 @@ class _Fold(Fold):
         connections = len({(one.row.capture, one.row.conversation) for one in found})
         again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
         return (
-            f"{what}, on {counted(connections, 'connection')}, from {clock(first)} to {clock(last)}"
+            f"{what}, on {counted(connections, 'connection')}, from {period(first, last)}"
             f" UTC ({seconds(last - first)}){again}: one segment was sent again"
             f" {times(longest.stall.repeats)}"
         )

@@ -18,8 +18,18 @@ from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import Add, Flow, flow_of, whole
 from ...need import Need
-from ...outages import clock
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, end_of, place_of, shown
+from ...problem import (
+    Case,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    clock,
+    clock_after,
+    end_of,
+    place_of,
+    shown,
+)
 from ...refusals import listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 
@@ -179,7 +189,7 @@ class _Fold(Fold):
             )
             case.details = [
                 f"{address} registered {one.count:,} times from {clock(one.first)} to"
-                f" {clock(one.last)} UTC"
+                f" {clock_after(one.first, one.last)} UTC"
                 for address, one in sorted(tallies.items())
             ]
             yield case

@@ -13,7 +13,6 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 from ...context import BROKER, Context
 from ...keys import by_responder
 from ...need import Need
-from ...outages import clock, seconds
 from ...problem import (
     MOST_SPANS,
     Case,
@@ -22,6 +21,8 @@ from ...problem import (
     ProblemState,
     Subject,
     Tally,
+    period,
+    seconds,
     shown,
 )
 from ...refusals import counted, times
@@ -96,7 +97,7 @@ class _Fold(ServerSilences):
 
 def _from_to(silence: Silence) -> str:
     length = seconds(silence.end - silence.begin)
-    return f"from {clock(silence.begin)} to {clock(silence.end)} UTC ({length})"
+    return f"from {period(silence.begin, silence.end)} UTC ({length})"
 
 
 def _tells(silence: Silence) -> bool:

@@ -13,8 +13,19 @@ from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import whole
 from ...need import Need
-from ...outages import clock
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, end_of, place_of, shown
+from ...problem import (
+    Case,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    clock,
+    clock_after,
+    end_of,
+    period,
+    place_of,
+    shown,
+)
 from ...refusals import Refusals, counted, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally
@@ -198,9 +209,10 @@ def _case(name: str, broker: _Broker, tally: Tally) -> Case:
     if back is None:
         begin = f"has no master since {clock(tally.first)} UTC"
     elif back - tally.last > HOUR:  # nobody asked meanwhile
-        begin = f"had no master from {clock(tally.first)} UTC at least to {clock(tally.last)}"
+        until = clock_after(tally.first, tally.last)
+        begin = f"had no master from {clock(tally.first)} UTC at least to {until}"
     else:
-        begin = f"had no master from {clock(tally.first)} to {clock(back)} UTC"
+        begin = f"had no master from {period(tally.first, back)} UTC"
     acting = set(broker.closed) & broker.slaves
     slaves = listed(broker.slaves)
     if acting:
@@ -237,8 +249,8 @@ def _change(name: str, broker: _Broker) -> Case | None:
     for address in (old, new):
         tally.add(broker.proofs[address])
     case = tally.case(
-        f"{name} changed its master from {old} to {new} between {clock(last)} and {clock(first)}"
-        " UTC",
+        f"{name} changed its master from {old} to {new} between {clock(last)} and"
+        f" {clock_after(last, first)} UTC",
         Subject(broker=name),
     )
     case.count = 1

@@ -14,8 +14,17 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 from ...context import Context
 from ...keys import whole
 from ...need import Need
-from ...outages import clock
-from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, shown
+from ...problem import (
+    Case,
+    Confidence,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    clock,
+    clock_after,
+    shown,
+)
 from ...refusals import counted, counted_names, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
@@ -134,9 +143,11 @@ class _Fold(Fold):
             return None  # the producer goes on with the default route
         until = self._back(topic, asked)
         if before:
-            end = f"to {clock(until)} UTC" if until is not None else "UTC to the end of the capture"
+            begin, end = asked[0].time, "UTC to the end of the capture"
+            if until is not None:
+                end = f"to {clock_after(begin, until)} UTC"
             title = (
-                f"topic {name} had no route from {clock(asked[0].time)} {end}: no broker of it was"
+                f"topic {name} had no route from {clock(begin)} {end}: no broker of it was"
                 f" registered ({counted(len(asked), 'request')} of {_clients(asked)} refused)"
             )
             return self._told(name, topic, asked, title)

@@ -14,13 +14,14 @@ from ...answered_routes import answered_route
 from ...context import Context
 from ...keys import Add, Flow, flow_of
 from ...need import Need
-from ...outages import clock
 from ...problem import (
     Case,
     Confidence,
     ProblemSeverity,
     Subject,
     Tally,
+    clock,
+    clock_after,
     end_of,
     shown,
 )
@@ -189,7 +190,7 @@ class _Fold(Fold):
             before, after = end_of(routed.last[reduced[0]]), end_of(routed.first[reduced[1]])
             case.details.append(
                 f"routes say {reduced[0]} until {clock(before)} and {reduced[1]} from"
-                f" {clock(after)} UTC on"
+                f" {clock_after(before, after)} UTC on"
             )
             case.details.append("whether messages are left there is not in the capture")
         return case

@@ -14,8 +14,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import by_topic
 from ...need import Need
-from ...outages import clock
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked, shown, time_of
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, shown, time_of
 from ...refusals import MAX_NAMED, counted, counted_names, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 

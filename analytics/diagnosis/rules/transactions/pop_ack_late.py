@@ -14,7 +14,6 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import named_group
 from ...need import Need
-from ...outages import seconds
 from ...problem import (
     Case,
     Confidence,
@@ -24,6 +23,7 @@ from ...problem import (
     Tally,
     asked,
     place_of,
+    seconds,
     shown,
 )
 from ...refusals import MAX_NAMED, counted_names, only
