@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dissectors.remoting.topic_names import RETRY_PREFIX
-from dissectors.rows.outcome import LONG_POLLS, NORMAL_ANSWERS, NOT_DURABLE_ANSWERS
-from dissectors.rows.record import ONEWAY, ORPHAN
+from dissectors.rows.outcome import (
+    EXPECTED,
+    FAILED,
+    LONG_POLLS,
+    NO_TOPIC,
+    NORMAL_ANSWERS,
+    NOT_DURABLE,
+    NOT_DURABLE_ANSWERS,
+    OK,
+    ONEWAY,
+    ORPHAN,
+    ROUTE_REQUEST,
+)
 
 from .schema import SOURCE
 from .spark.expressions import adding, text, texts
@@ -20,8 +31,7 @@ from .spark.expressions import adding, text, texts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-OK, FAILED, NO_ANSWER, UNKNOWN = "ok", "failed", "no answer", "unknown"
-NOT_DURABLE, EXPECTED, WITHDRAWN = "stored, not durable", "expected", "withdrawn"
+NO_ANSWER, UNKNOWN, WITHDRAWN = "no answer", "unknown", "withdrawn"
 OUTCOMES = (
     *(OK, NOT_DURABLE, EXPECTED, FAILED, NO_ANSWER, WITHDRAWN, UNKNOWN),
     *(ONEWAY, ORPHAN),
@@ -33,20 +43,17 @@ expected; an answer of which the request was not captured."""
 
 WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
 """SQL: the broker may hold the request back until there is a message."""
-IS_NOT_DURABLE = (
-    f"coalesce(status = 'answered' and response_name in {texts(NOT_DURABLE_ANSWERS)}, false)"
+OUTCOME_CLASS = (
+    "case when status != 'answered' then status"
+    f" when response_name is null or response_name in {texts(NORMAL_ANSWERS)} then '{OK}'"
+    f" when response_name in {texts(NOT_DURABLE_ANSWERS)} then '{NOT_DURABLE}'"
+    f" when response_name = '{NO_TOPIC}' and request_name = '{ROUTE_REQUEST}'"
+    f" and contains(topic, {text(RETRY_PREFIX)}) then '{EXPECTED}' else '{FAILED}' end"
 )
-"""SQL: the message is stored, but not on disk or on a slave in time."""
-IS_EXPECTED = (
-    "coalesce(status = 'answered' and request_name = 'GET_ROUTEINFO_BY_TOPIC'"
-    f" and response_name = 'TOPIC_NOT_EXIST' and contains(topic, {text(RETRY_PREFIX)}), false)"
-)
-"""SQL: a consumer asks for its retry topic before a broker has made it."""
-IS_FAILURE = (
-    f"coalesce(status = 'answered' and response_name not in {texts(NORMAL_ANSWERS)}"
-    f" and response_name not in {texts(NOT_DURABLE_ANSWERS)} and not {IS_EXPECTED}, false)"
-)
-"""SQL: the answer says that something is wrong; an exchange without answer: no."""
+"""SQL: the column `outcome_class`, of rows of older logs that do not have it.
+
+`dissectors.rows.outcome.outcome_class_of` as SQL; a test holds the two to each other.
+"""
 HAPPENED = "coalesce(request_time, response_time)"
 """SQL: when an exchange began, or ended where only that was seen."""
 OPERATION = "coalesce(request_name, '?')"
@@ -109,12 +116,5 @@ def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataF
         f"case when not coalesce(_sound, false) or coalesce(`end` not in ('reset', 'closed'), true)"
         f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_ANSWER}' end"
     )
-    answered = (
-        f"case when {IS_NOT_DURABLE} then '{NOT_DURABLE}' when {IS_EXPECTED} then '{EXPECTED}'"
-        f" when {IS_FAILURE} then '{FAILED}' else '{OK}' end"
-    )
-    outcome = (
-        f"case status when 'answered' then {answered} "
-        f"when 'unanswered' then {no_answer} else status end"
-    )
+    outcome = f"if(status = 'unanswered', {no_answer}, outcome_class)"
     return adding(sound, {"outcome": outcome}).drop("_sound", "_left")

@@ -89,6 +89,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     # rows: what is written and filtered, without a capture
     "dissectors.rows": (
         *("dissectors.facts", "dissectors.json_bytes", "dissectors.printable", "dissectors.times"),
+        "dissectors.remoting.topic_names",
     ),
     "dissectors.where": (
         "dissectors.grpc",
@@ -321,6 +322,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "analytics.sends",
         "analytics.isolation",
         "dissectors.remoting",
+        "dissectors.rows",
     ),
     "analytics.page": (
         "analytics.report",

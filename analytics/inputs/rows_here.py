@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from pyspark.sql import functions as F
 
 from dissectors.foreign import Unreadable, json_of
+from dissectors.rows.outcome import outcome_class_of
 
 from ..errors import damaged_parquet
 from ..schema import SOURCE
@@ -42,12 +43,25 @@ def parquet_here(files: Sequence[str], schema: StructType, source: str) -> pyarr
         columns = [
             table.column(field.name).cast(field.type)
             if field.name in there
-            else pyarrow.nulls(table.num_rows, field.type)
+            else _absent(field, table)
             for field in wanted
         ]
         tables.append(pyarrow.Table.from_arrays(columns, schema=wanted))
     every = pyarrow.concat_tables(tables)
     return every.append_column(SOURCE, pyarrow.repeat(source, every.num_rows))
+
+
+def _absent(field: pyarrow.Field[Any], table: pyarrow.Table) -> pyarrow.Array[Any]:
+    """Return a column that an older log lacks: computed where its rows say it, else null."""
+    import pyarrow
+
+    if field.name != "outcome_class" or not {*_OUTCOME_OF} <= {*table.column_names}:
+        nulls: pyarrow.Array[Any] = pyarrow.nulls(table.num_rows, field.type)
+        return nulls
+    values = [table.column(name).to_pylist() for name in _OUTCOME_OF]
+    classes = [outcome_class_of(*row) for row in zip(*values, strict=True)]
+    column: pyarrow.Array[Any] = pyarrow.array(classes, field.type)
+    return column
 
 
 def json_lines_here(
@@ -83,6 +97,8 @@ def json_lines_here(
     return parsed.selectExpr(*columns, broken)
 
 
+_OUTCOME_OF: Final = ("status", "request_name", "response_name", "topic")
+"""arguments of `outcome_class_of`"""
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from ..derived import OUTCOME_CLASS
 from ..errors import ReportError
 from ..kept import Kept
 from ..report import ReportInput
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BROKEN = "_broken_line"
+OUTCOME = "outcome_class"
+"""column that older logs lack"""
 
 
 @dataclass(slots=True)
@@ -161,7 +164,14 @@ def _read_parquet(
         rows = parquet_here(files, schema, source)
         return parts.kept.put(spark, rows, StructType([*schema, StructField(SOURCE, StringType())]))
     frame = spark.read.schema(schema).parquet(*map(_uri, files))
-    return frame.selectExpr("*", f"{text(source)} as {SOURCE}")
+    return _with_outcome_class(frame).selectExpr("*", f"{text(source)} as {SOURCE}")
+
+
+def _with_outcome_class(frame: DataFrame) -> DataFrame:
+    """Return exchanges with the column that older logs lack; other tables as they are."""
+    if OUTCOME not in frame.columns:
+        return frame
+    return frame.withColumn(OUTCOME, F.expr(f"coalesce({OUTCOME}, {OUTCOME_CLASS})"))
 
 
 def _read_jsonl(
@@ -184,7 +194,8 @@ def _read_jsonl(
             f"{source}: {count:,} lines are not exchanges and were left out, the first begins"
             f" with {start!r}"
         )
-    return frame.where(F.col(_BROKEN).isNull()).drop(_BROKEN).withColumn(SOURCE, F.lit(source))
+    whole = _with_outcome_class(frame.where(F.col(_BROKEN).isNull()).drop(_BROKEN))
+    return whole.withColumn(SOURCE, F.lit(source))
 
 
 def _add_remote(spark: SparkSession, one: Input, parts: _Parts) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.rows.outcome import EXPECTED, FAILED, NOT_DURABLE, OK
 
 from .. import derived
 from ..report import Report, ReportInput, ReportOptions, Row, Rows
@@ -49,7 +50,7 @@ _DIFFERENCES = (
 """What alike remarks differ in: pattern, replacement."""
 
 _SENDS = f"operation in {texts(map(request_name, SENDS))}"
-_GOOD = texts((derived.OK, derived.NOT_DURABLE))
+_GOOD = texts((OK, NOT_DURABLE))
 _FETCHES = f"operation in {texts(map(request_name, FETCHES))}"
 
 
@@ -175,7 +176,7 @@ def _alike(remark: str) -> str:
 
 
 def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
-    classes = (derived.FAILED, derived.NOT_DURABLE, derived.EXPECTED)
+    classes = (FAILED, NOT_DURABLE, EXPECTED)
     failed = with_names(seen.where(f"outcome in {texts(classes)}"), names)
     rank = " ".join(f"when '{one}' then {place}L" for place, one in enumerate(classes, 1))
     told = adding(
@@ -251,14 +252,14 @@ def remarks(rows: Rows) -> list[str]:
         said += _about_unanswered(unanswered)
     if errors is None:
         return said
-    failed = [row for row in errors if row["class"] == derived.FAILED]
+    failed = [row for row in errors if row["class"] == FAILED]
     if failed:
         kinds = "one kind" if len(failed) == 1 else f"{len(failed)} kinds"
         answers = _counted(_count(failed), "answer says", "answers say")
         said.insert(0, f"{answers} that something is wrong, of {kinds}.")
     else:
         said.append("None of the answers that came says that something is wrong.")
-    if weak := _count([row for row in errors if row["class"] == derived.NOT_DURABLE]):
+    if weak := _count([row for row in errors if row["class"] == NOT_DURABLE]):
         said.append(
             f"{_counted(weak, 'send was', 'sends were')} stored, but not on disk or on a slave in"
             " time: the messages are there, and lost if the broker is lost."

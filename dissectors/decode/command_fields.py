@@ -12,11 +12,10 @@ from typing import Final
 
 from ..conversations.conversation import Pdu
 from ..endpoint import host_of
-from ..remoting.send_fields import BROKERS, first_of, send_fields_of
+from ..remoting.send_fields import BROKERS, TOPICS, first_of, send_fields_of
 from ..remoting.versions import version_name
 from ..rows.command_record import COMMAND_COLUMNS
-from ..rows.outcome import is_failure
-from ..rows.record import ONEWAY, ORPHAN
+from ..rows.outcome import ANSWERED, FAILED, ONEWAY, ORPHAN, is_failure, outcome_class_of
 from ..tcp.capture import capture_index, packet_number
 from ..where.fields import (
     FieldSet,
@@ -43,6 +42,14 @@ def _outcome(seen: CommandSeen) -> str | None:
     if not seen.pdu.command.is_response:
         return ONEWAY if seen.pdu.command.is_oneway else None
     return name_of(seen) if seen.request is not None else ORPHAN
+
+
+def _is_failed(seen: CommandSeen) -> bool:
+    answer = _answer(seen)
+    if seen.request is None:
+        return is_failure(answer)
+    topic = first_of(seen.request.command.ext_fields, TOPICS)
+    return outcome_class_of(ANSWERED, request_name_of(seen), answer, topic) == FAILED
 
 
 def _requester(seen: CommandSeen) -> str:
@@ -106,7 +113,7 @@ _MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
     ("outcome", "the same; `oneway`, and `orphan` for a response without request", "string",
      _outcome),
     ("failed", "whether it is a response that says that something is wrong", "bool",
-     lambda seen: is_failure(_answer(seen))),
+     _is_failed),
     ("body", "`body_length`", "int", lambda seen: seen.pdu.body_length),
     ("note", "`remark`", "string", lambda seen: seen.pdu.command.remark),
     ("broker", "broker that the request names, and the responder with and without port", "list",

@@ -29,6 +29,7 @@ from ..rows.column_bytes import (
     writer_of,
 )
 from ..rows.encoded import Columns, EncodedBatch, parts_by_chunk
+from ..rows.outcome import OK
 from ..rows.parquet import BATCH_ROWS, exchange_table, message_table, record_batch_of
 from ..rows.record import ANSWERED, COLUMNS, ONEWAY, ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT
@@ -47,6 +48,7 @@ _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
 _SUCCESS: Final = SUCCESS.encode()
 _ANSWERED: Final = ANSWERED.encode()
 _ONEWAY: Final = ONEWAY.encode()
+_OK: Final = OK.encode()
 _JSON: Final = b"JSON"
 
 
@@ -129,6 +131,7 @@ class ExchangeColumns:
         self._tags = text("tags")
         self._offset_msg_id = text("offset_msg_id")
         self._end = text("end")
+        self._outcome_class = text("outcome_class")
         self._expert = texts("expert")
         self._brokers = texts("brokers")
         self._facts = texts("facts")
@@ -224,11 +227,13 @@ class ExchangeColumns:
         self._opaque.add(request.opaque)
         if response is None:
             self._status.add(_ONEWAY)
+            self._outcome_class.add(_ONEWAY)
             self._response_packet.add_null()
             self._response_time.add_null()
             self._latency_us.add_null()
         else:
             self._status.add(_ANSWERED)
+            self._outcome_class.add(_OK)
             self._response_packet.add(response.packet & _NUMBER_MASK)
             self._response_time.add(response.ts // PER_US)
             self._latency_us.add((response.ts - request.ts) // PER_US)

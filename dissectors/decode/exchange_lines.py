@@ -25,6 +25,7 @@ from ..remoting.versions import VERSIONS
 from ..rows.encoded import Lines
 from ..rows.json_rows import struct_encoder
 from ..rows.line_ends import add_ends
+from ..rows.outcome import OK
 from ..rows.record import ANSWERED, COLUMNS, ONEWAY, ExchangeRecord
 from ..rows.timed_rows import TimeWriter
 from ..tcp.capture import CAPTURE_SHIFT
@@ -212,7 +213,7 @@ class ExchangeLines:
         out.write(brokers)
         out.write(b',"facts":')
         out.write(said)
-        out.write(b"}\n")
+        out.write(_ENDED_ONEWAY if answer is None else _ENDED_OK)
         return True
 
     def _write_times(self, request: Pdu, response: Pdu | None) -> None:
@@ -358,4 +359,6 @@ def lines_of(
 _SUCCEEDED: Final = b',"response_code":0,"response_name":%s' % _ENCODER.encode(SUCCESS)
 _ANSWERED: Final = b'%s,"request_packet":' % _ENCODER.encode(ANSWERED)
 _ONEWAY: Final = b'%s,"request_packet":' % _ENCODER.encode(ONEWAY)
+_ENDED_OK: Final = b',"outcome_class":%s}\n' % _ENCODER.encode(OK)
+_ENDED_ONEWAY: Final = b',"outcome_class":%s}\n' % _ENCODER.encode(ONEWAY)
 _JAVA: Final = b'"JAVA"'

@@ -31,9 +31,10 @@ from ..remoting.codes import RequestCode
 from ..remoting.row_facts.ext_fields import HEADER_FACTS, header_facts, pull_facts
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..remoting.versions import version_name as name_of_version
+from ..rows.outcome import OK, outcome_class_of
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT
-from .exchange import Exchange, names_of
+from .exchange import SUCCESS, Exchange, names_of
 from .row_fields import RowFields
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         _message_count(request, response), fields.queue_offset, fields.offset_msg_id,
         _rtt_us(one_pdu), _end(request, response), _expert(request, response),
         fields.max_reconsume_times, _brokers(request, response), facts(request, response),
+        _outcome_class(exchange, request_name, response_name, fields.topic),
     )
     # fmt: on
 
@@ -313,6 +315,14 @@ def _is_none_at(head: ScannedHeader, place: i64) -> bool:
 
 def _is_none(flag: str | None) -> bool:
     return flag is None or flag == "0"
+
+
+def _outcome_class(
+    exchange: Exchange, request_name: str | None, response_name: str | None, topic: str | None
+) -> str:
+    if response_name == SUCCESS and exchange.request is not None:
+        return OK  # nearly all
+    return outcome_class_of(exchange.status, request_name, response_name, topic)
 
 
 def _expert(request: Pdu | None, response: Pdu | None) -> list[str]:

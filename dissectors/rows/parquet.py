@@ -42,7 +42,8 @@ REPETITIVE = (
     "protocol", "start", "ended_by", "syns", "directions", "max_reconsume_times",
     "brokers.list.element", "facts.list.element", "event", "client_address", "client_id",
     "broker_address", "original_topic", "covers", "producer_group", "consumer_group",
-    "reconsume_times", "delay_level", "body_form", "src", "dst", "name", "header_name",
+    "reconsume_times", "delay_level", "body_form", "outcome_class", "src", "dst", "name",
+    "header_name",
 )
 # fmt: on
 """columns whose values repeat"""

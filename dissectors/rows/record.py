@@ -11,12 +11,9 @@ from typing import Annotated, Final
 import msgspec
 
 from .column import Description, columns_of
+from .outcome import ANSWERED, ONEWAY, ORPHAN, STATUSES, UNANSWERED, outcome_class_of
 
-ANSWERED = "answered"
-UNANSWERED = "unanswered"
-ONEWAY = "oneway"
-ORPHAN = "orphan"
-STATUSES = (ANSWERED, UNANSWERED, ONEWAY, ORPHAN)
+__all__ = ["ANSWERED", "COLUMNS", "ONEWAY", "ORPHAN", "STATUSES", "UNANSWERED", "ExchangeRecord"]
 
 
 class ExchangeRecord(msgspec.Struct, gc=False):
@@ -178,6 +175,21 @@ class ExchangeRecord(msgspec.Struct, gc=False):
             "ext fields and bodies",
         ),
     ] = []
+    outcome_class: Annotated[
+        str,
+        Description(
+            "`ok`, `stored, not durable`, `expected` (an error that healthy clients cause),"
+            " `failed`, `unanswered`, `oneway`, or `orphan`",
+            "status and response code",
+        ),
+    ] = ""
+
+    def __post_init__(self) -> None:
+        # Rows of older logs, and of our own sends, come without it.
+        if not self.outcome_class:
+            self.outcome_class = outcome_class_of(
+                self.status, self.request_name, self.response_name, self.topic
+            )
 
 
 COLUMNS: Final = columns_of(ExchangeRecord)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..endpoint import host_of
-from ..rows.outcome import is_failure
+from ..rows.outcome import FAILED
 from ..rows.record import ANSWERED
 
 
@@ -37,8 +37,8 @@ def _outcome(status: object, response_name: object) -> object:
     return response_name if status == ANSWERED else status
 
 
-def _failed(status: object, response_name: object) -> object:
-    return status == ANSWERED and isinstance(response_name, str) and is_failure(response_name)
+def _failed(outcome_class: object) -> object:
+    return outcome_class == FAILED
 
 
 def _hosts(*endpoints: object) -> object:
@@ -67,7 +67,7 @@ ALIASES: tuple[Alias, ...] = (
     Alias("answer", "`response_name`", ("response_name",)),
     Alias("code", "`response_code`", ("response_code",)),
     Alias("failed", "whether the answer says that something is wrong: `failed and topic == A`",
-          ("status", "response_name"), _failed, "bool"),
+          ("outcome_class",), _failed, "bool"),
     Alias("queue", "`queue_id`", ("queue_id",)),
     Alias("body", "`body_bytes`", ("body_bytes",)),
     Alias("note", "`remark`", ("remark",)),

@@ -7,8 +7,8 @@ their own where they change; elsewhere they are columns, so that every line stan
 
 from __future__ import annotations
 
-from dissectors.rows.outcome import LONG_POLLS, is_notable
-from dissectors.rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
+from dissectors.rows.outcome import ALARMING, LONG_POLLS, OK, is_notable
+from dissectors.rows.record import ANSWERED, ORPHAN, ExchangeRecord
 
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
@@ -52,9 +52,9 @@ def _note(row: ExchangeRecord) -> str:
 
 
 def _outcome_style(row: ExchangeRecord) -> str:
-    if row.status == UNANSWERED or (row.status == ANSWERED and is_notable(row.response_name)):
+    if row.outcome_class in ALARMING:
         return Style.RED
-    return Style.DIM if row.status in (ONEWAY, ORPHAN) else Style.GREEN
+    return Style.GREEN if row.outcome_class == OK else Style.DIM
 
 
 def _latency_style(row: ExchangeRecord) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dissectors.rows.outcome import is_failure
+from dissectors.rows.outcome import FAILED
 
 from ..ui.status import CommandError, ExitStatus
 
@@ -65,7 +65,7 @@ class Counts:
         for record in records:
             if record.status == ANSWERED:
                 self.answered += 1
-                self.failed += is_failure(record.response_name)
+                self.failed += record.outcome_class == FAILED
             elif record.status == UNANSWERED:
                 self.unanswered += 1
 

@@ -15,8 +15,8 @@ from typing import Generic, NamedTuple, TypeVar
 from dissectors.endpoint import host_of
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.histogram import Histogram
-from dissectors.rows.outcome import LONG_POLLS, is_failure
-from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
+from dissectors.rows.outcome import EXPECTED, FAILED, LONG_POLLS, is_failure
+from dissectors.rows.record import ONEWAY, UNANSWERED, ExchangeRecord
 
 from .proxied import Proxied
 
@@ -155,7 +155,7 @@ class Summary:
         for record in records:
             self.exchanges += 1
             self.statuses[record.status] = self.statuses.get(record.status, 0) + 1
-            failed = record.status == ANSWERED and is_failure(record.response_name)
+            failed = record.outcome_class == FAILED
             self._add_operations(record, failed)
             self._add_answer(record)
             self._add_peers(record, failed)
@@ -189,7 +189,8 @@ class Summary:
         answer = self.answers.row((code, record.response_name or "?"))
         if answer.example is None:
             answer.example = record
-            answer.failure = is_failure(record.response_name)
+        if record.outcome_class != EXPECTED:
+            answer.failure = is_failure(record.response_name)  # orphans, too
         answer.count += 1
         name = record.request_name or "?"
         if name in answer.requests or len(answer.requests) < MAX_NAMES:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dissectors.expert import ExpertInfo, ExpertKind, Severity
 from dissectors.histogram import Histogram
-from dissectors.rows.outcome import is_failure, is_notable
+from dissectors.rows.outcome import FAILED, is_notable
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import capture_index, packet_number
 
@@ -261,7 +261,7 @@ def _slow_outcome(record: ExchangeRecord) -> str:
 
 
 def _slow_style(record: ExchangeRecord) -> str:
-    return Style.RED if is_failure(record.response_name) else ""
+    return Style.RED if record.outcome_class == FAILED else ""
 
 
 SLOW_COLUMNS: list[LineColumn[ExchangeRecord]] = [

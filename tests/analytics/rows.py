@@ -18,6 +18,7 @@ from analytics.schema import (
     exchange_schema,
 )
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.outcome import outcome_class_of
 from dissectors.rows.record import COLUMNS
 
 if TYPE_CHECKING:
@@ -70,7 +71,17 @@ def row(at_us: int = 0, **values: object) -> dict[str, object]:
     else:
         assert isinstance(latency, int)
         chosen["response_time"] = moment(at_us + latency)
-    return {**chosen, **values}
+    return with_outcome_class({**chosen, **values})
+
+
+def with_outcome_class(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row with the column that the decoder computes, unless it has one."""
+    return {
+        "outcome_class": outcome_class_of(
+            *(row.get(name) for name in ("status", "request_name", "response_name", "topic"))  # type: ignore[arg-type]
+        ),
+        **row,
+    }
 
 
 def moment(at_us: int) -> datetime:

@@ -1,4 +1,4 @@
-"""Who a client is, and which answers are failures."""
+"""The address of a client, and the outcome class in SQL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dissectors.rows.outcome import (
+    NO_TOPIC,
+    OUTCOME_CLASSES,
+    ROUTE_REQUEST,
+    STATUSES,
+    outcome_class_of,
+)
 from tests.analytics.rows import exchanges, row
 
 if TYPE_CHECKING:
@@ -24,16 +31,22 @@ def test_an_address_has_no_port(spark: SparkSession, endpoint: str, expected: st
     assert [one.a for one in frame.collect()] == [expected]
 
 
-def test_what_is_a_failure(spark: SparkSession) -> None:
-    from analytics.derived import IS_FAILURE
+def test_the_outcome_class_is_the_same_in_sql(spark: SparkSession) -> None:
+    """Rows of older logs lack the column: SQL gives what the decoder stores."""
+    from analytics.derived import OUTCOME_CLASS
 
+    names = (None, "SUCCESS", "SYSTEM_BUSY", "PULL_NOT_FOUND", "FLUSH_DISK_TIMEOUT", NO_TOPIC)
     rows = [
-        row(opaque=1),
-        row(opaque=2, response_code=2, response_name="SYSTEM_BUSY"),
-        row(opaque=3, request_name="PULL_MESSAGE", response_name="PULL_NOT_FOUND"),
-        row(opaque=4, latency_us=None),
-        row(opaque=5, status="orphan", request_name=None, response_name="SYSTEM_BUSY"),
+        row(status=status, request_name=request, response_name=response, topic=topic)
+        for status in STATUSES
+        for request in (None, "PULL_MESSAGE", ROUTE_REQUEST)
+        for response in names
+        for topic in (None, "Orders", "%RETRY%Orders", "ns%%RETRY%Orders")
     ]
-    frame = exchanges(spark, rows).selectExpr("opaque", f"{IS_FAILURE} as failed")
-    found = {one.opaque: one.failed for one in frame.collect()}
-    assert found == {1: False, 2: True, 3: False, 4: False, 5: False}
+    frame = exchanges(spark, rows).selectExpr(f"{OUTCOME_CLASS} as made")
+    expected = [
+        outcome_class_of(one["status"], one["request_name"], one["response_name"], one["topic"])
+        for one in rows
+    ]
+    assert [one.made for one in frame.collect()] == expected
+    assert set(expected) == set(OUTCOME_CLASSES)

@@ -51,7 +51,7 @@ _BASE = ExchangeRecord(
 
 def record(**changes: object) -> ExchangeRecord:
     """Return the good exchange with other values in some columns."""
-    return msgspec.structs.replace(_BASE, **changes)
+    return msgspec.structs.replace(_BASE, **({"outcome_class": ""} | changes))
 
 
 def unanswered(**changes: object) -> ExchangeRecord:

@@ -8,8 +8,8 @@ from typing import Any, Final
 from dissectors.rows.column import Column
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.message_record import MESSAGE_COLUMNS
-from dissectors.rows.outcome import is_notable
-from dissectors.rows.record import COLUMNS, UNANSWERED
+from dissectors.rows.outcome import ALARMING, is_notable
+from dissectors.rows.record import COLUMNS
 
 from ...api.tables.exchanges import time_of_exchange
 from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
@@ -181,7 +181,7 @@ def timeline_of(table: str) -> TimelineOf:
     if table == EXCHANGES:
         return TimelineOf(
             time_of_exchange,
-            lambda row: row.status == UNANSWERED or is_notable(row.response_name),
+            lambda row: row.outcome_class in ALARMING,
             lambda row: row.latency_us,
         )
     if table == MESSAGES:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dissectors.decode.pipeline import Decode
+from dissectors.rows.outcome import ORPHAN
+from rmqtool.summary.summary import Summary
 from tests.analytics.reported import Tables, tables_from, tables_of
 from tests.analytics.rows import moment, report_input, row
 from tests.expected import SAMPLES
@@ -34,6 +37,22 @@ def test_a_retry_topic_that_is_not_made_yet_is_expected(recorded: Tables) -> Non
     assert (last["class"], last["answer"]) == ("expected", "TOPIC_NOT_EXIST")
     assert last["topics"] == ["%RETRY%push_group"]
     assert sum(int(str(one["failed"])) for one in recorded["operations"]) == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["push-orderly-5x", "acl-5x", "fault-kill-5x", "grpc-send-5x", "one-direction-5x"]
+)
+def test_the_summary_counts_the_same(spark: SparkSession, name: str) -> None:
+    capture = str(SAMPLES / f"{name}.pcap")
+    summary = Summary()
+    for records in Decode([capture]).records():
+        summary.add([one for one in records if one.status != ORPHAN])
+    expected = {
+        operation: (one.count, one.failed) for operation, one in summary.operations.rows.items()
+    }
+    rows = tables_of(spark, "overview", [capture])["operations"]
+    assert expected
+    assert {one["operation"]: (one["exchanges"], one["failed"]) for one in rows} == expected
 
 
 def test_pulls_that_end_with_the_consumer_come_last(recorded: Tables) -> None:

@@ -112,6 +112,7 @@ def _part(number: int) -> Values:
         "response_name": _chosen(
             ["SUCCESS", "SYSTEM_BUSY", "PULL_NOT_FOUND"], np.where(failed, 1, np.where(polls, 2, 0))
         ),
+        "outcome_class": _chosen(["ok", "failed"], failed),
         "remark": pa.array(
             np.where(failed, "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control", ""),
             mask=~failed,

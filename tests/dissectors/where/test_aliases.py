@@ -70,7 +70,7 @@ def test_what_tables_show_can_be_filtered() -> None:
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("outcom == SUCCESS", "unknown column: 'outcom'; did you mean outcome?"),
+        ("outcom == SUCCESS", "unknown column: 'outcom'; did you mean outcome or outcome_class?"),
         ("xyzzy == 1", "unknown column: 'xyzzy'; the columns are: capture, conversation"),
         ("outcome == DISK_FULL", "outcome is never 'DISK_FULL'"),
         ("failed == maybe", "failed is true or false, not 'maybe'"),
