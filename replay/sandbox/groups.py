@@ -31,19 +31,22 @@ class GroupConfig:
     notify: bool = True
     """members are told when the group changes"""
 
-    def value(self) -> dict[str, object]:
-        """Return the members of the JSON that RocketMQ writes."""
-        return {
+    def value(self, is_5: bool = True) -> dict[str, object]:
+        """Return the members of the JSON that RocketMQ writes: of 5.x, or of 4.x."""
+        since_5 = {
             "attributes": {},
+            "consumeMessageOrderly": self.orderly,
+            "consumeTimeoutMinute": 15,
+            "groupRetryPolicy": {"type": "CUSTOMIZED"},
+            "groupSysFlag": 0,
+        }
+        return {
+            **(since_5 if is_5 else {}),
             "brokerId": 0,
             "consumeBroadcastEnable": self.broadcast_enable,
             "consumeEnable": self.consume_enable,
             "consumeFromMinEnable": True,
-            "consumeMessageOrderly": self.orderly,
-            "consumeTimeoutMinute": 15,
             "groupName": self.name,
-            "groupRetryPolicy": {"type": "CUSTOMIZED"},
-            "groupSysFlag": 0,
             "notifyConsumerIdsChangedEnable": self.notify,
             "retryMaxTimes": self.retry_max,
             "retryQueueNums": self.retry_queues,

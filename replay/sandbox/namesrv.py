@@ -22,7 +22,14 @@ from .answer import Answer
 from .events import EventKind, SandboxEvent
 from .injection.injector import Injector
 from .options import SandboxOptions
-from .request import BadRequest, Handler, ReceivedRequest, topic_of
+from .request import (
+    BadRequest,
+    Handler,
+    ReceivedRequest,
+    settings_of,
+    settings_text,
+    topic_of,
+)
 from .server import Connection, Hub
 from .state import faq_of
 from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
@@ -33,6 +40,51 @@ _REGISTERED_LIMIT: Final = 1000
 _VALUES_LIMIT: Final = 10_000
 _LONGEST_VALUE: Final = 65_536
 _ADDRESSES_LIMIT: Final = 100
+_SETTINGS: Final = {
+    "clusterTest": "false",
+    "configStorePath": "",
+    "kvConfigPath": "",
+    "orderMessageEnable": "false",
+    "productEnvName": "center",
+    "rocketmqHome": "",
+    "serverAsyncSemaphoreValue": "64",
+    "serverCallbackExecutorThreads": "0",
+    "serverChannelMaxIdleTimeSeconds": "120",
+    "serverOnewaySemaphoreValue": "256",
+    "serverPooledByteBufAllocatorEnable": "true",
+    "serverSelectorThreads": "3",
+    "serverSocketBacklog": "1024",
+    "serverSocketRcvBufSize": "0",
+    "serverSocketSndBufSize": "0",
+    "serverWorkerThreads": "8",
+    "useEpollNativeSelector": "false",
+    "writeBufferHighWaterMark": "0",
+    "writeBufferLowWaterMark": "0",
+}
+"""settings of a NameServer with their defaults; paths are empty, as there are none"""
+_SETTINGS_OF_5: Final = {
+    "clientRequestThreadPoolNums": "8",
+    "clientRequestThreadPoolQueueCapacity": "50000",
+    "configBlackList": "configBlackList;configStorePath;kvConfigPath",
+    "defaultThreadPoolNums": "16",
+    "defaultThreadPoolQueueCapacity": "10000",
+    "deleteTopicWithBrokerRegistration": "false",
+    "enableAllTopicList": "true",
+    "enableControllerInNamesrv": "false",
+    "enableShutdownGracefully": "false",
+    "enableTopicList": "true",
+    "needWaitForService": "false",
+    "notifyMinBrokerIdChanged": "false",
+    "returnOrderTopicConfigToBroker": "true",
+    "scanNotActiveBrokerInterval": "5000",
+    "serverNettyWorkerGroupEnable": "true",
+    "shutdownWaitTimeSeconds": "30",
+    "supportActingMaster": "false",
+    "unRegisterBrokerQueueCapacity": "3000",
+    "waitSecondsForService": "45",
+}
+_FIXED_SETTINGS: Final = frozenset({"configBlackList", "configStorePath", "kvConfigPath"})
+"""settings that no request changes"""
 
 
 @dataclass(slots=True)
@@ -70,6 +122,7 @@ class NameServer:
         self._brokers: dict[str, Registered] = {}
         self._values: dict[tuple[str, str], str] = {}
         self._wiped: set[str] = set()
+        self._config = _SETTINGS | (_SETTINGS_OF_5 if options.is_5 else {})
         self.requests = 0
         """requests that were served"""
         self.handlers: dict[int, Handler] = {
@@ -89,7 +142,11 @@ class NameServer:
             RequestCode.BROKER_HEARTBEAT: self.done,
             RequestCode.WIPE_WRITE_PERM_OF_BROKER: self.wipe,
             RequestCode.ADD_WRITE_PERM_OF_BROKER: self.unwipe,
+            RequestCode.UPDATE_NAMESRV_CONFIG: self.change,
             RequestCode.GET_NAMESRV_CONFIG: self.config,
+            RequestCode.GET_UNIT_TOPIC_LIST: self.no_topics,
+            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self.no_topics,
+            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self.no_topics,
         }
         """request code → what serves it"""
 
@@ -190,7 +247,7 @@ class NameServer:
             perm = config.perm & (broker.perm() | 1)
             if broker.name in self._wiped:
                 perm &= ~WRITE
-            brokers.append(_broker_data(broker))
+            brokers.append(self._broker_data(broker))
             queues.append(_queue_data(broker, replace(config, perm=perm)))
         if not queues:
             raise BadRequest(
@@ -222,7 +279,9 @@ class NameServer:
         for broker in self._listed():
             clusters.setdefault(broker.cluster, []).append(broker.name)
         value = {
-            "brokerAddrTable": {broker.name: _broker_data(broker) for broker in self._listed()},
+            "brokerAddrTable": {
+                broker.name: self._broker_data(broker) for broker in self._listed()
+            },
             "clusterAddrTable": clusters,
         }
         return Answer(0, None, encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
@@ -242,6 +301,14 @@ class NameServer:
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
         value = {"topicList": sorted(names)}
         return Answer(0, None, encode_json({**value, "brokerAddr": first} if first else value))
+
+    def _broker_data(self, broker: Registered) -> dict[str, object]:
+        return {
+            "brokerAddrs": {str(key): value for key, value in sorted(broker.addresses.items())},
+            "brokerName": broker.name,
+            "cluster": broker.cluster,
+            **({"enableActingMaster": False} if self._options.is_5 else {}),
+        }
 
     @staticmethod
     def _names(brokers: Iterable[Registered]) -> set[str]:
@@ -334,21 +401,25 @@ class NameServer:
         return name
 
     def config(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 319: return settings."""
-        return Answer(0, None, b"rocketmqHome=\n")
+        """Answer 319: return settings, one per line."""
+        return Answer(0, None, settings_text(self._config))
+
+    def change(self, request: ReceivedRequest) -> Answer:
+        """Answer 318: change settings that are there; none of them has an effect here."""
+        settings = dict(settings_of(request.body))
+        if not _FIXED_SETTINGS.isdisjoint(settings):
+            where = "in black list." if self._options.is_5 else "path"
+            raise BadRequest(f"Can not update config {where}", ResponseCode.NO_PERMISSION)
+        self._config.update((name, settings[name]) for name in self._config.keys() & settings)
+        return Answer()
+
+    def no_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Answer 311 to 313: return the topics of units, of which a sandbox has none."""
+        return _topic_list(())
 
     def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """Do nothing: own brokers are looked at each time."""
         return Answer()
-
-
-def _broker_data(broker: Registered) -> dict[str, object]:
-    return {
-        "brokerAddrs": {str(key): value for key, value in sorted(broker.addresses.items())},
-        "brokerName": broker.name,
-        "cluster": broker.cluster,
-        "enableActingMaster": False,
-    }
 
 
 def _queue_data(broker: Registered, config: TopicConfig) -> dict[str, object]:

@@ -45,6 +45,13 @@ class OffsetTable:
         """Return the topics in which a group has an offset."""
         return sorted({topic for name, topic, _ in self._offsets if name == group})
 
+    def topics_by_group(self) -> dict[str, list[str]]:
+        """Return the topics in which each group has an offset."""
+        topics: dict[str, set[str]] = {}
+        for group, topic, _ in self._offsets:
+            topics.setdefault(group, set()).add(topic)
+        return {group: sorted(names) for group, names in topics.items()}
+
     def groups(self) -> list[str]:
         """Return all groups with an offset."""
         return sorted({group for group, _, _ in self._offsets})

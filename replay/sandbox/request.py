@@ -8,7 +8,9 @@ RocketMQ: RemotingCommand, NettyRequestProcessor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from dissectors.foreign import integer_of
 from dissectors.remoting.codes import ResponseCode
@@ -102,6 +104,22 @@ def number_of(name: str, text: str) -> int:
     if number is None:
         raise BadRequest(f"the custom field <{name}> is not a number")
     return number
+
+
+_SETTING: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]{0,100})=(.{0,1000})")
+
+
+def settings_of(body: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of settings, one per line; other lines are skipped."""
+    for line in body.decode("utf-8", "replace").splitlines():
+        match = _SETTING.fullmatch(line.strip())
+        if match is not None:
+            yield match[1], match[2]
+
+
+def settings_text(settings: Mapping[str, str]) -> bytes:
+    """Return settings as servers list them: one per line, sorted."""
+    return "".join(f"{name}={value}\n" for name, value in sorted(settings.items())).encode()
 
 
 Handler = Callable[[ReceivedRequest], "Answer | None"]

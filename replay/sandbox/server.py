@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from dissectors.decode.strict_reader import ReceivedCommand, StrictReader
 from dissectors.endpoint import endpoint_of_socket
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
 from dissectors.remoting.framing.layout import MAX_FRAME, encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
@@ -253,7 +254,12 @@ class Connection(asyncio.Protocol):
             dict(answer.fields) if answer.fields else {},
             self.hub.serialize_type,
         )
-        return self._encode(command, answer.body)
+        try:
+            return self._encode(command, answer.body)
+        except ValueError as error:  # a response that is over the limit of a frame
+            command.code, command.remark = ResponseCode.SYSTEM_ERROR, str(error)
+            command.ext_fields = {}
+            return self._encode(command, b"")
 
     def ask(
         self,

@@ -106,7 +106,8 @@ class BrokerState:
 
     def data_version(self, counter: int) -> dict[str, object]:
         """Return a DataVersion that changes with `counter`."""
-        return {"counter": counter, "stateVersion": 0, "timestamp": self.started_ms}
+        state = {"stateVersion": 0} if self.options.is_5 else {}
+        return {"counter": counter, **state, "timestamp": self.started_ms}
 
     # -- messages -------------------------------------------------------------------------------
 

@@ -69,10 +69,10 @@ class TopicConfig:
             f"order={str(self.order).lower()}{attributes}]"
         )
 
-    def value(self) -> dict[str, object]:
-        """Return the members of the JSON that RocketMQ writes."""
+    def value(self, is_5: bool = True) -> dict[str, object]:
+        """Return the members of the JSON that RocketMQ writes: of 5.x, or of 4.x."""
         return {
-            "attributes": dict(self.attributes),
+            **({"attributes": dict(self.attributes)} if is_5 else {}),
             "order": self.order,
             "perm": self.perm,
             "readQueueNums": self.read_queues,

@@ -31,6 +31,7 @@ class AssignmentHandlers:
         return {
             RequestCode.QUERY_ASSIGNMENT: self.assignment,
             RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
+            RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.all_modes,
         }
 
     def set_mode(self, request: ReceivedRequest) -> Answer:
@@ -43,6 +44,14 @@ class AssignmentHandlers:
         if mode in ("PULL", "POP") and len(self._modes) < _MODES_LIMIT:
             self._modes[(topic, group)] = mode
         return Answer()
+
+    def all_modes(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Answer 402: return how groups read topics, where that was set."""
+        modes: dict[str, dict[str, object]] = {}
+        for (topic, group), mode in self._modes.items():
+            value = {"consumerGroup": group, "mode": mode, "popShareQueueNum": 0, "topic": topic}
+            modes.setdefault(topic, {})[group] = value
+        return Answer(0, None, encode_json({"messageRequestModeMap": modes}))
 
     def assignment(self, request: ReceivedRequest) -> Answer:
         """Answer 400: return the queues that a client of a group has to read, and how."""
@@ -61,7 +70,6 @@ class AssignmentHandlers:
             mine = _share(queues, members, client_id)
         assignments = [
             {
-                "attachments": {},
                 "messageQueue": {"brokerName": broker, "queueId": queue_id, "topic": topic},
                 "mode": mode,
             }

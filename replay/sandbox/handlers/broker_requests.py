@@ -5,20 +5,19 @@ RocketMQ: AdminBrokerProcessor.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dissectors.endpoint import host_and_port_text
 from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.fastjson.codec import encode_json
+from dissectors.remoting.versions import V5_3_3
 
 from ..answer import Answer
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, Handler, ReceivedRequest, settings_of, settings_text
 from ..state import BrokerState
 
 _PERMISSION: Final = "brokerPermission"
-_SETTING: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]{0,100})=(.{0,1000})")
 _SETTINGS_LIMIT: Final = 1000
 _NOTHING: Final = (
     *("sendThreadPoolQueueHeadWaitTimeMills", "pullThreadPoolQueueHeadWaitTimeMills"),
@@ -29,6 +28,14 @@ _NOTHING: Final = (
     *("litePullThreadPoolQueueSize", "litePullThreadPoolQueueHeadWaitTimeMills"),
 )
 """Figures of a real broker's queues and days, which the sandbox has none of."""
+_USER_REQUESTS: Final = (
+    *(RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_UPDATE_USER, RequestCode.AUTH_DELETE_USER),
+    *(RequestCode.AUTH_GET_USER, RequestCode.AUTH_LIST_USER),
+)
+_ACL_REQUESTS: Final = (
+    *(RequestCode.AUTH_CREATE_ACL, RequestCode.AUTH_UPDATE_ACL, RequestCode.AUTH_DELETE_ACL),
+    *(RequestCode.AUTH_GET_ACL, RequestCode.AUTH_LIST_ACL),
+)
 
 
 class BrokerHandlers:
@@ -48,6 +55,14 @@ class BrokerHandlers:
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.done,
             RequestCode.CLEAN_UNUSED_TOPIC: self.done,
             RequestCode.DELETE_EXPIRED_COMMITLOG: self.done,
+            RequestCode.GET_ALL_DELAY_OFFSET: self.delay_offsets,
+            RequestCode.GET_BROKER_HA_STATUS: self.ha_status,
+            RequestCode.GET_BROKER_EPOCH_CACHE: self.epochs,
+            RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: self.cold_data,
+            RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: self.done,
+            RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: self.done,
+            **dict.fromkeys(_USER_REQUESTS, self.users),
+            **dict.fromkeys(_ACL_REQUESTS, self.acls),
         }
 
     def runtime(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
@@ -100,19 +115,18 @@ class BrokerHandlers:
             "transactionTimeOut": str(options.transaction_timeout_ms),
             **self._state.config,
         }
-        text = "".join(f"{name}={value}\n" for name, value in sorted(settings.items()))
         fields = {"version": encode_json(self._state.data_version(0)).decode()}
-        return Answer(0, fields, text.encode())
+        return Answer(0, fields, settings_text(settings))
 
     def change(self, request: ReceivedRequest) -> Answer:
         """Answer 25: change settings, of which only brokerPermission has an effect."""
-        for line in request.body.decode("utf-8", "replace").splitlines():
-            match = _SETTING.fullmatch(line.strip())
-            if match is None or len(self._state.config) >= _SETTINGS_LIMIT:
+        config = self._state.config
+        for name, value in settings_of(request.body):
+            if name not in config and len(config) >= _SETTINGS_LIMIT:
                 continue
-            if match[1] == _PERMISSION and integer_of(match[2]) is None:
+            if name == _PERMISSION and integer_of(value) is None:
                 continue  # as a broker does: what is not a number changes nothing
-            self._state.config[match[1]] = match[2]
+            config[name] = value
         return Answer()
 
     def members(self, request: ReceivedRequest) -> Answer:
@@ -130,6 +144,51 @@ class BrokerHandlers:
         """Answer 315: return no figures by time, as the sandbox keeps none."""
         name, key = request.text("statsName"), request.text("statsKey")
         raise BadRequest(f"The stats <{name}> <{key}> not exist")
+
+    def delay_offsets(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Answer 45: return how far each delay level is: none is kept by level."""
+        version = {"dataVersion": self._state.data_version(0)} if self._state.options.is_5 else {}
+        return Answer(0, None, encode_json({**version, "offsetTable": {}}))
+
+    def ha_status(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Answer 907: describe a master without slaves, as every broker of a sandbox is."""
+        client = dict.fromkeys(
+            ("lastReadTimestamp", "lastWriteTimestamp", "masterFlushOffset", "maxOffset"), 0
+        )
+        value = {
+            "haClientRuntimeInfo": {**client, "transferredByteInSecond": 0},
+            "haConnectionInfo": [],
+            "inSyncSlaveNums": 0,
+            "master": True,
+            "masterCommitLogMaxOffset": self._state.store.end_offset,
+        }
+        return Answer(0, None, encode_json(value))
+
+    def epochs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Answer 1007: refuse it, as a broker without a controller does."""
+        raise BadRequest("this request only for controllerMode ")
+
+    def cold_data(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Answer 2003: return the thresholds of a broker that limits no cold reads."""
+        value = {
+            "runtimeTable": {},
+            "configTable": {},
+            "cgColdReadThreshold": 3 * 1024 * 1024,
+            "globalColdReadThreshold": 100 * 1024 * 1024,
+            "globalAcc": 0,
+        }
+        return Answer(0, None, encode_json(value))
+
+    def users(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Answer 3001 to 3005: refuse them, as a broker without authentication does."""
+        raise BadRequest("An system error occurred, please try again later.")
+
+    def acls(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Answer 3006 to 3010: refuse them, as a broker without authorization does."""
+        what = "authorization" if self._state.options.version > V5_3_3 else "authentication"
+        raise BadRequest(
+            f"java.lang.IllegalStateException: The {what}MetadataProvider is not configured."
+        )
 
     def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """Do nothing."""

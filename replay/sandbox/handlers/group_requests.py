@@ -5,7 +5,9 @@ RocketMQ: AdminBrokerProcessor, Broker2Client.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -23,6 +25,7 @@ from ..groups import group_of_value
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..server import Connection
 from ..state import BrokerState
+from ..store.shelf import StoredQueue
 from ..topics import TopicConfig
 from .client_requests import json_object, objects_of
 
@@ -45,6 +48,8 @@ class GroupHandlers:
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
             RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
             RequestCode.GET_CONSUME_STATS: self.progress,
+            RequestCode.GET_BROKER_CONSUME_STATS: self.progress_of_all,
+            RequestCode.QUERY_CONSUME_TIME_SPAN: self.time_spans,
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
             RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.groups_of_topic,
             RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics_of_group,
@@ -75,13 +80,14 @@ class GroupHandlers:
 
     def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """Answer 201: return every group."""
-        table = {config.name: config.value() for config in self._state.groups}
+        is_5 = self._state.options.is_5
+        table = {config.name: config.value(is_5) for config in self._state.groups}
         value = {
             "dataVersion": self._state.data_version(len(table)),
-            "forbiddenTable": {},
+            **({"forbiddenTable": {}} if is_5 else {}),
             "subscriptionGroupTable": table,
         }
-        fields = {"totalGroupNum": str(len(table))} if self._state.options.is_5 else None
+        fields = {"totalGroupNum": str(len(table))} if is_5 else None
         return Answer(0, fields, encode_json(value))
 
     def config(self, request: ReceivedRequest) -> Answer:
@@ -161,21 +167,73 @@ class GroupHandlers:
         value = {"consumeTps": 0.0, "offsetTable": table}
         return Answer(0, None, encode_body(RequestCode.GET_CONSUME_STATS, True, value))
 
-    def _progress_in(self, group: str, topic: str) -> Iterable[dict[str, object]]:
+    def _progress_in(self, group: str, topic: str) -> Iterable[dict[str, dict[str, Any]]]:
         config = self._state.topics.get(topic)
         for queue_id in range(config.read_queues if config is not None else 0):
             queue = self._state.store.queue(topic, queue_id)
-            offset = self._state.offsets.get(group, topic, queue_id)
-            last = queue.at((offset or 0) - 1)
+            offset = self._state.offsets.get(group, topic, queue_id) or 0
+            last = queue.at(offset - 1)
             yield {
                 "key": self._queue_key(topic, queue_id),
                 "value": {
                     "brokerOffset": queue.max_offset,
-                    "consumerOffset": offset or 0,
+                    "consumerOffset": offset,
                     "lastTimestamp": last.store_ms if last is not None else 0,
-                    "pullOffset": offset or 0,
+                    **({"pullOffset": offset} if self._state.options.is_5 else {}),
                 },
             }
+
+    def progress_of_all(self, request: ReceivedRequest) -> Answer:
+        """Answer 317: return how far every group is, or in ordered topics alone."""
+        ordered = request.flag("isOrder")
+        state = self._state
+        topics_of = state.offsets.topics_by_group()
+        stats = []
+        behind = 0
+        for group in sorted({config.name for config in state.groups} | set(topics_of)):
+            of_topics = []
+            for topic in topics_of.get(group, ()):
+                config = state.topics.get(topic)
+                if config is None or (ordered and not config.order):
+                    continue
+                table = list(self._progress_in(group, topic))
+                behind += sum(
+                    row["value"]["brokerOffset"] - row["value"]["consumerOffset"] for row in table
+                )
+                of_topics.append({"consumeTps": 0.0, "offsetTable": table})
+            stats.append({group: of_topics})
+        value: dict[str, object] = {
+            "brokerAddr": state.address,
+            "consumeStatsList": stats,
+            "totalDiff": behind,
+            **({"totalInflightDiff": 0} if state.options.is_5 else {}),
+        }
+        return Answer(0, None, encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value))
+
+    def time_spans(self, request: ReceivedRequest) -> Answer:
+        """Answer 303: return when the messages of a topic were stored, and those consumed last."""
+        group, topic = request.text("group"), request.text("topic")
+        config = self._state.topics.get(topic)
+        if config is None:
+            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        now = self._state.now_ms()
+        spans = []
+        for queue_id in range(config.write_queues):
+            queue = self._state.store.queue(topic, queue_id)
+            offset = self._state.offsets.get(group, topic, queue_id) or 0
+            begin = _stored_ms(queue, queue.min_offset)
+            consumed = _stored_ms(queue, offset - 1) if offset else begin
+            waits = queue.max_offset > offset
+            span: dict[str, object] = {
+                "delayTime": now - _stored_ms(queue, offset) if waits else 0,
+                "messageQueue": self._queue_key(topic, queue_id),
+            }
+            last = _stored_ms(queue, queue.max_offset - 1)
+            times = {"consumeTimeStamp": consumed, "maxTimeStamp": last, "minTimeStamp": begin}
+            for name, at_ms in times.items():
+                span |= {name: at_ms, f"{name}Str": _time_text(at_ms)}
+            spans.append(span)
+        return Answer(0, None, encode_json({"consumeTimeSpanSet": spans}))
 
     def _queue_key(self, topic: str, queue_id: int) -> dict[str, object]:
         return {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
@@ -300,3 +358,15 @@ class GroupHandlers:
             if client.client_id == client_id:
                 return connection
         raise BadRequest(f"The Consumer <{group.name}> <{client_id}> not online")
+
+
+def _stored_ms(queue: StoredQueue, offset: int) -> int:
+    """Return when a message was stored, ms since the epoch; -1 where there is none."""
+    record = queue.at(offset)
+    return record.store_ms if record is not None else -1
+
+
+def _time_text(at_ms: int) -> str:
+    """Return a time as Java's UtilAll writes it, by the clock of the machine."""
+    seconds, ms = divmod(at_ms, 1000)
+    return f"{time.strftime('%Y-%m-%d#%H:%M:%S', time.localtime(seconds))}:{ms:03d}"

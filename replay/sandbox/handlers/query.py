@@ -1,17 +1,24 @@
-"""Requests that find single messages: by commit log offset, by key.
+"""Requests that find single messages: by commit log offset, by key, by their place in a queue.
 
-RocketMQ: QueryMessageProcessor.
+RocketMQ: QueryMessageProcessor, AdminBrokerProcessor (consume queues).
 """
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Final
+
+from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..answer import Answer
+from ..clients import hash_of
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import BrokerState
 
-_MOST: int = 64
+_MOST: Final = 64
+_MOST_ENTRIES: Final = 100_000
+"""entries of a queue in one response: some 10 MB"""
 
 
 class QueryHandlers:
@@ -25,6 +32,7 @@ class QueryHandlers:
         return {
             RequestCode.VIEW_MESSAGE_BY_ID: self.view,
             RequestCode.QUERY_MESSAGE: self.query,
+            RequestCode.QUERY_CONSUME_QUEUE: self.consume_queue,
         }
 
     def view(self, request: ReceivedRequest) -> Answer:
@@ -56,3 +64,34 @@ class QueryHandlers:
             remark = "can not find message, maybe time range not correct"
             return Answer(ResponseCode.QUERY_NOT_FOUND, fields, b"", remark)
         return Answer(0, fields, b"".join(record.data for record in found))
+
+    def consume_queue(self, request: ReceivedRequest) -> Answer:
+        """Answer 321: return the entries of a queue from an index on."""
+        topic, queue_id = request.text("topic"), request.number("queueId")
+        index, count = request.number("index"), request.number("count")
+        queue = self._state.store.queue(topic, queue_id)
+        if not queue.max_offset:
+            raise BadRequest(f"{queue_id}@{topic} is not exist!")
+        value: dict[str, object] = {
+            "maxQueueIndex": queue.max_offset,
+            "minQueueIndex": queue.min_offset,
+        }
+        group = request.fields.get("consumerGroup")
+        if group is not None:
+            known = self._state.clients.consumers.get(group)
+            wanted = known.subscriptions.get(topic) if known is not None else None
+            value["filterData"] = "null" if wanted else f"{group}@{topic} is not online!"
+            if wanted is not None:
+                value["subscriptionData"] = wanted.value()
+        if not queue.min_offset <= index < queue.max_offset:
+            return Answer(0, None, b"", f"Index {index} of {queue_id}@{topic} is not exist!")
+        value["queueData"] = [
+            {
+                "eval": False,
+                "physicOffset": record.physical_offset,
+                "physicSize": len(record.data),
+                "tagsCode": hash_of(record.tag) if record.tag else 0,
+            }
+            for record in islice(queue.since(index), max(0, min(count, _MOST_ENTRIES)))
+        ]
+        return Answer(0, None, encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))

@@ -75,14 +75,16 @@ class TopicHandlers:
 
     def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """Answer 21: return every topic."""
-        table = {config.name: config.value() for config in self._state.topics}
+        is_5 = self._state.options.is_5
+        table = {config.name: config.value(is_5) for config in self._state.topics}
         value: dict[str, object] = {
             "dataVersion": self._state.data_version(self._state.topics.changes),
             "topicConfigTable": table,
         }
-        if not self._state.options.is_5:
+        if not is_5:
             return Answer(0, None, encode_json(value))
         value["mappingDataVersion"] = self._state.data_version(0)
+        value["topicQueueMappingDetailMap"] = value["topicQueueMappingInfoMap"] = {}
         return Answer(0, {"totalTopicNum": str(len(table))}, encode_json(value))
 
     def config(self, request: ReceivedRequest) -> Answer:
@@ -111,7 +113,9 @@ class TopicHandlers:
                     },
                 }
             )
-        value = {"offsetTable": table, "topicPutTps": 0.0}
+        value: dict[str, object] = {"offsetTable": table}
+        if self._state.options.is_5:
+            value["topicPutTps"] = 0.0
         return Answer(0, None, encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
 
     def delete(self, request: ReceivedRequest) -> Answer:

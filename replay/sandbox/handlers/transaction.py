@@ -50,6 +50,7 @@ class HalfMessages:
         self._schedule = schedule
         self._pending: dict[int, Half] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._armed_ms = 0
         self._turn = 0
 
     def __len__(self) -> int:
@@ -87,8 +88,8 @@ class HalfMessages:
         due = record.store_ms + wait
         group = properties.get("PGROUP", "")
         self._pending[record.physical_offset] = Half(record, group, due)
-        if self._timer is None:
-            self._arm()
+        if self._timer is None or due < self._armed_ms:
+            self._arm(due)
 
     def end(self, physical_offset: int, outcome: int, group: str) -> str | None:
         """Settle a half message; None when that is done, else why not.
@@ -123,12 +124,12 @@ class HalfMessages:
 
     # -- checks ---------------------------------------------------------------------------------
 
-    def _arm(self) -> None:
+    def _arm(self, due: int) -> None:
+        """Check at a time, instead of the one that was set before."""
         self.close()
-        if self._pending:
-            due = min(half.next_ms for half in self._pending.values())
-            seconds = max(0.02, (due - self._state.now_ms()) / 1000)
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._check_due)
+        self._armed_ms = due
+        seconds = max(0.02, (due - self._state.now_ms()) / 1000)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check_due)
 
     def _check_due(self) -> None:
         self._timer = None
@@ -136,7 +137,8 @@ class HalfMessages:
         for half in list(self._pending.values()):
             if half.next_ms <= now:
                 self._check(half, now)
-        self._arm()
+        if self._pending:
+            self._arm(min(half.next_ms for half in self._pending.values()))
 
     def _check(self, half: Half, now: int) -> None:
         options = self._state.options

@@ -274,6 +274,22 @@ def _admin_steps() -> Iterator[Asked]:
     yield "unknown", 9999, {}, b""
 
 
+def _figures_steps() -> Iterator[Asked]:
+    """Return what mqadmin and dashboards ask for: progress, queues, replication, users."""
+    yield "317", 317, {"isOrder": "false"}, b""
+    yield "317 order", 317, {"isOrder": "true"}, b""
+    yield "303", 303, {"topic": TOPIC, "group": "g"}, b""
+    entries = {"topic": TOPIC, "queueId": "0", "index": "0", "count": "10"}
+    yield "321", 321, entries, b""
+    yield "321 group", 321, {**entries, "consumerGroup": "consumers"}, b""
+    yield "321 stranger", 321, {**entries, "consumerGroup": "nobody"}, b""
+    yield "321 beyond", 321, {**entries, "index": "999"}, b""
+    yield "321 bad queue", 321, {**entries, "queueId": "9"}, b""
+    yield "321 nope", 321, {**entries, "topic": "Nope"}, b""
+    for code in (45, 344, 402, 907, 1007, 2003, 3005, 3010):
+        yield str(code), code, {}, b""
+
+
 def _pop(topic: str, queue: int, most: int) -> dict[str, str]:
     """Return the fields of a POP request."""
     return {
@@ -330,6 +346,7 @@ def broker_steps() -> Iterator[Asked]:
     yield from _stored_message_steps()
     yield from _group_steps()
     yield from _admin_steps()
+    yield from _figures_steps()
     yield from _pop_steps()
 
 
@@ -343,4 +360,7 @@ def namesrv_steps() -> Iterator[Asked]:
     yield "304", 304, {}, b""
     yield "101", 101, {"namespace": "n", "key": "k"}, b""
     yield "219", 219, {"namespace": "n"}, b""
+    yield "318", 318, {}, b"orderMessageEnable=true\nunknown=1\n"
+    yield "318 fixed", 318, {}, b"kvConfigPath=/elsewhere\n"
     yield "319", 319, {}, b""
+    yield "311", 311, {}, b""

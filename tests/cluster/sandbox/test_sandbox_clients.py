@@ -321,6 +321,25 @@ def test_mqadmin_finds_messages(box: Box) -> None:
     assert all(f"message {number}" in printed_messages for number in range(3))
 
 
+def test_mqadmin_shows_progress_of_all_groups_queues_and_settings(box: Box) -> None:
+    box.java("Send", count=8)
+    box.java("PushConsume", count=8, group="everything", wait_ms=40000)
+    wait_until("offsets are stored", lambda: box.consumed("everything", TOPIC) == 8, 20.0)
+    broker = box.running.addresses["broker-a"]
+    stats = box.mqadmin(f"brokerConsumeStats -b {broker}")
+    rows = [line.split() for line in stats.splitlines() if line.startswith(TOPIC)]
+    assert {row[1] for row in rows} == {"everything"}
+    assert len(rows) == 4
+    assert "Diff Total: 0" in stats
+    queue = box.mqadmin(f"queryCq -b {broker} -t {TOPIC} -q 0 -i 0 -c 5")
+    assert "max: 1, min: 0" in queue
+    assert "physicOffset=" in queue
+    changed = box.mqadmin(f"updateNamesrvConfig -n {box.namesrv} -k orderMessageEnable -v true")
+    assert "success" in changed
+    shown = box.mqadmin(f"getNamesrvConfig -n {box.namesrv}")
+    assert re.search(r"orderMessageEnable\s*=\s*true", shown)
+
+
 # -- what only 5.x has -----------------------------------------------------------------------------
 
 
@@ -333,6 +352,11 @@ def five() -> Iterator[Box]:
     options = SandboxOptions(topics=[TopicSpec(TOPIC)])
     with sandbox_thread(options) as running:
         yield Box(running, NEWEST_5, [])
+
+
+def test_mqadmin_shows_replication(five: Box) -> None:
+    status = five.mqadmin(f"haStatus -b {five.running.addresses['broker-a']}")
+    assert "#MasterAddr\t" in status or "MasterCommitLogMaxOffset" in status, status
 
 
 def test_timer_messages_and_their_recall(five: Box) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
 
 from dissectors.remoting.bodies.registration import encode_registration
+from dissectors.remoting.bodies.registry import decode_body
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
 from tests.patience import wait_for
@@ -258,6 +260,93 @@ def test_old_clients_get_routes_with_bare_keys(box: SandboxThread) -> None:
     with Talk(box.namesrv) as namesrv:
         assert b'"brokerAddrs":{0:"' in namesrv.ask(105, {"topic": TOPIC}, version=399).body
         assert b'"brokerAddrs":{"0":"' in namesrv.ask(105, {"topic": TOPIC}, version=479).body
+
+
+@pytest.mark.parametrize(("version", "is_5"), [("4.9.7", False), ("5.3.3", True)])
+def test_members_that_came_with_5_are_in_bodies_of_5_alone(version: str, is_5: bool) -> None:
+    """A strict client of 4.9 reads no route with a member that it does not know."""
+    options = SandboxOptions(topics=[TopicSpec(TOPIC)], server_version=version)
+    with (
+        sandbox_thread(options) as box,
+        Talk(box.namesrv) as namesrv,
+        Talk(box.addresses["broker-a"]) as broker,
+    ):
+        broker.ask(34, body=heartbeat("one", consumers={"g": TOPIC}))
+        broker.receive()
+        found = {
+            "enableActingMaster": namesrv.ask(105, {"topic": TOPIC}).body,
+            "enableActingMaster ": namesrv.ask(106).body,
+            "attributes": broker.ask(21).body,
+            "stateVersion": broker.ask(21).body,
+            "groupRetryPolicy": broker.ask(201).body,
+            "topicPutTps": broker.ask(202, {"topic": TOPIC}).body,
+            "pullOffset": broker.ask(208, {"consumerGroup": "g", "topic": TOPIC}).body,
+        }
+    assert {name for name, body in found.items() if name.strip().encode() in body} == (
+        set(found) if is_5 else set()
+    )
+
+
+def test_entries_of_a_queue(broker: Talk) -> None:
+    broker.ask(310, send_fields(TOPIC, TAGS="TagA"), b"x")
+    broker.ask(310, send_fields(TOPIC), b"y")
+    fields = {"topic": TOPIC, "queueId": "0", "index": "0", "count": "1"}
+    value = json.loads(broker.ask(321, fields).body)
+    (first,) = value.pop("queueData")
+    assert value == {"maxQueueIndex": 2, "minQueueIndex": 0}
+    assert (first["physicOffset"], first["tagsCode"]) == (0, 2598919)
+    all_of_it = json.loads(broker.ask(321, {**fields, "count": "9999999999"}).body)
+    assert len(all_of_it["queueData"]) == 2
+    assert broker.ask(321, {**fields, "count": "-1"}).code == 0
+    beyond = broker.ask(321, {**fields, "index": "2"})
+    assert (beyond.code, beyond.remark) == (0, f"Index 2 of 0@{TOPIC} is not exist!")
+    assert broker.ask(321, {**fields, "topic": "Nope"}).remark == "0@Nope is not exist!"
+
+
+def progress(broker: Talk, ordered: str) -> dict[str, Any]:
+    body = decode_body(317, True, 0, broker.ask(317, {"isOrder": ordered}).body, {})
+    assert isinstance(body.value, dict)
+    return body.value
+
+
+def test_progress_of_all_groups(broker: Talk) -> None:
+    for queue_id in (0, 1):
+        broker.ask(310, send_fields(TOPIC, queue_id), b"x")
+    broker.ask(15, {"consumerGroup": "g", "topic": TOPIC, "queueId": "0", "commitOffset": "1"})
+    body = progress(broker, "false")
+    assert body["totalDiff"] == 1
+    groups = {name: stats for item in body["consumeStatsList"] for name, stats in item.items()}
+    assert [row["value"]["consumerOffset"] for row in groups["g"][0]["offsetTable"]] == [1, 0]
+    assert progress(broker, "true")["totalDiff"] == 0
+
+
+def test_what_a_sandbox_has_no_part_for_is_refused_as_by_a_broker(broker: Talk) -> None:
+    assert json.loads(broker.ask(907).body)["master"] is True
+    assert json.loads(broker.ask(2003).body)["globalAcc"] == 0
+    assert broker.ask(1007).remark == "this request only for controllerMode "
+    for code in (3005, 3010):
+        assert broker.ask(code).code == 1
+    assert broker.ask(344).code == 3  # no release has this code
+
+
+def test_settings_of_a_namesrv_change_where_they_are_known(box: SandboxThread) -> None:
+    with Talk(box.namesrv) as namesrv:
+        assert namesrv.ask(318, body=b"orderMessageEnable=true\nunknown=1\n").code == 0
+        settings = namesrv.ask(319).body.decode()
+        assert "orderMessageEnable=true\n" in settings
+        assert "unknown" not in settings
+        assert namesrv.ask(318, body=b"kvConfigPath=/elsewhere\n").code == 16
+
+
+def test_a_response_over_the_limit_of_a_frame_is_an_error_response(box: SandboxThread) -> None:
+    with Talk(box.namesrv) as namesrv:
+        for number in range(300):
+            pair = {"namespace": "n", "key": str(number), "value": "v" * 60_000}
+            assert namesrv.ask(100, pair).code == 0
+        reply = namesrv.ask(219, {"namespace": "n"})
+        assert (reply.code, reply.body) == (1, b"")
+        assert "frame" in reply.remark
+        assert namesrv.ask(106).code == 0
 
 
 def test_a_reset_group_learns_it_from_its_next_pull(broker: Talk) -> None:

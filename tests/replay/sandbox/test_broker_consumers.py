@@ -125,9 +125,9 @@ def test_a_timer_message_comes_when_it_is_due_or_is_recalled(broker: Talk) -> No
     assert far.code == 13
 
 
-def half(broker: Talk, key: str) -> tuple[Reply, dict[str, str]]:
+def half(broker: Talk, key: str, **properties: str) -> tuple[Reply, dict[str, str]]:
     """Send a half message; the answer, and the fields of its end."""
-    fields = send_fields(TOPIC, TRAN_MSG="true", PGROUP="producers", UNIQ_KEY=key)
+    fields = send_fields(TOPIC, TRAN_MSG="true", PGROUP="producers", UNIQ_KEY=key, **properties)
     sent = broker.ask(310, {**fields, "f": "4"}, key.encode())
     offset = struct.unpack(">q", bytes.fromhex(sent.fields["msgId"])[-8:])[0]
     end = {
@@ -151,6 +151,15 @@ def test_half_messages_are_committed_or_rolled_back(broker: Talk) -> None:
     assert [message.body for message in messages] == [b"C"]
     assert messages[0].transaction == "commit"
     assert messages[0].prepared_transaction_offset == int(commit["commitLogOffset"])
+
+
+def test_a_later_half_message_that_is_due_earlier_is_checked_on_time(broker: Talk) -> None:
+    """A check is due in 30 s; a half message that comes now is due after its own immunity."""
+    broker.ask(34, body=heartbeat("one", producers=("producers",)))
+    half(broker, "FIRST", CHECK_IMMUNITY_TIME_IN_SECONDS="30")
+    half(broker, "SECOND", CHECK_IMMUNITY_TIME_IN_SECONDS="0")
+    broker.socket.settimeout(5)
+    assert broker.receive().fields["msgId"] == "SECOND"
 
 
 def test_a_producer_is_asked_for_the_outcome(broker: Talk) -> None:
