@@ -28,10 +28,10 @@ from ..remoting.bodies.messages import shown_message
 from ..remoting.bodies.secrets import has_no_secret, text_without_secrets
 from ..remoting.bodies.shown_message import ShownMessage, message_dict
 from ..remoting.code_names import request_name, response_name
-from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG
+from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header
 from ..remoting.ids.parts import header_parts, property_parts
-from ..remoting.versions import version_name
+from ..remoting.versions import V4_1_0_SNAPSHOT, version_name
 from ..rows.command_record import CommandRow
 from ..rows.tables import encodable_value
 from ..tcp.capture import capture_index, packet_number
@@ -180,6 +180,11 @@ def _millis_of(seen: CommandSeen) -> int:
     return seen.pdu.ts // 1_000_000
 
 
+def _may_count_from_noon(command: RemotingCommand) -> bool:
+    """Return whether messages are sent by a client whose ids may count from noon."""
+    return not command.is_response and 0 < command.version < V4_1_0_SNAPSHOT
+
+
 def shown_messages(
     seen: CommandSeen, body: Body, limit: int, budget: Budget | None = None
 ) -> list[ShownMessage] | None:
@@ -192,13 +197,14 @@ def shown_messages(
     left = ROW_BUDGET
     shown: list[ShownMessage] = []
     sound = body.sound
+    noon = _may_count_from_noon(seen.pdu.command)
     for message in body.messages:
         wanted = min(limit, left)
         if budget is not None and message.compression is not None and budget.room < wanted:
             budget.end(f"packet {packet_number(seen.pdu.packet)}, offset {seen.pdu.offset}")
         value = shown_message(message, wanted, budget, sound)
         left = max(left - len(value.body), 0)
-        parts = property_parts(message.properties, message.born_timestamp or _millis_of(seen))
+        parts = property_parts(message.properties, message.born_timestamp or _millis_of(seen), noon)
         if parts:
             value.parts = parts
         shown.append(value)
@@ -317,7 +323,7 @@ def _written_messages(
     text: bytes | None = None
     if form in STORED_FORMS:
         text = text_of_stored(pdu.body, _millis_of(seen))
-    elif form == SENT_FORM and not response:
+    elif form == SENT_FORM and not (response or _may_count_from_noon(command)):
         text = text_of_sent(pdu.body, header.fields, _millis_of(seen))
     return None if text is None else (form, msgspec.Raw(text))
 

@@ -35,8 +35,6 @@ from ..rows.message_record import (
 from .seen_exchange import Facts, SeenExchange, row_of
 
 OK: Final = "OK"
-_RECEIPT_FIELDS: Final = 8
-"""fields of a receipt; a proxy writes the offset in the commit log behind them"""
 _DECISIONS: Final = {"COMMIT": COMMITTED, "ROLLBACK": ROLLED_BACK}
 Maker = Callable[[SeenExchange, Tree, list[Tree]], Iterator[MessageRecord]]
 
@@ -157,7 +155,7 @@ def _told(asked: Tree, entry: Tree, seen: SeenExchange) -> Facts:
 
 def _receipt_of(tree: Tree) -> PopReceipt | None:
     text = text_at(tree, "receipt_handle")
-    return decode_pop_receipt(" ".join(text.split(" ")[:_RECEIPT_FIELDS])) if text else None
+    return decode_pop_receipt(text) if text else None
 
 
 def _facts_of(message: Tree, seen: SeenExchange) -> Facts:

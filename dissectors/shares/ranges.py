@@ -163,10 +163,10 @@ class _PcapRecords:
 
     def __init__(self, start: bytes) -> None:
         self.head = start[:PCAP_HEADER]
-        big, unit = PCAP_MAGICS[start[:4]]
+        big, unit, header = PCAP_MAGICS[start[:4]]
         # Without it a row of headers that are read 4 bytes late is as good as the true one.
         self._first = int.from_bytes(start[PCAP_HEADER:][:4], "big" if big else "little")
-        self._header = Struct(">IIII" if big else "<IIII")
+        self._header = Struct((">" if big else "<") + "IIII" + f"{header - 16}x")
         self._fractions = 1_000_000_000 // unit
         sizes = rb"\0[\0\1]..\0[\0-\x20].." if big else rb"..[\0\1]\0..[\0-\x20]\0"
         self.looks = re.compile(rb"(?s).{8}" + sizes)

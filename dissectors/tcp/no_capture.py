@@ -8,8 +8,6 @@ _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (b"{", "not a capture but JSON", "a decoded log? `rmqtool report` reads those"),
     (b"PAR1", "not a capture but Parquet", "a decoded log? `rmqtool report` reads those"),
     (b"PK\x03\x04", "not a capture but a zip archive", "unpack it first"),
-    (b"\xa1\xb2\xcd\x34", "a pcap of a patched libpcap", "editcap -F pcapng IN OUT"),
-    (b"\x34\xcd\xb2\xa1", "a pcap of a patched libpcap", "editcap -F pcapng IN OUT"),
     (b"snoop\0\0\0", "a snoop capture", "editcap -F pcapng IN OUT"),
     (b"BZh", "compressed by bzip2", "decompress it first: gzip, zstd, lz4 and xz are read"),
 )

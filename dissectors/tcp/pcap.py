@@ -1,10 +1,11 @@
-"""pcap files as packets: both byte orders, microseconds and nanoseconds.
+"""pcap files as packets: both byte orders, microseconds and nanoseconds, and the records with
+eight more bytes of header that libpcap on Linux once wrote (interface, protocol, packet type).
 
 A record has no mark of its own: what it is, is told by its lengths and its time, and by what
 follows it. Where they cannot be right the next records in a row are looked for, first in the last
 one: a length that is wrong may have swallowed others.
 
-Format: draft-ietf-opsawg-pcap.
+Format: draft-ietf-opsawg-pcap; libpcap's sf-pcap.c for the longer header.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from .capture import (
 
 PCAP_HEADER: Final = 24
 RECORD_HEADER: Final = 16
+"""bytes of a record's header that say time and lengths: all of it, unless it is PATCHED_HEADER"""
+PATCHED_HEADER: Final = 24
+"""bytes of a record's header in a file of the patched libpcap"""
 MAX_LENGTH: Final = 2 * MAX_PACKET
 """largest packet on the wire, bytes"""
 MIN_PACKET: Final = 14
@@ -42,12 +46,15 @@ INSIDE: Final = 8
 """bytes of a record for each look inside it: its payload may look like records all over"""
 
 PCAP_MAGICS: Final = {
-    b"\xd4\xc3\xb2\xa1": (False, 1000),
-    b"\xa1\xb2\xc3\xd4": (True, 1000),
-    b"\x4d\x3c\xb2\xa1": (False, 1),
-    b"\xa1\xb2\x3c\x4d": (True, 1),
+    b"\xd4\xc3\xb2\xa1": (False, 1000, RECORD_HEADER),
+    b"\xa1\xb2\xc3\xd4": (True, 1000, RECORD_HEADER),
+    b"\x4d\x3c\xb2\xa1": (False, 1, RECORD_HEADER),
+    b"\xa1\xb2\x3c\x4d": (True, 1, RECORD_HEADER),
+    b"\x34\xcd\xb2\xa1": (False, 1000, PATCHED_HEADER),
+    b"\xa1\xb2\xcd\x34": (True, 1000, PATCHED_HEADER),
 }
-"""first bytes of a pcap file: (big-endian, nanoseconds of one unit of the fraction)"""
+"""first bytes of a pcap file: (big-endian, nanoseconds of one unit of the fraction, bytes of a
+record's header)"""
 
 _NOT_ZERO: Final = rb"(?:[^\0].|.[^\0])"
 _RECORD_LITTLE: Final = re.compile(
@@ -72,8 +79,9 @@ class PcapReader(CaptureReader):
     def __init__(self, index: int, head: bytes) -> None:
         super().__init__(index, head[PCAP_HEADER:])
         self.format = "pcap"
-        self._big, unit = PCAP_MAGICS[head[:4]]
+        self._big, unit, size = PCAP_MAGICS[head[:4]]
         self._unit: i64 = unit
+        self._header: i64 = size
         self._linktype: i64 = read_u32(head, 20, self._big) & 0xFFFF
         self._offset = PCAP_HEADER
         self._undecided: i64 = 0
@@ -88,11 +96,11 @@ class PcapReader(CaptureReader):
         for in both.
         """
         rest = self._rest
-        head = rest if len(rest) >= RECORD_HEADER else rest + data[: RECORD_HEADER - len(rest)]
-        if self._lost >= 0 or len(head) < RECORD_HEADER or self._is_odd(head, 0):
+        head = rest if len(rest) >= self._header else rest + data[: self._header - len(rest)]
+        if self._lost >= 0 or len(head) < self._header or self._is_odd(head, 0):
             return b""
-        missing: i64 = RECORD_HEADER + read_u32(head, 8, self._big) - len(rest)
-        if missing <= 0 or missing + RECORD_HEADER > len(data) or self._is_odd(data, missing):
+        missing: i64 = self._header + read_u32(head, 8, self._big) - len(rest)
+        if missing <= 0 or missing + self._header > len(data) or self._is_odd(data, missing):
             return b""
         return rest + data[:missing]
 
@@ -106,6 +114,7 @@ class PcapReader(CaptureReader):
     def _packets_of(self, data: bytes, at: i64, found: list[Packet]) -> i64:
         big = self._big
         unit: i64 = self._unit
+        header: i64 = self._header
         linktype: i64 = self._linktype
         number: i64 = self._first_id + self.packets
         last: i64 = -1
@@ -113,7 +122,7 @@ class PcapReader(CaptureReader):
         ts: i64 = self.last_ts
         passed = self.passed if linktype == LINKTYPE_ETHERNET else None
         is_passed = False
-        while size - at >= RECORD_HEADER:
+        while size - at >= header:
             captured, length = read_u32_pair(data, at + 8, big)
             seconds, fraction = read_u32_pair(data, at, big)
             fraction *= unit
@@ -135,7 +144,7 @@ class PcapReader(CaptureReader):
                     if self._lost >= 0:
                         break
                     continue
-            end: i64 = at + RECORD_HEADER + captured
+            end: i64 = at + header + captured
             if end > size:
                 again: i64 = self._next_up_to_end(data, at) if self._ended else -1
                 if again < 0:
@@ -145,12 +154,10 @@ class PcapReader(CaptureReader):
             number += 1
             ts = seconds * NANOSECONDS + fraction
             is_passed = (
-                passed is not None
-                and len(found) > 0
-                and passed.passes(data, at + RECORD_HEADER, end, ts)
+                passed is not None and len(found) > 0 and passed.passes(data, at + header, end, ts)
             )
             if not is_passed:
-                found.append(Packet(number, ts, linktype, data, at + RECORD_HEADER, end, length))
+                found.append(Packet(number, ts, linktype, data, at + header, end, length))
             last = at
             at = end
         if is_passed:
@@ -162,13 +169,13 @@ class PcapReader(CaptureReader):
     def _packet_at(self, data: bytes, at: i64, end: i64, number: i64, ts: i64) -> Packet:
         """Return the packet of the record between these places."""
         length: i64 = read_u32(data, at + 12, self._big)
-        return Packet(number, ts, self._linktype, data, at + RECORD_HEADER, end, length)
+        return Packet(number, ts, self._linktype, data, at + self._header, end, length)
 
     def _recover(self, data: bytes, at: i64, last: i64, found: list[Packet]) -> i64:
         """Return where records go on, or, while `_lost`, from where on the bytes must be kept."""
         if last >= 0:
             self._looks_left = (at - last) // INSIDE
-            inside: i64 = self._next_inside(data, last + RECORD_HEADER, at)
+            inside: i64 = self._next_inside(data, last + self._header, at)
             if inside >= 0:
                 found[len(found) - 1].end = inside
                 detail = "the length of a packet is wrong: there are others in it"
@@ -187,7 +194,7 @@ class PcapReader(CaptureReader):
         -1: there are none, so the file was cut off.
         """
         self._looks_left = (len(data) - at) // INSIDE
-        again: i64 = self._next_inside(data, at + RECORD_HEADER, len(data))
+        again: i64 = self._next_inside(data, at + self._header, len(data))
         if again >= 0:
             self._lose(at)
             self._found_again(again)
@@ -195,7 +202,7 @@ class PcapReader(CaptureReader):
 
     def _next_record(self, data: bytes, at: i64) -> i64:
         """Return where plausible records begin, or -1; then `_undecided` says what to keep."""
-        self._undecided = max(at, len(data) - RECORD_HEADER + 1)
+        self._undecided = max(at, len(data) - self._header + 1)
         undecided: i64 = -1
         looks = self._looks
         match = looks.search(data, at)
@@ -227,7 +234,7 @@ class PcapReader(CaptureReader):
         before: i64 = self._last_second()
         passed: i64 = 0
         while passed < count:
-            if len(data) - at < RECORD_HEADER:
+            if len(data) - at < self._header:
                 return self._at_end(data, at, passed)
             end: i64 = self._end_of_record(data, at)
             if end < 0:
@@ -249,7 +256,7 @@ class PcapReader(CaptureReader):
         before: i64 = 0
         passed: i64 = 0
         while self._looks_left > 0:
-            if size - at < RECORD_HEADER:
+            if size - at < self._header:
                 return self._at_end(data, at, passed)
             next_at: i64 = self._end_of_record(data, at)
             seconds: i64 = read_u32(data, at, self._big)
@@ -268,7 +275,7 @@ class PcapReader(CaptureReader):
 
     def _goes_on(self, data: bytes, at: i64) -> RecordCheck:
         """Return whether one more record stands here, as far as the bytes tell."""
-        if len(data) - at < RECORD_HEADER:
+        if len(data) - at < self._header:
             return RecordCheck.RECORDS
         if self._in_a_row(data, at, 1) is RecordCheck.NO_RECORDS:
             return RecordCheck.NO_RECORDS
@@ -290,7 +297,7 @@ class PcapReader(CaptureReader):
         fraction: i64 = read_u32(data, at + 4, self._big)
         if captured < MIN_PACKET or fraction * self._unit >= NANOSECONDS:
             return -1
-        return at + RECORD_HEADER + captured
+        return at + self._header + captured
 
     def _last_second(self) -> i64:
         """Return the time of the last packet; where there was none, one that is near no other."""

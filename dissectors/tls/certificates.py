@@ -7,6 +7,7 @@ read, nothing is said. RFC 5280.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def _certificate_of(data: bytes) -> Certificate | None:
     try:
         from cryptography import x509
 
-        parsed = x509.load_der_x509_certificate(data)
+        with warnings.catch_warnings():  # of what the capture has, such as serial numbers below 1
+            warnings.simplefilter("ignore")
+            parsed = x509.load_der_x509_certificate(data)
         form = "%Y-%m-%dT%H:%M:%SZ"
         return Certificate(
             parsed.subject.rfc4514_string()[:_LONGEST],

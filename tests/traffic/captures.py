@@ -22,17 +22,20 @@ def pcap(
     *,
     big: bool = False,
     nano: bool = False,
+    patched: bool = False,
     snaplen: int = 262144,
 ) -> bytes:
     """A pcap file; packets are cut to the snap length."""
     order = ">" if big else "<"
-    magic = 0xA1B23C4D if nano else 0xA1B2C3D4
+    magic = 0xA1B23C4D if nano else 0xA1B2CD34 if patched else 0xA1B2C3D4
+    more = struct.pack(f"{order}IHBx", 2, 0x0800, 4) if patched else b""
     parts = [struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, snaplen, linktype)]
     for ts, data in timed:
         seconds, rest = divmod(ts, SECOND)
         fraction = rest if nano else rest // 1000
         kept = data[:snaplen]
-        parts.append(struct.pack(f"{order}IIII", seconds, fraction, len(kept), len(data)) + kept)
+        head = struct.pack(f"{order}IIII", seconds, fraction, len(kept), len(data))
+        parts.append(head + more + kept)
     return b"".join(parts)
 
 

@@ -1,7 +1,8 @@
 """Message traces: what Java clients send to the trace topic about the messages they handle.
 
-A trace body is records ended by 0x02, their fields separated by 0x01. A record that has not the
-fields of its kind is given with its fields as they are, and is a problem.
+A trace body is records ended by 0x02, their fields separated by 0x01. A record with too few fields
+for its kind is given with its fields as they are, and is a problem; those behind the last known one
+are ignored.
 RocketMQ: TraceDataEncoder, TraceConstants, TraceBean.
 """
 
@@ -33,6 +34,7 @@ _PUB: Final = (
     "costTime",
     "msgType",
 )
+_SUB_BEFORE: Final = ("timeStamp", "regionId", "group", "requestId", "msgId", "retryTimes", "keys")
 _SUB_AFTER: Final = ("requestId", "msgId", "costTime", "success", "keys")
 _END: Final = ("timeStamp", "regionId", "group", "topic", "msgId", "tags", "keys", "storeHost")
 
@@ -42,7 +44,10 @@ FORMS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
         (*_PUB, "offsetMsgId", "success"),
         (*_PUB, "offsetMsgId", "success", "clientHost"),
     ),
-    "SubBefore": (("timeStamp", "regionId", "group", "requestId", "msgId", "retryTimes", "keys"),),
+    "SubBefore": (
+        _SUB_BEFORE,
+        (*_SUB_BEFORE, "clientHost"),  # of Go and Python; Java's reader ignores it
+    ),
     "SubAfter": (
         _SUB_AFTER,
         (*_SUB_AFTER, "contextCode"),
@@ -91,8 +96,6 @@ def decode_trace(body: bytes) -> TraceRecords:
 
 def _decode_record(fields: list[str]) -> dict[str, object]:
     kind, *values = fields
-    if kind == "SubAfter" and len(values) == 7 and not values[6]:
-        values.pop()  # with access channel CLOUD a separator follows the last field
     names = _form_of(kind, len(values))
     if names is None:
         return {"kind": kind, "fields": values}
@@ -101,12 +104,9 @@ def _decode_record(fields: list[str]) -> dict[str, object]:
 
 
 def _form_of(kind: str, count: int) -> tuple[str, ...] | None:
-    forms = FORMS.get(kind, ())
-    for form in forms:
-        if len(form) == count:
-            return form
-    # Later releases may append fields to Pub; those known keep their places.
-    return forms[-1] if kind == "Pub" and count > len(forms[-1]) else None
+    """Return the longest form that so many fields fill; more of them are ignored, as by Java."""
+    fitting = [form for form in FORMS.get(kind, ()) if len(form) <= count]
+    return max(fitting, key=len, default=None)
 
 
 def _read_field(name: str, text: str) -> object:

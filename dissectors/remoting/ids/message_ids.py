@@ -51,6 +51,7 @@ _ZONE_STEP: Final = 15
 _WEST: Final = -12 * 60
 _EAST: Final = 14 * 60
 """Minutes from UTC of the last zones in either direction."""
+_HALF_DAY: Final = 12 * 60
 MINUTE_MS: Final = 60_000
 _NEAR_MS: Final = 60_000
 """An id and a time that are less apart belong together."""
@@ -266,6 +267,18 @@ def zone_of(apart: int) -> int | None:
         return None
     minutes = zone_minutes(apart)
     return None if minutes == NO_ZONE else int(minutes)
+
+
+def is_zone_told(minutes: i64, noon: bool) -> bool:
+    """Return whether a client's clock tells its time zone, of which it is `minutes` ahead of UTC.
+
+    Clients before 4.1.0 that start in the afternoon count from noon of the first of the month
+    (Calendar.HOUR), so their ids are 12 hours early; `noon`: the client may be one of them. Nobody
+    lives 12 hours west of UTC, so that is one of them for sure.
+    """
+    if noon:
+        return minutes + _HALF_DAY > _EAST
+    return minutes != 0 and minutes != _WEST
 
 
 def zone_minutes(apart: i64) -> i64:

@@ -18,6 +18,7 @@ from .message_ids import (
     born_at,
     decode_offset_id,
     decode_recall_handle,
+    is_zone_told,
     maker_of,
     unique_key_numbers,
     zone_of,
@@ -69,10 +70,11 @@ def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: i
     return parts
 
 
-def property_parts(properties: dict[str, str], reference_ms: int) -> Parts:
+def property_parts(properties: dict[str, str], reference_ms: int, noon: bool = False) -> Parts:
     """Return the parts of properties; empty where no property has any.
 
     `reference_ms` is a time near that of the message's id, ms since the epoch: its bornTimestamp.
+    `noon`: the client is so old that its ids may count from noon (`is_zone_told`).
     """
     parts: Parts = {}
     names = [name for name in properties if name in PROPERTIES]
@@ -82,6 +84,9 @@ def property_parts(properties: dict[str, str], reference_ms: int) -> Parts:
             found = PROPERTIES[name](text, reference_ms)
             if found:
                 parts[name] = found
+    key = parts.get("UNIQ_KEY")
+    if noon and isinstance(key, dict) and not is_zone_told(key.get(UTC_OFFSET, 0), True):
+        key.pop(UTC_OFFSET, None)
     return parts
 
 
@@ -95,7 +100,7 @@ def _unique_key(text: str, reference_ms: int) -> Parts | None:
     parts = _parts_of_maker(address, pid, loader_hash)
     parts[BORN_TIME] = clock - (minutes or 0) * MINUTE_MS
     parts[COUNTER] = counter
-    if minutes:
+    if minutes is not None and is_zone_told(minutes, False):
         parts[UTC_OFFSET] = minutes
     return parts
 
@@ -175,7 +180,11 @@ def _receipt(text: str, _reference_ms: int) -> Parts | None:
         "brokerName": receipt.broker_name,
         "queueId": receipt.queue_id,
     }
-    return parts if receipt.queue_offset is None else parts | {"queueOffset": receipt.queue_offset}
+    if receipt.queue_offset is not None:
+        parts["queueOffset"] = receipt.queue_offset
+    if receipt.commit_log_offset is not None:
+        parts["commitLogOffset"] = receipt.commit_log_offset
+    return parts
 
 
 def _pop_list(name: str, *, single: bool) -> _Reader:

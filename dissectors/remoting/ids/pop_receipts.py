@@ -22,6 +22,10 @@ ORDER_REVIVE_QUEUE: Final = 999
 
 _ENTRY_SEPARATOR: Final = ";"
 _FIELD_SEPARATOR: Final = " "
+_LEAST_FIELDS: Final = 7
+"""Fields of a receipt of a whole range."""
+_MOST_FIELDS: Final = 9
+"""Fields of a receipt that a proxy completed."""
 _ORDER_OFFSET_PREFIX: Final = "qo"
 _MOST_BIT_TEXT: Final = 10924
 """Base64 characters read of a batch ack, 65544 bits: more than the messages of any pop."""
@@ -47,6 +51,8 @@ class PopReceipt:
     """Queue of the message."""
     queue_offset: int | None = None
     """Offset of the message; None on receipts of a whole range."""
+    commit_log_offset: int | None = None
+    """Offset of the message in the commit log, which proxies add; None where it is not said."""
 
     def retry_topic(self, group: str, topic: str) -> str:
         """Return the topic that the ack has to name for a message of `topic` consumed by
@@ -63,29 +69,20 @@ def retry_topic_of(topic_kind: str, group: str, topic: str) -> str:
 
 
 def decode_pop_receipt(text: str) -> PopReceipt | None:
-    """Return a receipt taken apart; None when it has not seven or eight fields of the right
-    kinds.
+    """Return a receipt taken apart; None when it has fewer than seven fields, or one of the wrong
+    kind. Fields behind the ninth are ignored, as by Java.
     """
-    fields = text.split(_FIELD_SEPARATOR)
-    if len(fields) not in (7, 8):
+    fields = text.rstrip(_FIELD_SEPARATOR).split(_FIELD_SEPARATOR, _MOST_FIELDS)[:_MOST_FIELDS]
+    if len(fields) < _LEAST_FIELDS:
         return None
-    head = [integer_of(field) for field in fields[:4]]
-    queue_id = integer_of(fields[6])
-    queue_offset = integer_of(fields[7]) if len(fields) == 8 else None
-    if queue_id is None or (len(fields) == 8 and queue_offset is None):
+    kind, broker_name = fields[4:6]
+    numbers = [integer_of(field) for field in (*fields[:4], *fields[6:])]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
         return None
-    offset, pop_time, invisible_time, revive_queue_id = head
-    if offset is None or pop_time is None or invisible_time is None or revive_queue_id is None:
-        return None
+    offset, pop_time, invisible_time, revive_queue_id, queue_id, *rest = known
     return PopReceipt(
-        offset,
-        pop_time,
-        invisible_time,
-        revive_queue_id,
-        fields[4],
-        fields[5],
-        queue_id,
-        queue_offset,
+        offset, pop_time, invisible_time, revive_queue_id, kind, broker_name, queue_id, *rest
     )
 
 
@@ -102,6 +99,8 @@ def encode_pop_receipt(receipt: PopReceipt) -> str:
     ]
     if receipt.queue_offset is not None:
         fields.append(receipt.queue_offset)
+        if receipt.commit_log_offset is not None:
+            fields.append(receipt.commit_log_offset)
     return _FIELD_SEPARATOR.join(map(str, fields))
 
 

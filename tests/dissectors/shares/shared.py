@@ -25,12 +25,13 @@ OPTIONS = DecodeOptions(conversations=True, messages=True)
 def records_in(data: bytes) -> list[int]:
     """Return where the packets of a little-endian pcap or pcapng begin."""
     is_pcap = data[:4] != b"\x0a\x0d\x0d\x0a"
+    header = 24 if data[:4] == b"\x34\xcd\xb2\xa1" else 16
     at, found = 24 if is_pcap else 0, []
     while at < len(data):
         if is_pcap or data[at] == 6:
             found.append(at)
         at += (
-            16 + struct.unpack_from("<I", data, at + 8)[0]
+            header + struct.unpack_from("<I", data, at + 8)[0]
             if is_pcap
             else struct.unpack_from("<I", data, at + 4)[0]
         )

@@ -42,14 +42,14 @@ PAYLOADS = {
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
-@pytest.mark.parametrize("form", ["pcap", "nano", "pcapng"])
+@pytest.mark.parametrize("form", ["pcap", "nano", "patched", "pcapng"])
 def test_cuts_are_where_packets_begin(payload: bytes, form: str, tmp_path: Path) -> None:
     packets = _captured(payload)
     capture = tmp_path / "x.cap"
     if form == "pcapng":
         capture.write_bytes(pcapng([(ts, data, 0) for ts, data in packets], [Interface()]))
     else:
-        capture.write_bytes(pcap(packets, nano=form == "nano"))
+        capture.write_bytes(pcap(packets, nano=form == "nano", patched=form == "patched"))
     places = records_in(capture.read_bytes())
     ranges = plan_of([str(capture)], RANGE).ranges
     cuts = [one.start for one in ranges[1:]]

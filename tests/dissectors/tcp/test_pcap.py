@@ -25,9 +25,12 @@ PACKETS = [
     for index in range(60)
 ]
 FORMS = [
-    pytest.param({"big": big, "nano": nano}, id=f"{'big' if big else 'little'}-{unit}")
+    pytest.param(
+        {"big": big, "nano": unit == "ns", "patched": unit == "patched"},
+        id=f"{'big' if big else 'little'}-{unit}",
+    )
     for big in (False, True)
-    for nano, unit in ((False, "us"), (True, "ns"))
+    for unit in ("us", "ns", "patched")
 ]
 every_form = pytest.mark.parametrize("form", FORMS)
 
@@ -67,7 +70,7 @@ def test_every_cut_is_said_with_its_offset(form: dict[str, bool]) -> None:
     capture = pcap(packets, **form)
     ends = [24]
     for _, data in packets:
-        ends.append(ends[-1] + 16 + len(data))
+        ends.append(ends[-1] + (24 if form["patched"] else 16) + len(data))
     for cut in range(24, len(capture)):
         whole = sum(end <= cut for end in ends) - 1
         seen, experts = read(capture[:cut])
@@ -222,16 +225,23 @@ def test_arbitrary_bytes(data: bytes, chunk: int) -> None:
 
 
 @every_form
-@pytest.mark.parametrize("cut", [1, 15, 16, 17, 40])
+@pytest.mark.parametrize("cut", [1, -1, 0, 17, 40])
 def test_only_the_record_that_waits_is_copied(form: dict[str, bool], cut: int) -> None:
     """What follows it stays in the bytes that it came with."""
     data = pcap([(START + number, bytes([number]) * 60) for number in range(4)], **form)
-    first, second = data[24 : 24 + 76 + cut], data[24 + 76 + cut :]
+    header = 24 if form["patched"] else 16
+    if cut < 1:
+        cut += header
+    first, second = data[24 : 24 + header + 60 + cut], data[24 + header + 60 + cut :]
     reader = reader_of(0, data[:24])
     assert reader is not None
     assert [one.data is first for one in reader.receive(first)] == [True]
     found = reader.receive(second)
-    assert [len(found[0].data), *(one.data is second for one in found[1:])] == [76, True, True]
+    assert [len(found[0].data), *(one.data is second for one in found[1:])] == [
+        header + 60,
+        True,
+        True,
+    ]
     payloads = [one.data[one.start : one.end] for one in found]
     assert payloads == [bytes([number]) * 60 for number in (1, 2, 3)]
     assert reader.take_experts() == []

@@ -22,6 +22,7 @@ from ...ids.message_ids import (
     MINUTE_MS,
     NO_ZONE,
     clock_of,
+    is_zone_told,
     zone_minutes,
 )
 from ...ids.parts import BORN_TIME, COUNTER, UTC_OFFSET, maker_parts
@@ -69,7 +70,7 @@ def put_unique_key(out: BytesWriter, data: bytes, at: i64, end: i64, near_ms: i6
     put_integer(out, clock - minutes * _MINUTE)
     out.write(_COUNTER)
     put_number(out, number & 0xFFFF)
-    if minutes:
+    if is_zone_told(minutes, False):
         out.write(_UTC_OFFSET)
         put_number(out, minutes)
     out.append(CLOSE)

@@ -60,6 +60,9 @@ def test_the_records_of_java_in_both_directions() -> None:
         ("SubAfter\x01R\x01M\x0112\x01true\x01k\x02", {"costTime": 12}),
         ("SubAfter\x01R\x01M\x0112\x01true\x01k\x014\x02", {"contextCode": "FAILED"}),
         ("SubAfter\x01R\x01M\x0112\x01true\x01k\x014\x01\x02", {"contextCode": "FAILED"}),
+        ("SubBefore\x015\x01R\x01G\x01Q\x01M\x010\x01k\x01h\x02", {"keys": "k", "clientHost": "h"}),
+        ("SubBefore\x015\x01R\x01G\x01Q\x01M\x010\x01k\x01h\x01m\x02", {"clientHost": "h"}),
+        ("Recall\x015\x01R\x01G\x01T\x01M\x01true\x01more\x02", {"success": True}),
     ],
 )
 def test_other_forms(text: str, part: dict[str, object]) -> None:

@@ -83,6 +83,26 @@ def test_the_zone_of_the_client(hours: float) -> None:
     assert parts["utcOffsetMinutes"] == hours * 60
 
 
+@pytest.mark.parametrize("hours", [0, 8, 9.5])
+def test_a_client_that_counts_from_noon(hours: float) -> None:
+    """Clients before 4.1.0 that start in the afternoon: 12 hours early, whatever the zone."""
+    reference = BORN + 20 - round((hours - 12) * HOUR)
+    noon = property_parts({"UNIQ_KEY": CLIENT_ID}, reference, True)["UNIQ_KEY"]
+    usual = property_parts({"UNIQ_KEY": CLIENT_ID}, reference)["UNIQ_KEY"]
+    assert isinstance(noon, dict)
+    assert isinstance(usual, dict)
+    assert noon["bornTime"] == usual["bornTime"] == reference - 20
+    assert "utcOffsetMinutes" not in noon
+    assert usual.get("utcOffsetMinutes") == (None if hours == 0 else hours * 60 - 720)
+
+
+def test_a_zone_that_is_certain_of_any_client() -> None:
+    """No zone is so far east that noon would be taken for its midnight."""
+    parts = property_parts({"UNIQ_KEY": CLIENT_ID}, BORN + 20 - 8 * HOUR, True)["UNIQ_KEY"]
+    assert isinstance(parts, dict)
+    assert parts["utcOffsetMinutes"] == 480
+
+
 @pytest.mark.parametrize("later", [0, 59_000, 5 * 60_000, 100 * 60_000 + 123_000, 30 * HOUR])
 def test_an_id_that_tells_no_zone_is_read_in_utc(later: int) -> None:
     assert property_parts({"UNIQ_KEY": CLIENT_ID}, BORN + later)["UNIQ_KEY"] == CLIENT_PARTS

@@ -32,6 +32,16 @@ def test_a_receipt() -> None:
     assert receipt.retry_topic("G", "T") == "T"
 
 
+def test_a_receipt_of_a_proxy() -> None:
+    """ReceiptHandle.decode takes eight fields or more, the ninth is in the commit log."""
+    receipt = decode_pop_receipt(RECEIPT + " 4711")
+    assert receipt is not None
+    assert (receipt.queue_offset, receipt.commit_log_offset) == (103, 4711)
+    assert encode_pop_receipt(receipt) == RECEIPT + " 4711"
+    assert decode_pop_receipt(RECEIPT + " 4711 more of it") == receipt
+    assert decode_pop_receipt(RECEIPT + "  ") == decode_pop_receipt(RECEIPT)
+
+
 def test_a_receipt_of_a_range() -> None:
     receipt = decode_pop_receipt(RECEIPT.removesuffix(" 103"))
     assert receipt is not None
@@ -50,7 +60,7 @@ def test_the_receipts_of_java() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1 2 3", "a 2 3 4 0 b 6", "1 2 3 4 0 b x", "1 2 3 4 0 b 6 y", RECEIPT + " 1"]
+    "text", ["", "1 2 3", "a 2 3 4 0 b 6", "1 2 3 4 0 b x", "1 2 3 4 0 b 6 y", RECEIPT + " y"]
 )
 def test_what_is_no_receipt(text: str) -> None:
     assert decode_pop_receipt(text) is None
