@@ -175,6 +175,13 @@ class CapturedAnswer:
     """the request that was answered, in the capture"""
     pdu: Pdu | None = None
     """the response in the capture"""
+    uncaptured: bool = False
+    """whether there may have been a response that the capture does not have"""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the capture does not tell what became of it."""
+        return self.status == UNANSWERED and self.uncaptured
 
     @property
     def is_stored(self) -> bool:
@@ -184,7 +191,7 @@ class CapturedAnswer:
     @property
     def is_failed(self) -> bool:
         """Whether it was refused, or not answered though an answer was asked for."""
-        return self.status != ONEWAY and not self.is_stored
+        return self.status != ONEWAY and not self.is_stored and not self.is_unknown
 
 
 class CapturedHeader(NamedTuple):
@@ -240,16 +247,34 @@ class CapturedSend:
     """of a half message: its outcome; None where that was not captured"""
     overlapped: bool = False
     """whether another send of its conversation was under way at the same time"""
+    concurrent: bool = False
+    """whether its client had sends under way at once, on any of its connections"""
+    in_turn: bool = False
+    """whether its client sent to the queues of its topic one message after the other"""
     overtaken_by: list[CapturedSend] = field(default_factory=list)
     """later sends of its conversation that were answered while it was not"""
     further_attempts: list[Refused] = field(default_factory=list)
     """requests that are attempts of it"""
+    gaps: int = 0
+    """holes in the other direction of its connection when it was sent"""
     settled: bool = False
     """whether all that is waited for is known"""
     due: int = 0
     """capture time at which it is waited for no longer"""
     released: bool = False
     """whether its messages were taken"""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Broker and queue that stored it; of one that was not stored those it was first sent to.
+
+        The queue is -1 where the capture does not tell it.
+        """
+        answer, header = self.answer, self.header
+        if not answer.is_stored:
+            return self.broker, header.queue_id
+        queue_id = header.queue_id if answer.queue_id is None else answer.queue_id
+        return answer.broker or self.broker, queue_id
 
     @property
     def transaction_state(self) -> TransactionState | None:

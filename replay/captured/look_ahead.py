@@ -38,6 +38,7 @@ from .captured_send import (
     transaction_state_of,
 )
 from .relay_hops import InnerHop, Relay, RelayHops
+from .sending_order import CLIENT_WAITS, SendingOrder
 
 MAX_WAIT: Final = 15 * SECOND
 """capture time that a response, another attempt or the first end of a transaction is waited for"""
@@ -98,6 +99,8 @@ class LookAhead:
         self._opened = 0
         self._keys: dict[str, CapturedSend] = {}
         self._hops = RelayHops(relays)
+        self._order = SendingOrder()
+        self._responding: dict[int, None] = {}  # connections of logs, by hash; the latest last
         self._now = 0
 
     def request(self, seen: Seen) -> None:
@@ -120,6 +123,9 @@ class LookAhead:
         ):
             return
         captured.due = self._now + MAX_WAIT
+        if seen.pdu is not None:
+            captured.gaps = seen.pdu.direction.peer.reassembler.gaps
+        self._order.request(captured)
         self._note_open(captured, seen)
         if seen.is_oneway:
             captured.answer.status = ONEWAY
@@ -139,10 +145,13 @@ class LookAhead:
         """Take the next response to a send request that was given to `request`."""
         self._now = max(self._now, time)
         found = self._pending.pop(key, None)
+        if pdu is None:
+            self._note_responding(key)
         if found is None:
             return
         captured, origin, broker, request = found
         self._close(key, captured)
+        self._order.response(captured, origin, time)
         answer = captured.answer
         unique_key = captured.header.unique_key or ""
         proofs = self._hops.answer(origin, unique_key, time, fields.get("msgId") or "")
@@ -187,6 +196,7 @@ class LookAhead:
                 if not (everything or first.settled or self._is_over(first)):
                     break
                 first.settled = True
+                first.answer.uncaptured = self._is_uncaptured(first, everything)
             self._bodies.held -= first.seen.size
             taken.append(queue.popleft())
         return taken
@@ -199,6 +209,31 @@ class LookAhead:
                 bound.end(_place_of(captured.seen.origin))
                 return True
         return False
+
+    def _is_uncaptured(self, captured: CapturedSend, ended: bool) -> bool:
+        """Return whether a response may be missing in the capture alone.
+
+        It may where the other direction was not captured, or has a hole since, and where the
+        capture ended before a client gives up.
+        """
+        if captured.answer.status != UNANSWERED:
+            return False
+        seen = captured.seen
+        ended = ended and self._now - seen.origin.time < CLIENT_WAITS
+        if seen.pdu is None:
+            return ended or _connection_of(seen.key) not in self._responding
+        other = seen.pdu.direction.peer
+        if not other.packets or other.reassembler.gaps > captured.gaps:
+            return True
+        return ended and not seen.pdu.direction.conversation.closing
+
+    def _note_responding(self, key: Key) -> None:
+        """Remember that a connection of a log has responses."""
+        connection = _connection_of(key)
+        self._responding.pop(connection, None)
+        self._responding[connection] = None
+        if len(self._responding) > MAX_KEYS:
+            del self._responding[next(iter(self._responding))]
 
     def _refuse(self, seen: Seen, refusal: Refusal) -> Refused:
         seen.body, seen.messages, seen.pdu = b"", None, None
@@ -350,6 +385,10 @@ class LookAhead:
         elif half.answer.is_stored or half.answer.status == ONEWAY:
             half.settled = True
             self._forget(half)
+
+
+def _connection_of(key: Key) -> int:
+    return hash(key[:2])
 
 
 def _place_of(origin: Origin) -> str:

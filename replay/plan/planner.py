@@ -55,6 +55,14 @@ class QueuePolicy(StrEnum):
     new = "new"
 
 
+class SendOrder(StrEnum):
+    """Which sends wait for earlier ones to end."""
+
+    keep = "keep"
+    queue = "queue"
+    none = "none"
+
+
 class BatchPolicy(StrEnum):
     """What becomes of a batch."""
 
@@ -83,6 +91,8 @@ class PlanOptions:
     """which UNIQ_KEY; from the second loop on always a new one"""
     queues: QueuePolicy = QueuePolicy.keep
     """which queue"""
+    order: SendOrder = SendOrder.keep
+    """what waits for what"""
     batches: BatchPolicy = BatchPolicy.keep
     """as one send, or taken apart"""
     requests: RequestPolicy = RequestPolicy.send
@@ -326,7 +336,7 @@ class Planner:
             group,
             mode,
             queue,
-            _lanes_of(captured, first.topic, mode),
+            _lanes_of(captured, first, mode, options.order),
             is_batch,
             captured.transaction_state,
             wants_reply,
@@ -361,11 +371,11 @@ class Planner:
         return SendMode.ASYNC if captured.overlapped else SendMode.SYNC
 
     def _queue_of(self, captured: CapturedSend, message: Message) -> CapturedQueue | None:
-        header = captured.header
-        if self.options.queues is QueuePolicy.new or header.queue_id < 0:
+        broker, queue_id = captured.place
+        if self.options.queues is QueuePolicy.new or queue_id < 0:
             return None
         strict = self.options.queues is QueuePolicy.strict or message.sharding_key is not None
-        return CapturedQueue(captured.broker, header.queue_id, strict)
+        return CapturedQueue(broker, queue_id, strict)
 
     def _skipped(
         self,
@@ -379,15 +389,31 @@ class Planner:
         return Skipped(captured.seen.origin, why, detail, header.topic, key)
 
 
-def _lanes_of(captured: CapturedSend, topic: str, mode: SendMode) -> tuple[object, ...]:
-    """Return what the step must not overtake: its queue's messages; a sync one all of its
-    conversation.
+def _lanes_of(
+    captured: CapturedSend, message: Message, mode: SendMode, order: SendOrder
+) -> tuple[object, ...]:
+    """Return the lanes in which a step waits for those before it.
+
+    `SendOrder.keep`: the messages of a sharding key; those of a queue where the client sent to its
+    queues in turn; all of a connection whose client had one send under way at a time, as far as
+    responses were captured. A one-way send has none, and is over when it has left.
     """
+    if order is SendOrder.none:
+        return ()
     origin = captured.seen.origin
     talk = origin.capture, origin.conversation
-    header = captured.header
-    queue = (*talk, topic, header.broker_name, header.queue_id)
-    return (queue, talk) if mode is SendMode.SYNC else (queue,)
+    queue = (*talk, message.topic, *captured.place)
+    if order is SendOrder.queue:
+        return (queue,)
+    lanes: list[object] = []
+    if message.sharding_key is not None:
+        lanes.append((message.topic, message.sharding_key))
+    alone = not (captured.concurrent or captured.overlapped or captured.answer.is_unknown)
+    if captured.in_turn or (alone and mode is SendMode.ONEWAY):
+        lanes.append(queue)
+    if alone and mode is SendMode.SYNC:
+        lanes.append(talk)
+    return tuple(lanes)
 
 
 def _delivery_of(captured: CapturedSend, message: Message) -> int | None:

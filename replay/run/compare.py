@@ -51,6 +51,7 @@ class Side(NamedTuple):
         return {
             Result.sent: "oneway",
             Result.unknown: "no answer",
+            Result.not_captured: "not captured",
             Result.failed: "not sent",
         }.get(self.result, str(self.result))
 
@@ -94,8 +95,10 @@ class Comparison:
         """sends that failed now"""
         self.captured_failures = 0
         """sends that failed in the capture"""
+        self.captured_unknown = 0
+        """sends of which the capture does not tell what became of them"""
         self.new_failures = 0
-        """failed now and not in the capture"""
+        """failed now and not in the capture, as far as that tells"""
         self.fixed = 0
         """failed in the capture and not now"""
         self.maybe_twice = 0
@@ -135,8 +138,10 @@ class Comparison:
         self.moved += any(text.startswith("queue ") for text in row.differences)
         self.failures += now.is_failed
         self.captured_failures += then.is_failed
+        is_known = then.result is not Result.not_captured
+        self.captured_unknown += not is_known
         kinds = []
-        if now.is_failed and not then.is_failed:
+        if now.is_failed and is_known and not then.is_failed:
             self.new_failures += 1
             kinds.append("new_failures")
         if then.is_failed and not now.is_failed:
@@ -184,6 +189,8 @@ def _result_of(answer: CapturedAnswer) -> Result:
         return Result.stored
     if answer.code is not None:
         return Result.failed
+    if answer.is_unknown:
+        return Result.not_captured
     return Result.unknown if answer.is_failed else Result.sent
 
 

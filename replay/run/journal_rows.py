@@ -33,6 +33,7 @@ class Result(StrEnum):
     sent = "sent"
     failed = "failed"
     unknown = "unknown"
+    not_captured = "not-captured"
 
 
 class SourceEntry(msgspec.Struct):
@@ -128,7 +129,7 @@ class OutcomeEntry(msgspec.Struct, tag_field="kind", tag="outcome", gc=False, kw
     state: str | None = None
     """outcome of the transaction"""
     captured_result: Result = Result.unknown
-    """what became of it in the capture"""
+    """what became of it in the capture; not-captured: responses may be missing there alone"""
     captured_code: int | None = None
     """response code there, of the last attempt"""
     captured_latency_us: int | None = None

@@ -1,7 +1,7 @@
 """Which steps of a plan may be sent: each waits for those before it in its lanes.
 
-Rules: pure. A lane is what must stay in order, such as the messages of one conversation to one
-queue; a step may be in several. Steps are added in the order of the plan.
+Rules: pure. A lane is what must stay in order, such as the messages of one sharding key; a step may
+be in several, or in none. Steps are added in the order of the plan.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from ..plan.planner import PlannedSend
 class Place:
     """A step in its lanes."""
 
-    __slots__ = ("ended", "followers", "step", "waits_for")
+    __slots__ = ("ended", "followers", "step", "waited", "waits_for")
 
     def __init__(self, step: PlannedSend) -> None:
         self.step = step
         self.waits_for = 0
         """steps before it that have not ended"""
+        self.waited = False
+        """whether there was one when it was due"""
         self.followers: list[Place] = []
         """steps that wait for it"""
         self.ended = False
@@ -44,7 +46,8 @@ class OrderedLanes:
                 before.followers.append(place)
                 place.waits_for += 1
             self._last[lane] = place
-        self.waiting += place.waits_for > 0
+        place.waited = place.waits_for > 0
+        self.waiting += place.waited
         self.bytes += step.size
         return place
 

@@ -6,7 +6,6 @@ came, it is `unknown`. A difference is one of result, code, queue and attempts.
 
 from __future__ import annotations
 
-from ..captured.captured_send import CapturedHeader
 from ..errors import BrokerError, ClientError, SendFailed
 from ..message import Attempt, SendMode, SendResult
 from ..plan.planner import PlannedSend
@@ -19,7 +18,7 @@ def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> Outc
     """Return the row of a step that has ended; `again`: it may have been sent by an earlier run
     too.
     """
-    result, header, answer = sent.result, step.captured.header, step.captured.answer
+    result, answer = sent.result, step.captured.answer
     last = sent.attempts[-1] if sent.attempts else None
     row = OutcomeEntry(
         step=step.number,
@@ -44,10 +43,10 @@ def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> Outc
         captured_result=captured_side(step.captured).result,
         captured_latency_us=answer.latency_us,
         captured_attempts=answer.attempts,
-        captured_broker=header.broker_name or answer.broker,
+        captured_broker=answer.broker,
     )
     _add_place(row, result, last)
-    row.differences = _differences(row, header)
+    row.differences = _differences(row, step.captured.place[1])
     return row
 
 
@@ -90,14 +89,14 @@ def _add_place(row: OutcomeEntry, result: SendResult | None, last: Attempt | Non
         row.queue_offset = result.queue_offset
 
 
-def _differences(row: OutcomeEntry, header: CapturedHeader) -> list[str]:
+def _differences(row: OutcomeEntry, captured_queue: int) -> list[str]:
     found = []
-    if row.result is not row.captured_result:
+    if row.result is not row.captured_result is not Result.not_captured:
         found.append(f"result {row.captured_result} → {row.result}")
     if row.code is not None and row.captured_code is not None and row.code != row.captured_code:
         found.append(f"code {row.captured_code} → {row.code}")
-    if row.queue_id is not None and row.queue_id >= 0 and row.queue_id != header.queue_id:
-        found.append(f"queue {header.queue_id} → {row.queue_id}")
+    if row.queue_id is not None and row.queue_id >= 0 and row.queue_id != captured_queue:
+        found.append(f"queue {captured_queue} → {row.queue_id}")
     if row.attempts != row.captured_attempts:
         found.append(f"attempts {row.captured_attempts} → {row.attempts}")
     return found

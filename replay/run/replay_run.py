@@ -31,6 +31,8 @@ class Figures:
     """sends at this moment"""
     late_us: int = 0
     """how late the last send was"""
+    held: int = 0
+    """sends that were late because they waited for earlier ones, see `SendOrder`"""
     done_before: int = 0
     """sends that an earlier run has done"""
     again: int = 0

@@ -43,6 +43,8 @@ MAX_GROUPS: Final = 256
 """producer groups, each a producer with connections of its own"""
 _WAITING: Final = 1024
 """steps that wait for the order, at least"""
+_LATE: Final = 100_000_000
+"""ns after which a send counts as late"""
 _SWITCH_SECONDS: Final = 0.0005
 """the sources are read by a thread of their own: how long a send may wait for it"""
 _MS: Final = 1_000_000
@@ -320,6 +322,7 @@ class _Replayer:
         late = 0
         if self._run.paced:
             late = self._now() - self._start - (step.due - (self._shift or 0))
+            self.figures.held += place.waited and late > _LATE
         sent = await self._sent(step)
         self._note(outcome_of(step, sent, late, again))
         self._check_hope(sent)

@@ -174,6 +174,15 @@ class ReplayArguments:
             rich_help_panel=_HOW,
         ),
     ] = "keep"
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order",
+            metavar="keep|queue|none",
+            help="Wait for earlier sends: where the capture shows order; per queue; never.",
+            rich_help_panel=_HOW,
+        ),
+    ] = "keep"
     ids: Annotated[
         str,
         typer.Option(
@@ -289,5 +298,5 @@ PLAN_FIELDS: Final = (
     ),
 )
 """options that say which steps there are: a run that is resumed must have the same"""
-PACE_FIELDS: Final = ("speed", "rate", "top_speed", "max_gap", "queues")
+PACE_FIELDS: Final = ("speed", "rate", "top_speed", "max_gap", "queues", "order")
 """options that a run that is resumed takes over where they are not given anew"""

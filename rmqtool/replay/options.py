@@ -17,7 +17,15 @@ from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import WhereError, compile_where
 from replay.plan.choose import OptionalKind, SampleBy, Selection
 from replay.plan.pace import PaceError, PaceOptions, duration_of, rate_of, speed_of
-from replay.plan.planner import BatchPolicy, Ids, Mode, PlanOptions, QueuePolicy, RequestPolicy
+from replay.plan.planner import (
+    BatchPolicy,
+    Ids,
+    Mode,
+    PlanOptions,
+    QueuePolicy,
+    RequestPolicy,
+    SendOrder,
+)
 from replay.plan.rewrite import Rewrite, RewriteError
 from replay.plan.rewrite_files import RewriteFiles, read_rewrite_files, rewrite_of
 from replay.run.compare import ComparisonCondition, ConditionError, condition_of
@@ -138,6 +146,7 @@ def _plan_options(given: ReplayArguments, raw: bool) -> PlanOptions:
         Mode.sync if raw else _one_of("--mode", Mode, given.mode, RAW),
         _one_of("--ids", Ids, given.ids),
         _one_of("--queues", QueuePolicy, given.queues),
+        _one_of("--order", SendOrder, given.order),
         _one_of("--batches", BatchPolicy, given.batches),
         _one_of("--requests", RequestPolicy, given.requests),
         given.group,

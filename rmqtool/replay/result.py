@@ -85,9 +85,12 @@ def result_lines(
 
 
 def _first_line(comparison: Comparison, figures: Figures) -> str:
+    captured = f"{count(comparison.captured_failures)} captured"
+    if comparison.captured_unknown:
+        captured += f", {count(comparison.captured_unknown)} without captured responses"
     parts = [
         f"{counted(comparison.messages, 'message')} in {counted(comparison.steps, 'send')}",
-        f"{count(comparison.failures)} failed ({count(comparison.captured_failures)} captured)",
+        f"{count(comparison.failures)} failed ({captured})",
         f"{count(comparison.new_failures)} failed only now",
         f"{count(comparison.fixed)} only then",
     ]
@@ -167,7 +170,7 @@ def result_json(
     """Return the comparison as one line of JSON; latencies in µs."""
     names = (
         *("steps", "messages", "failures", "captured_failures", "new_failures", "fixed"),
-        *("maybe_twice", "attempts", "captured_attempts", "moved"),
+        *("captured_unknown", "maybe_twice", "attempts", "captured_attempts", "moved"),
     )
     value: dict[str, object] = {name: getattr(comparison, name) for name in names}
     value |= {

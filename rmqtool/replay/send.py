@@ -27,6 +27,7 @@ from replay.config import ProducerConfig
 from replay.consent import Consent
 from replay.errors import ClientError, NameServerError
 from replay.plan.planned_run import PlannedRun
+from replay.plan.planner import SendOrder
 from replay.run.compare import Comparison
 from replay.run.journal import (
     JournalWriter,
@@ -295,6 +296,12 @@ class _Sending:
         if figures.again:
             times = counted(figures.again, "send")
             remarks.append(f"{times} of the earlier run had no known outcome: may be stored twice")
+        if figures.held:
+            more = "queue or --order none" if given.order == SendOrder.keep else "none"
+            remarks.append(
+                f"{counted(figures.held, 'send')} left late because earlier ones had not ended; "
+                f"--order {more} does not wait"
+            )
         remarks += map(printable, self._budget.said())
         if self._stopped:
             remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")

@@ -7,6 +7,7 @@ import pytest
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED
 from replay.captured.captured_send import END_TRANSACTION, CapturedSend, Refused, Seen, SkipReason
 from replay.captured.look_ahead import MAX_WAIT, MAX_WAITING, LookAhead
+from replay.captured.sending_order import CLIENT_WAITS
 from replay.message import TransactionState
 
 from ..replayed import MS, SECOND, START, seen
@@ -53,8 +54,12 @@ def test_sends_come_out_in_the_order_in_which_they_were_made() -> None:
 
 def test_an_answer_is_waited_for_no_longer_than_a_bounded_time() -> None:
     ahead = LookAhead()
+    before = seen(-MS, key="K0", opaque=99)
+    ahead.request(before)
+    answer(ahead, before, 0)
     ahead.request(seen())
     ahead.at(START + MAX_WAIT - 1)
+    assert len(sends(ahead)) == 1
     assert sends(ahead) == []
     ahead.at(START + MAX_WAIT)
     (one,) = sends(ahead)
@@ -62,6 +67,52 @@ def test_an_answer_is_waited_for_no_longer_than_a_bounded_time() -> None:
     assert one.answer.is_failed
     answer(ahead, one.seen, MAX_WAIT + MS)
     assert one.answer.is_stored, "a late answer still completes the outcome"
+
+
+def test_without_any_response_of_its_connection_an_outcome_is_unknown() -> None:
+    ahead = LookAhead()
+    ahead.request(seen())
+    elsewhere = seen(MS, key="K2", conversation=2, opaque=7)
+    ahead.request(elsewhere)
+    answer(ahead, elsewhere, 2 * MS)
+    ahead.at(START + MAX_WAIT)
+    one, _ = sends(ahead)
+    assert one.answer.status == UNANSWERED
+    assert one.answer.is_unknown
+    assert not one.answer.is_failed
+
+
+def test_where_the_capture_ends_before_the_client_gives_up_an_outcome_is_unknown() -> None:
+    for silence, unknown in ((CLIENT_WAITS - 1, True), (CLIENT_WAITS, False)):
+        ahead = LookAhead()
+        before = seen(-MS, key="K0", opaque=99)
+        ahead.request(before)
+        answer(ahead, before, 0)
+        ahead.request(seen())
+        ahead.at(START + silence)
+        assert [one.answer.is_unknown for one in sends(ahead, everything=True)] == [False, unknown]
+
+
+def test_a_message_belongs_to_the_queue_that_stored_it() -> None:
+    ahead = LookAhead()
+    first = seen(0, broker="broker-b", queue=5)
+    again = seen(10 * MS, broker="broker-a", queue=2)
+    ahead.request(first)
+    answer(ahead, first, 2 * MS, 14, "disk full")
+    ahead.request(again)
+    ahead.response(again.key, START + 12 * MS, 0, None, {"queueId": "2", "queueOffset": "5"})
+    (one,) = sends(ahead)
+    assert one.place == ("broker-a", 2)
+
+
+def test_a_message_that_nobody_stored_belongs_to_its_first_queue() -> None:
+    ahead = LookAhead()
+    for n, broker in enumerate(("broker-b", "broker-a")):
+        request = seen(n * 10 * MS, broker=broker, queue=5 + n)
+        ahead.request(request)
+        answer(ahead, request, n * 10 * MS + MS, 14, "disk full")
+    (one,) = sends(ahead, everything=True)
+    assert one.place == ("broker-b", 5)
 
 
 def test_a_oneway_send_waits_for_nothing() -> None:

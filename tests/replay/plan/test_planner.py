@@ -27,6 +27,7 @@ from replay.plan.planner import (
     PlanOptions,
     QueuePolicy,
     RequestPolicy,
+    SendOrder,
     Skipped,
 )
 from replay.plan.rewrite import Rewrite, rules_of
@@ -82,13 +83,39 @@ def test_a_body_becomes_no_more_than_there_is_room_for() -> None:
     assert (budget.room, budget.ended, budget.first) == (0, 1, "a.pcap, packet 4")
 
 
-def test_sync_sends_keep_the_order_of_their_conversation_others_that_of_their_queue() -> None:
-    here, there = captured(seen(queue=1)), captured(seen(queue=2))
-    assert set(step(here, mode=Mode.sync).lanes) & set(step(there, mode=Mode.sync).lanes)
-    here, there = captured(seen(queue=1)), captured(seen(queue=2))
-    assert not set(step(here, mode=Mode.async_).lanes) & set(step(there, mode=Mode.async_).lanes)
-    here, there = captured(seen(1, queue=1)), captured(seen(2, queue=1))
-    assert set(step(here, mode=Mode.async_).lanes) & set(step(there, mode=Mode.async_).lanes)
+def waits(first: CapturedSend, second: CapturedSend, **options: object) -> bool:
+    """Whether the second of two sends waits for the first."""
+    return not {*step(first, **options).lanes}.isdisjoint(step(second, **options).lanes)
+
+
+def test_a_client_with_one_send_at_a_time_waits_on_its_connection() -> None:
+    for mode in (Mode.as_captured, Mode.sync):
+        assert waits(captured(seen(queue=1)), captured(seen(queue=2)), mode=mode)
+    assert not waits(captured(seen(queue=1)), captured(seen(queue=1)), mode=Mode.async_)
+
+
+def test_sends_of_a_concurrent_client_wait_only_where_their_order_was_kept() -> None:
+    def of(queue: int, key: str = "", in_turn: bool = False) -> CapturedSend:
+        one = captured(seen(queue=queue, properties={"__SHARDINGKEY": key}))
+        one.concurrent, one.in_turn = True, in_turn
+        return one
+
+    for mode in (Mode.as_captured, Mode.sync, Mode.async_):
+        assert not waits(of(1), of(1), mode=mode)
+        assert waits(of(1, in_turn=True), of(1, in_turn=True), mode=mode)
+        assert not waits(of(1, in_turn=True), of(2, in_turn=True), mode=mode)
+        assert waits(of(1, "k"), of(1, "k"), mode=mode)
+        assert not waits(of(1, "k"), of(1, "other"), mode=mode)
+
+
+def test_order_per_queue_and_none() -> None:
+    for queue, order, expected in (
+        (1, SendOrder.queue, True),
+        (2, SendOrder.queue, False),
+        (1, SendOrder.none, False),
+    ):
+        sharded = [captured(seen(queue=n, properties={"__SHARDINGKEY": "k"})) for n in (1, queue)]
+        assert waits(*sharded, order=order) is expected
 
 
 def test_the_id_is_kept_or_becomes_a_property() -> None:
@@ -140,6 +167,15 @@ def test_ordered_messages_go_to_their_queue_only() -> None:
         "broker-a", 3, True
     )
     assert step(captured(seen(queue=3)), queues=QueuePolicy.new).queue is None
+
+
+def test_the_queue_is_the_one_that_stored_the_message() -> None:
+    retried = captured(seen(queue=3))
+    retried.answer.attempts, retried.answer.code = 2, 0
+    retried.answer.broker, retried.answer.queue_id = "broker-b", 1
+    assert step(retried).queue == CapturedQueue("broker-b", 1, False)
+    retried.answer.code = 14
+    assert step(retried).queue == CapturedQueue("broker-a", 3, False)
 
 
 def test_a_delivery_time_is_kept_as_a_distance() -> None:

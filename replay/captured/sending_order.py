@@ -1,0 +1,113 @@
+"""What a capture shows of the order of sends: which clients had several under way, who kept turns.
+
+Rules: a client is the host and the producer group of its sends, over all its connections. It is
+concurrent once it sent while an earlier send of it waited for a response that came; a response
+that comes later than a client waits says nothing. The sends of a client to a topic are in turn
+where it chose one queue twice in a row, as a queue selector does and the round robin of a producer
+does not, and never had two of them under way to one queue. Memory is bounded by number.
+RocketMQ: MessageQueueSelector, TopicPublishInfo.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from dissectors.endpoint import host_of
+from dissectors.times import SECOND
+
+from .captured_send import CapturedSend, Origin
+
+MOST: Final = 16_384
+"""clients, topics of clients and queues of those that are remembered, the latest of each"""
+CLIENT_WAITS: Final = 3 * SECOND
+"""how long a client waits for a response by default; then it sends again"""
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(slots=True)
+class _Client:
+    """Sends of one client."""
+
+    latest: Origin | None = None
+    """the latest one"""
+    concurrent: bool = False
+
+
+@dataclass(slots=True)
+class _Topic:
+    """Sends of one client to one topic."""
+
+    queue: int = 0
+    """the queue of the latest one"""
+    waiting: Origin | None = None
+    """the latest one, as long as its response is missing"""
+    repeats: bool = False
+    """whether a queue was chosen twice in a row, the second time after the response"""
+    overlaps: bool = False
+    """whether two sends to one queue were under way at once"""
+
+
+class SendingOrder:
+    """Requests and responses in, in the order of the capture; each send learns what was shown."""
+
+    def __init__(self) -> None:
+        # by hashes: what they are of may be long
+        self._clients: dict[int, _Client] = {}
+        self._topics: dict[int, _Topic] = {}
+        self._queues: dict[int, Origin] = {}  # the latest send
+
+    def request(self, captured: CapturedSend) -> None:
+        """Take the next send."""
+        origin = captured.seen.origin
+        client, topic, queue = _places_of(captured)
+        sender = _latest(self._clients, client, _Client())
+        turn = _latest(self._topics, topic, _Topic())
+        if turn.queue == queue and turn.waiting is None:
+            turn.repeats = True
+        turn.queue = queue
+        turn.waiting = None if captured.seen.is_oneway else origin
+        sender.latest = origin
+        self._queues.pop(queue, None)
+        _latest(self._queues, queue, origin)
+        _tell(captured, sender, turn)
+
+    def response(self, captured: CapturedSend, request: Origin, time: int) -> None:
+        """Take the response to a request of a send."""
+        client, topic, queue = _places_of(captured)
+        sender = _latest(self._clients, client, _Client())
+        turn = _latest(self._topics, topic, _Topic())
+        if time - request.time < CLIENT_WAITS:
+            sender.concurrent |= _is_meanwhile(sender.latest, request)
+            turn.overlaps |= _is_meanwhile(self._queues.get(queue), request)
+        if turn.waiting == request:
+            turn.waiting = None
+        _tell(captured, sender, turn)
+
+
+def _tell(captured: CapturedSend, sender: _Client, turn: _Topic) -> None:
+    captured.concurrent = sender.concurrent
+    captured.in_turn = turn.repeats and not turn.overlaps
+
+
+def _is_meanwhile(latest: Origin | None, request: Origin) -> bool:
+    """Return whether a send left while a request waited; one packet may hold both."""
+    return latest is not None and latest.time >= request.time and latest != request
+
+
+def _places_of(captured: CapturedSend) -> tuple[int, int, int]:
+    """Return what stands for the client of a send, its topic, and its queue."""
+    header, origin = captured.header, captured.seen.origin
+    client = hash((origin.capture, host_of(origin.requester), header.group))
+    topic = hash((client, header.topic))
+    return client, topic, hash((topic, captured.broker, header.queue_id))
+
+
+def _latest(found: dict[int, _Value], key: int, new: _Value) -> _Value:
+    """Return the value of a key, which is the latest one from now on; forget the oldest."""
+    value = found.pop(key, new)
+    found[key] = value
+    if len(found) > MOST:
+        del found[next(iter(found))]
+    return value
