@@ -89,7 +89,11 @@ UNITS: dict[str, tuple[str, ...]] = {
     # rows: what is written and filtered, without a capture
     "dissectors.rows": (
         *("dissectors.facts", "dissectors.json_bytes", "dissectors.printable", "dissectors.times"),
-        "dissectors.remoting.topic_names",
+        *(
+            f"dissectors.remoting.{name}"
+            for name in ("broker_addresses", "code_names", "code_sets")
+        ),
+        *("dissectors.remoting.topic_names", "dissectors.foreign"),
     ),
     "dissectors.where": (
         "dissectors.grpc",

@@ -77,7 +77,8 @@ class Known:
 
     def broker(self, name: str | None, address: str) -> str:
         """Return what a broker is called."""
-        return self.context.names.get(self.context.own_address(address)) or name or address
+        known = self.context.broker(address)
+        return known if known != address else name or address
 
     def _take_heartbeat(self, row: ExchangeRecord) -> None:
         client = fact_in(row.facts, CLIENT)

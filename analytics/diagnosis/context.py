@@ -6,19 +6,20 @@ of parts of the rows can be merged, so that it may be made on several machines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.foreign import natural_of
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 from dissectors.remoting.row_facts.names import CLIENT, fact_in
 from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows import conversation_record as tcp
+from dissectors.rows.broker_names import NAMING_CODES, BrokerNames
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 
@@ -28,18 +29,13 @@ from .need import CALLS_OF_CLIENTS, GROUPS, TRANSACTIONS, Need
 
 MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
-VIP_BELOW: Final = 2
-"""the port of the VIP channel is so far below the broker's own (BrokerController)"""
 ACTIVELY: Final = "CONSUME_ACTIVELY"
 """ConsumeType of pull consumers"""
-_LAST_PORT: Final = 65_535
 BROKER: Final = "broker"
 NAMESRV: Final = "namesrv"
 PROXY: Final = "proxy"
 ROLES: Final = (PROXY, NAMESRV, BROKER)
 """of two that an address shows the last one counts"""
-ASKED, SERVED, TOLD = 1, 2, 3
-"""where a name is from: a request, one that was answered well, a route or registration"""
 ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -48,7 +44,6 @@ _TO_NAMESRV: Final = frozenset(
 )
 _UNREGISTER: Final = int(RequestCode.UNREGISTER_BROKER)
 _BATCH_ACK: Final = int(RequestCode.BATCH_ACK_MESSAGE)
-_NAMED_BY_USE: Final = SENDS | FETCHES
 
 
 @dataclass(slots=True)
@@ -115,13 +110,8 @@ def _remember(places: set[str], row: ExchangeRecord | ConversationRecord) -> Non
 class Context:
     """What is known besides the rows of one fold."""
 
-    names: dict[str, str] = field(default_factory=dict)
-    """address of a broker -> its name"""
-    sources: dict[str, int] = field(default_factory=dict)
-    """address of a broker -> what names it: ASKED, SERVED or TOLD; one of which several names are
-    told, as of a proxy, has none"""
-    used: dict[str, int] = field(default_factory=dict)
-    """address of a broker that is named by its use -> time of the request that names it, ns"""
+    broker_names: BrokerNames = field(default_factory=BrokerNames)
+    """names of brokers by address"""
     clients: dict[str, str] = field(default_factory=dict)
     """`address:port` of a client -> its client id"""
     routes: dict[str, list[RoutedBroker]] = field(default_factory=dict)
@@ -151,32 +141,22 @@ class Context:
     """ns; None: nothing was seen"""
     last_time: int | None = None
 
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Address of a broker -> its name."""
+        return self.broker_names.names()
+
     def broker(self, address: str) -> str:
         """Return the name of the broker at an address, else the address."""
-        return self.names.get(self.own_address(address), address)
+        return self.broker_names.of(address)
 
     def own_address(self, address: str) -> str:
-        """Return the address by which a broker is known, where this is that of its second port.
-
-        A broker has a second port for the same requests, two below its own.
-        """
-        if address not in self.names:
-            host, _, port = address.rpartition(":")
-            number = natural_of(port)
-            if number is not None and number <= _LAST_PORT:
-                own = f"{host}:{number + VIP_BELOW}"
-                return own if own in self.names else address
-        return address
+        """Return the address that a broker is known by, where this is its VIP channel."""
+        return self.broker_names.own_address(address)
 
     def names_of_ports(self) -> dict[str, str]:
-        """Return address -> name of the broker, those of second ports included."""
-        found = dict(self.names)
-        for address, name in self.names.items():
-            host, _, port = address.rpartition(":")
-            number = natural_of(port)
-            if number is not None and VIP_BELOW < number <= _LAST_PORT:
-                found.setdefault(f"{host}:{number - VIP_BELOW}", name)
-        return found
+        """Return address -> name of the broker, VIP channels included."""
+        return self.broker_names.names_with_vip()
 
     def client(self, endpoint: str) -> str:
         """Return the id of the client at `address:port`, else its address without port."""
@@ -194,8 +174,8 @@ class Context:
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take what one exchange says."""
         code = row.request_code
-        if code in _NAMED_BY_USE:
-            self._name_by_use(row)
+        if code in NAMING_CODES and row.broker_name:
+            self.broker_names.add_asked(row.responder, row.broker_name)
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
             self._server(row.responder, NAMESRV)
@@ -235,25 +215,23 @@ class Context:
         if row.status in _UNPAIRED:
             _remember(self.quality.unpaired, row)
         if row.brokers:
-            for name, address in answered_route(row).named:
-                if self.names.get(address) != name or self.sources[address] != TOLD:
-                    self._name(address, name, TOLD)
+            self.broker_names.add_routed(row.brokers)
 
     def adder_of(self, flow: Flow) -> Add | None:
         """Return what takes further exchanges of a flow; None: they say what the first one did."""
         if not flow.plain or flow.status in _UNPAIRED:
             return self._add_exchanges
-        return self._name_by_uses if flow.request_code in _NAMED_BY_USE else None
+        return self._name_by_uses if flow.request_code in NAMING_CODES else None
 
     def _add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in latest_routes(rows):
             self.add_exchange(row)
 
     def _name_by_uses(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Name a broker by what was asked of it in exchanges of one flow."""
-        if self.sources.get(rows[0].responder) != TOLD:
-            for row in rows:
-                self._name_by_use(row)
+        """Count the names that exchanges of one flow carry."""
+        for name, count in Counter([row.broker_name for row in rows]).items():
+            if name:
+                self.broker_names.add_asked(rows[0].responder, name, count)
 
     def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
         """Note from when to when these exchanges were seen."""
@@ -293,8 +271,7 @@ class Context:
 
     def merge(self, other: Context) -> None:
         """Add what was seen of other rows."""
-        for address, source in other.sources.items():
-            self._name(address, other.names.get(address), source, other.used.get(address, 0))
+        self.broker_names.merge(other.broker_names)
         for endpoint, client in other.clients.items():
             self._client(endpoint, client)
         for endpoint, role in other.servers.items():
@@ -347,41 +324,6 @@ class Context:
         before = self.ranks.get(address)
         if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
             self.ranks[address] = rank
-
-    def _name_by_use(self, row: ExchangeRecord) -> None:
-        """Name a broker by what was asked of it; a refused retry may be made for another broker."""
-        name = row.broker_name
-        if not name:
-            return
-        address = row.responder
-        before = self.sources.get(address)
-        if before == TOLD:
-            return
-        source = SERVED if row.response_code == _SUCCESS else ASKED
-        time = row.request_time or 0
-        if before != source or time <= self.used[address]:  # else an earlier one has named it
-            self._name(address, name, source, time)
-
-    def _name(self, address: str, name: str | None, source: int, time: int = 0) -> None:
-        """Take a name from its source: the best, then the earliest; of two that are told none."""
-        before = self.sources.get(address, 0)
-        if source < before or (not before and len(self.sources) >= MAX_NAMES):
-            return
-        if source == before:
-            known = self.names.get(address)
-            if source == TOLD:
-                name = name if name == known else None
-            elif (time, name or "") >= (self.used.get(address, 0), known or ""):
-                return
-        self.sources[address] = source
-        if source != TOLD:
-            self.used[address] = time
-        elif before:
-            self.used.pop(address, None)
-        if name is None:
-            self.names.pop(address, None)
-        else:
-            self.names[address] = name
 
     def _client(self, endpoint: str, client: str) -> None:
         before = self.clients.get(endpoint)

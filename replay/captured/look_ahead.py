@@ -19,11 +19,11 @@ from typing import Final, NamedTuple
 
 from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
+from dissectors.rows.broker_names import BrokerNames
 from dissectors.rows.record import ONEWAY, UNANSWERED
 from dissectors.times import SECOND
 
 from ..message import TransactionState
-from .broker_names import BrokerNames
 from .captured_send import (
     END_TRANSACTION,
     CapturedSend,

@@ -21,12 +21,12 @@ from dissectors.remoting.broker_addresses import address_of
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode
+from dissectors.rows.broker_names import BrokerNames
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.tcp.source import expand_sources, source_of
 
 from ..safety import ANY_PORT
-from .broker_names import BrokerNames
 from .captured_send import END_TRANSACTION, CapturedSend, Origin, Refused, Seen, SkipReason
 from .command_log import LogReader, LogRow
 from .look_ahead import LookAhead
@@ -220,7 +220,7 @@ class CapturedSource:
             note_responder(self.responders, registered)
 
     def _note_brokers(self, brokers: Sequence[str]) -> None:
-        self._names.note(brokers)
+        self._names.add_routed(brokers)
         for told in brokers:
             note_responder(self.responders, address_of(told))
 

@@ -7,9 +7,10 @@ from typing import Final
 
 from dissectors.endpoint import endpoint_text, host_of, split_endpoint
 from dissectors.rows import conversation_record as tcp
+from dissectors.rows.broker_names import VIP_BELOW
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...context import VIP_BELOW, Context
+from ...context import Context
 from ...need import Need
 from ...outages import how_it_failed, surely_unanswered
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected

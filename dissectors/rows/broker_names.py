@@ -1,0 +1,151 @@
+"""The name of the broker at an address, from what all rows together say: one rule for every view.
+
+What NameServers say counts most: a route, a cluster query, or a registration names the broker at
+an address. An address with the names of several brokers is a proxy and has none of them. An address
+that no route names gets the name that sends and fetches to it carry. They carry the name of the
+broker that they were meant for, and an asynchronous retry keeps the old one
+(https://github.com/apache/rocketmq/issues/1497), so a name goes where its share of the requests is
+largest, and an address needs a clear majority.
+
+The state is bounded, merges, and does not depend on the order of rows.
+RocketMQ: TopicRouteData, ClusterInfo, MixAll.brokerVIPChannel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..foreign import natural_of
+from ..remoting.broker_addresses import SEPARATOR
+from ..remoting.code_names import request_name
+from ..remoting.code_sets import FETCHES, SENDS
+
+MAX_ADDRESSES: Final = 65_536
+"""addresses with a name; the others are shown as addresses"""
+MAX_NAMES: Final = 64
+"""different names of one address; a proxy's further ones change nothing"""
+NAMING_CODES: Final = SENDS | FETCHES
+"""codes of the requests that name the broker they are for"""
+NAMING_REQUESTS: Final = frozenset(map(request_name, NAMING_CODES))
+"""their names"""
+VIP_BELOW: Final = 2
+"""a broker's VIP channel listens this many ports below its own"""
+_LAST_PORT: Final = 65_535
+_AGREEMENT: Final = 0.8
+"""share of the requests to an address that must agree where several names are at home there"""
+_AT_HOME: Final = 0.7
+"""a name is at home where its share of the requests is at least this part of its largest share"""
+
+Counts = dict[str, dict[str, int]]
+"""address -> name -> how often"""
+
+
+@dataclass(slots=True)
+class BrokerNames:
+    """Names of brokers by address, as routes and requests give them."""
+
+    routed: Counts = field(default_factory=dict)
+    """from routes, cluster queries, and registrations"""
+    asked: Counts = field(default_factory=dict)
+    """from sends and fetches"""
+    _found: dict[str, str] | None = field(default=None, init=False, compare=False, repr=False)
+    """the resolved names; None: to be resolved"""
+
+    def add_routed(self, brokers: Iterable[str], count: int = 1) -> None:
+        """Take a value of the column `brokers`: ``name=address`` each."""
+        for told in brokers:
+            name, _, address = told.rpartition(SEPARATOR)
+            self._add(self.routed, address, name, count)
+
+    def add_asked(self, address: str, name: str, count: int = 1) -> None:
+        """Take sends or fetches to `address` that carry the name of a broker."""
+        self._add(self.asked, address, name, count)
+
+    def merge(self, other: BrokerNames) -> None:
+        """Add what other rows say."""
+        for counts, more in ((self.routed, other.routed), (self.asked, other.asked)):
+            for address, names in more.items():
+                for name, count in names.items():
+                    self._add(counts, address, name, count)
+
+    def names(self) -> Mapping[str, str]:
+        """Return address -> name for the addresses that have one, without VIP channels."""
+        if self._found is None:
+            found = {address: _at_home_alone(names) for address, names in self.routed.items()}
+            for address, name in _at_home(self.asked).items():
+                found.setdefault(address, name)
+            self._found = {address: name for address, name in found.items() if name}
+        return self._found
+
+    def names_with_vip(self) -> dict[str, str]:
+        """Return `names`, and the same names for the brokers' VIP channels."""
+        names = dict(self.names())
+        for address, name in self.names().items():
+            if (vip := _moved(address, -VIP_BELOW)) is not None:
+                names.setdefault(vip, name)
+        return names
+
+    def own_address(self, address: str) -> str:
+        """Return the address that has a name: itself, or the one whose VIP channel it is."""
+        names = self.names()
+        if address not in names:
+            own = _moved(address, VIP_BELOW)
+            if own is not None and own in names:
+                return own
+        return address
+
+    def of(self, address: str) -> str:
+        """Return the name of the broker at an address or behind a VIP channel, else the address."""
+        return self.names().get(self.own_address(address), address)
+
+    def _add(self, counts: Counts, address: str, name: str, count: int) -> None:
+        names = counts.get(address)
+        if names is None:
+            if not name or len(counts) >= MAX_ADDRESSES:
+                return
+            names = counts[address] = {}
+        known = names.get(name)
+        if known is None:
+            if not name or len(names) >= MAX_NAMES:
+                return
+            known = 0
+        if known == 0 or len(names) > 1 or counts is self.asked:
+            self._found = None
+        names[name] = known + count
+
+
+def _at_home_alone(names: Mapping[str, int]) -> str:
+    """Return the one name of an address; empty: several brokers have it, as a proxy's."""
+    return next(iter(names)) if len(names) == 1 else ""
+
+
+def _at_home(asked: Counts) -> dict[str, str]:
+    """Return address -> name by the shares of the requests."""
+    totals = {address: sum(names.values()) for address, names in asked.items()}
+    best: dict[str, float] = {}
+    for address, names in asked.items():
+        for name, count in names.items():
+            best[name] = max(best.get(name, 0.0), count / totals[address])
+    found = {}
+    for address, names in asked.items():
+        home = [
+            (count, name)
+            for name, count in names.items()
+            if count / totals[address] >= best[name] * _AT_HOME
+        ]
+        if home:
+            count, name = max(home)
+            if len(home) == 1 or count / totals[address] >= _AGREEMENT:
+                found[address] = name
+    return found
+
+
+def _moved(address: str, by: int) -> str | None:
+    """Return an address with another port; None: there is no such port."""
+    host, _, port = address.rpartition(":")
+    number = natural_of(port) if len(port) < 6 else None
+    if not host or number is None or not 0 < number + by <= _LAST_PORT:
+        return None
+    return f"{host}:{number + by}"
