@@ -8,6 +8,8 @@ from typing import Final
 MODULES: Final = (
     "half_message_unresolved",
     "check_back_loop",
+    "check_at_other_producer",
+    "transaction_ends_contradict",
     "transaction_outcome",
     "reply_undeliverable",
     "pop_polling_full",

@@ -8,6 +8,7 @@ from typing import Final
 from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally
+from ...refusals import listed
 from ...rule import DiagnosisRule
 from ...spells import span_of, spells
 from .halves import (
@@ -59,6 +60,9 @@ def _case(group: str, topic: str, several: list[ObservedHalf], context: Context)
         f"the broker asked {often} times{each} what became of {what}{of}{to}; {answer}",
         subject_of(several, context, several[0].key if count == 1 else None),
     )
+    producers = {context.client(end) for one in several for end in one.answerers}
+    if len(producers) > 1:
+        case.details.append(f"it asked {len(producers)} clients in turn: {listed(producers)}")
     case.details.append(f"answers that said unknown: {sum(one.unknown.count for one in several)}")
     case.details.append(f"messages: {', '.join(one.key for one in several[:MOST_NAMED])}")
     return case

@@ -38,8 +38,20 @@ TIMEOUT_NS: Final = 6_000_000_000
 """transactionTimeOut: the broker does not check back before"""
 MANY_CHECKS: Final = 3
 MAX_MESSAGES: Final = 20_000
-MAX_WAYS: Final = 8
+MAX_ASKERS: Final = 8
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
+
+
+@dataclass(frozen=True, slots=True)
+class HalfEnd:
+    """A commit or rollback of a half message (37)."""
+
+    decision: str
+    evidence: Evidence
+    by_check: bool
+    """it answered a check"""
+    client: str
+    """`address:port` that sent it"""
 
 
 @dataclass(slots=True)
@@ -57,21 +69,45 @@ class ObservedHalf:
     """`address:port` of the producer"""
     broker: str | None = None
     """`address:port` of the broker"""
-    decided: Evidence | None = None
-    """the first commit or rollback"""
-    decision: str | None = None
-    by_check: bool = False
-    """that answered a check"""
+    ends: dict[str, HalfEnd] = field(default_factory=dict)
+    """the first commit and the first rollback"""
     unknown: Tally = field(default_factory=Tally)
     """37 that said unknown"""
     checks: Tally = field(default_factory=Tally)
-    ways: Counter[str] = field(default_factory=Counter)
-    """39 by who asked whom"""
+    askers: Counter[str] = field(default_factory=Counter)
+    """39 by capture and who asked; a broker may ask another producer each time"""
+    answerers: set[str] = field(default_factory=set)
+    """`address:port` of those that were asked"""
 
     @property
     def checked(self) -> int:
-        """How often the broker checked back."""
-        return max(self.ways.values(), default=0)
+        """How often the broker checked back: where a relay passes a check on, both ask."""
+        return max(self.askers.values(), default=0)
+
+    @property
+    def first_end(self) -> HalfEnd | None:
+        """The first commit or rollback."""
+        return min(self.ends.values(), key=lambda end: place_of(end.evidence), default=None)
+
+    @property
+    def decided(self) -> Evidence | None:
+        """The packet of the first commit or rollback."""
+        return None if self.first_end is None else self.first_end.evidence
+
+    @property
+    def decision(self) -> str | None:
+        """The first decision: the broker takes no later one."""
+        return None if self.first_end is None else self.first_end.decision
+
+    @property
+    def by_check(self) -> bool:
+        """Whether the first decision answered a check."""
+        return self.first_end is not None and self.first_end.by_check
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the message was both committed and rolled back."""
+        return len(self.ends) > 1
 
 
 class Halves:
@@ -116,9 +152,11 @@ class Halves:
 
 
 def _take_check(one: ObservedHalf, row: ExchangeRecord) -> None:
-    way = f"{row.capture} {row.requester} {row.responder}"
-    if way in one.ways or len(one.ways) < MAX_WAYS:
-        one.ways[way] += 1
+    asker = f"{row.capture} {row.requester}"
+    if asker in one.askers or len(one.askers) < MAX_ASKERS:
+        one.askers[asker] += 1
+    if len(one.answerers) < MAX_ASKERS:
+        one.answerers.add(row.responder)
     one.checks.add(asked(row, f"{row.requester} asks {row.responder} what became of {one.key}"))
     if one.stored is None:
         # The one that asks is the broker.
@@ -137,8 +175,10 @@ def _take_end(one: ObservedHalf, row: ExchangeRecord) -> None:
     evidence = asked(row, what)
     if decision not in (COMMIT, ROLLBACK):
         one.unknown.add(evidence)
-    elif one.decided is None or place_of(evidence) < place_of(one.decided):
-        one.decided, one.decision, one.by_check = evidence, decision, checked
+        return
+    before = one.ends.get(decision)
+    if before is None or place_of(evidence) < place_of(before.evidence):
+        one.ends[decision] = HalfEnd(decision, evidence, checked, row.requester)
 
 
 class HalvesFold(Fold):

@@ -8,7 +8,7 @@ from typing import Final
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Tally
+from ...problem import Case, ProblemSeverity, Tally, place_of
 from ...refusals import times
 from ...rule import DiagnosisRule
 from .halves import (
@@ -25,6 +25,8 @@ from .halves import (
 )
 
 MOST_SAID: Final = 8
+_BOTH: Final = "both"
+_ENDED: Final = {COMMIT: "committed", ROLLBACK: "rolled back"}
 
 
 class _Fold(HalvesFold):
@@ -51,13 +53,14 @@ def _case(group: str, topic: str, several: list[ObservedHalf], context: Context)
             if evidence is not None:
                 tally.add(evidence)
     tally.count = len(several)
-    outcomes = Counter(one.decision for one in several)
+    outcomes = Counter(_BOTH if one.contradicts else one.decision for one in several)
     checks = sum(one.checked for one in several)
     parts = [
         f"{outcomes[decision]} {said}"
         for decision, said in (
             (COMMIT, "committed"),
             (ROLLBACK, "rolled back"),
+            (_BOTH, "committed and rolled back"),
             (None, "not decided"),
         )
         if outcomes[decision]
@@ -83,8 +86,11 @@ def _is_young(one: ObservedHalf, context: Context) -> bool:
 def _told(one: ObservedHalf) -> str:
     if one.decision is None:
         end = "not decided in the capture"
+    elif one.contradicts:
+        first, then = sorted(one.ends.values(), key=lambda end: place_of(end.evidence))
+        end = f"{_ENDED[first.decision]} first and {_ENDED[then.decision]} later"
     else:
-        end = "committed" if one.decision == COMMIT else "rolled back"
+        end = _ENDED[one.decision]
         end += " in answer to a check" if one.by_check else " by the producer itself"
     checked = f"; checked {times(one.checked)}" if one.checked else ""
     unknown = f"; unknown {times(one.unknown.count)}" if one.unknown.count else ""

@@ -54,3 +54,12 @@ def test_both_hops_of_a_relay_are_one_check() -> None:
 
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, LOOP)
+
+
+def test_checks_that_rotate_over_producers_are_counted_together() -> None:
+    producers = [f"10.0.0.{9 + number % 4}:40000" for number in range(8)]
+    rows = [half(0), *(check(6000 + 30_000 * n, responder=p) for n, p in enumerate(producers))]
+    (one,) = problems(RULE, rows)
+    assert one.title.startswith("the broker asked 8 times what became of half message K1")
+    assert one.details[0].startswith("it asked 4 clients in turn: 10.0.0.10, 10.0.0.11")
+    assert same_in_any_order(RULE, rows)

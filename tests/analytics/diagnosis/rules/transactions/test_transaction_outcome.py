@@ -4,7 +4,7 @@ from analytics.diagnosis.problem import ProblemSeverity
 from analytics.diagnosis.rules.transactions.transaction_outcome import RULE
 
 from ...made_rows import problems, problems_of_sample, same_in_any_order, sample
-from .half_rows import end, half
+from .half_rows import check, end, half
 
 
 def test_what_became_of_four_half_messages() -> None:
@@ -53,3 +53,18 @@ def test_where_the_capture_ends_before_the_broker_could_ask() -> None:
     assert one.title.endswith(": 2 not decided; the broker checked back 0 times")
     old = [half(0), end(5, "unknown"), half(20_000, "K2"), end(20_005, "unknown", "K2")]
     assert problems(RULE, old) == []
+
+
+def test_contradictory_ends_are_neither_committed_nor_rolled_back() -> None:
+    rows = [
+        half(0),
+        end(5, "commit"),
+        end(6005, "rollback"),
+        half(10, "K2"),
+        end(15, "commit", "K2"),
+    ]
+    (one,) = problems(RULE, [*rows, check(6000)])
+    assert one.title.endswith(
+        ": 1 committed, 1 committed and rolled back; the broker checked back once"
+    )
+    assert one.details[0] == "K1: committed first and rolled back later; checked once"
