@@ -262,6 +262,7 @@ def test_the_units_are_those_of_the_sources() -> None:
 ACROSS_MODULES = (
     "analytics/diagnosis/test_robustness",
     "analytics/diagnosis/test_samples",
+    "analytics/diagnosis/test_watched",
     "analytics/life/test_truth",
     "dissectors/decode/test_any_traffic",
     "dissectors/decode/test_command_row_parts",

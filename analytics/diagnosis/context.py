@@ -136,6 +136,10 @@ class Context:
     needs: set[Need] = field(default_factory=set)
     """what the capture has"""
     quality: Quality = field(default_factory=Quality)
+    watched: bool = False
+    """what was not settled was given while the capture went on"""
+    goes_on: bool = False
+    """the capture goes on"""
     exchanges: int = 0
     first_time: int | None = None
     """ns; None: nothing was seen"""
@@ -173,6 +177,12 @@ class Context:
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take what one exchange says."""
+        self.learn(row)
+        if row.status in _UNPAIRED:
+            _remember(self.quality.unpaired, row)
+
+    def learn(self, row: ExchangeRecord) -> None:
+        """Take the names in an exchange, which may not be settled."""
         code = row.request_code
         if code in NAMING_CODES and row.broker_name:
             self.broker_names.add_asked(row.responder, row.broker_name)
@@ -212,8 +222,6 @@ class Context:
             self._server(row.responder, PROXY)
             if client := fact_in(row.facts, CLIENT):
                 self._client(row.requester, client)
-        if row.status in _UNPAIRED:
-            _remember(self.quality.unpaired, row)
         if row.brokers:
             self.broker_names.add_routed(row.brokers)
 
@@ -250,17 +258,21 @@ class Context:
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take what one connection says."""
-        self.needs.add(Need.CONNECTIONS)
+        self.note_connection(row)
         quality = self.quality
         quality.connections += 1
         if row.start == tcp.MIDSTREAM:
             quality.midstream += 1
-        else:
-            self.needs.add(Need.HANDSHAKES)
         if row.gaps and (row.commands or row.protocol == "unknown"):
             quality.with_gaps += 1
         if row.commands and row.directions != tcp.BOTH:
             _remember(quality.one_sided, row)
+
+    def note_connection(self, row: ConversationRecord) -> None:
+        """Note that there are rows of connections; this one may not have ended."""
+        self.needs.add(Need.CONNECTIONS)
+        if row.start != tcp.MIDSTREAM:
+            self.needs.add(Need.HANDSHAKES)
 
     def add_finding(self, info: ExpertInfo) -> None:
         """Take a finding about the input."""

@@ -9,7 +9,7 @@ Problems come sorted: incidents by their gravest problem, the cause first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -131,6 +131,8 @@ class Engine:
         self._store = AttemptStore()
         self._waiting: list[ExchangeRecord] = []
         """fewer than BATCH exchanges, which are taken with those that follow"""
+        self._with_pending: list[Fold] = []
+        """states that were given something that is not settled"""
 
     def begin_input(self, name: str) -> None:
         """Take what follows for rows of that input: conversations are numbered anew in each."""
@@ -210,6 +212,48 @@ class Engine:
                     fold = taker.fold(key)
                     if fold is not None:
                         fold.add_connection(row)
+
+    def see_pending(
+        self,
+        now: int,
+        requests: Iterable[ExchangeRecord],
+        connections: Iterable[ConversationRecord],
+    ) -> None:
+        """Take what is not settled at a moment, in place of what was not before.
+
+        `now` is in ns, by the clock of the capture; 0: it has ended, and all is settled. The rows
+        are provisional: the final ones are added when they are settled.
+        """
+        self._take_waiting()
+        for before in self._with_pending:
+            before.pending, before.unended = [], []
+        self._with_pending = []
+        for row in requests:
+            self.context.learn(row)
+            for one, rule in self._plan.of(row):
+                if rule.takes_pending and not (one.with_facts and not (row.facts or row.brokers)):
+                    fold = self._fold_of_pending(self._taker_of[rule.id], one.key(row))
+                    if fold is not None:
+                        fold.pending.append(row)
+        for connection in connections:
+            self.context.note_connection(connection)
+            for key_of, taker in self._of_connections:
+                if taker.rule.takes_pending:
+                    fold = self._fold_of_pending(taker, key_of(connection))
+                    if fold is not None:
+                        fold.unended.append(connection)
+        self.context.watched, self.context.goes_on = True, now > 0
+        if self.context.last_time is not None:
+            self.context.last_time = max(self.context.last_time, now)
+
+    def _fold_of_pending(self, taker: _Taker, key: str | None) -> Fold | None:
+        """Return the state of a key that is given something that is not settled."""
+        fold = None if key is None else taker.folds.get(key)
+        if fold is None and key is not None and len(taker.folds) < MAX_KEYS:
+            fold = taker.fold(key)
+        if fold is not None and not fold.pending and not fold.unended:
+            self._with_pending.append(fold)
+        return fold
 
     def add_findings(self, found: Iterable[ExpertInfo]) -> None:
         """Take findings about the input."""
@@ -328,7 +372,22 @@ def concluded(
     for problem in problems:
         problem.state = _state_of(problem, described[problem.rule], context.last_time)
     ordered = grouped(problems, described)
+    if context.watched:
+        _keep_open(ordered, described)
     return Diagnosis(ordered, context, silent, len(rules) - len(mute), limits)
+
+
+def _keep_open(problems: Sequence[Problem], rules: Mapping[str, DiagnosisRule]) -> None:
+    """Let quiet end nothing that follows from a problem that quiet does not end."""
+    last = {
+        (one.incident, one.rule)
+        for one in problems
+        if one.state is not ProblemState.OVER and not rules[one.rule].quiet_ends
+    }
+    for one in problems:
+        cause = (one.incident, one.consequence_of)
+        if one.state is ProblemState.OVER and rules[one.rule].quiet_ends and cause in last:
+            one.state = None
 
 
 def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> ProblemState | None:
@@ -341,7 +400,7 @@ def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> Problem
     usual = 2 * (problem.last_time - problem.first_time) // several if several > 0 else 0
     quiet = end - problem.last_time
     if quiet > max(OVER, usual):
-        return ProblemState.OVER
+        return ProblemState.OVER if rule.quiet_ends else None
     return ProblemState.GOING_ON if quiet <= usual else None
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -59,6 +60,8 @@ class Loss:
     """by RST, not by FIN"""
     idle: bool = False
     """nothing was waiting when it was ended: the client sent something afterwards"""
+    served: bool = False
+    """the server had sent something on it"""
     waiting: list[ExchangeRecord] = field(default_factory=list)
     """requests on it that got no answer"""
 
@@ -78,6 +81,8 @@ class Outage:
     """when the broker registered over a new connection: its process is a new one; None: not"""
     starting: bool = False
     """nothing was seen of it before"""
+    untried: bool = False
+    """it ended its last connections, and nobody has tried to connect since"""
 
     def tally(self) -> Tally:
         """Return what shows it."""
@@ -109,9 +114,11 @@ class Outage:
         )
         return min(near, default=None)
 
-    def said(self) -> str:
+    def said(self, context: Context) -> str:
         """Return from when to when."""
         begin = clock(self.start)
+        if self.end is None and context.goes_on:
+            return f"since {begin} UTC"
         if self.end is None:
             return f"from {begin} UTC to the end of the capture"
         if self.lost_sight:
@@ -143,6 +150,10 @@ class ServerLosses:
         self.hosts: set[str] = set()
         """hosts that had commands on a connection to it"""
         self._since = 1 << 63  # no time is later
+        self._open = 0
+        """connections that did not end"""
+        self._let_go = 0
+        """when a client ended a connection to it last: it was there"""
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection to it."""
@@ -150,6 +161,9 @@ class ServerLosses:
             if len(self._failed) < MAX_EVENTS:
                 self._failed.append(row)
             return
+        self._open += row.end == tcp.OPEN
+        if row.ended_by == tcp.CLIENT:
+            self._let_go = max(self._let_go, row.end_time)
         if row.server_bytes:
             self._since = min(self._since, row.start_time)
         if row.commands and len(self.hosts) < MAX_EVENTS:
@@ -170,6 +184,7 @@ class ServerLosses:
                     evidence,
                     how == "reset",
                     idle > 0 and after,
+                    row.server_bytes > 0,
                 )
                 self._lost[row.capture, row.conversation] = lost
 
@@ -194,6 +209,8 @@ class ServerLosses:
         self._registered |= other._registered
         self.hosts |= other.hosts
         self._since = min(self._since, other._since)
+        self._open += other._open
+        self._let_go = max(self._let_go, other._let_go)
 
     def outages(self, context: Context) -> list[Outage]:
         """Return when the server was gone, by time."""
@@ -228,13 +245,30 @@ class ServerLosses:
             clients = {loss.client for loss in lost}
             # In a capture with holes answers, and connections, may be what is not there.
             stayed_away = end is not None and end - last >= AWAY and not context.quality.with_gaps
-            if known or (waited and (anew is not None or (len(clients) > 1 and stayed_away))):
+            surely = anew is not None or (len(clients) > 1 and stayed_away)
+            untried = end is None and not failed and self._has_ended_all(lost, context)
+            if known or untried or (waited and surely):
                 seen = min([self._since, *(time for time, _ in self._registered.values())])
-                outages.append(Outage(start, end, lost, failed, last, anew, seen > start))
+                outages.append(Outage(start, end, lost, failed, last, anew, seen > start, untried))
             else:
                 if back is not None and (back - last < AWAY or not context.quality.with_gaps):
                     cut.extend(loss for loss in waited if not loss.idle)
         return outages, cut
+
+    def _has_ended_all(self, lost: Sequence[Loss], context: Context) -> bool:
+        """Return whether the server ended the last connections to it, and no new one came.
+
+        That is known only of a capture that was watched: else its end may be what ended them.
+        """
+        if not context.watched or context.last_time is None or self._open:
+            return False
+        served = [loss for loss in lost if loss.served]
+        last = max((loss.time for loss in served), default=self._let_go)
+        if last <= self._let_go or context.last_time - last < AWAY or context.quality.with_gaps:
+            return False
+        together = [loss for loss in served if last - loss.time <= AT_ONCE]
+        alone = len(self._lost) == 1  # one that ends connections again and again closes idle ones
+        return alone or len(together) > 1
 
     def _surely_failed(self, row: ConversationRecord, context: Context) -> bool:
         """Return whether a connect failed because the server was gone.
@@ -292,12 +326,26 @@ class HostLosses(Fold):
     def servers(self, context: Context) -> Iterator[ServerLosses]:
         """Return each server with what was seen at all of its ports."""
         by_address: dict[str, ServerLosses] = {}
-        for address, part in sorted(self._parts.items()):
+        for address, part in sorted(
+            (*self._parts.items(), *self._not_settled().items()), key=itemgetter(0)
+        ):
             own = context.own_address(address)
             if own not in by_address:
                 by_address[own] = ServerLosses(own)
             by_address[own].join(part)
         yield from by_address.values()
+
+    def _not_settled(self) -> dict[str, ServerLosses]:
+        """Return by address what connections and requests show that are not settled yet."""
+        found: dict[str, ServerLosses] = {}
+        for connection in self.unended:
+            address = connection.server
+            found.setdefault(address, ServerLosses(address)).add_connection(connection)
+        for row in self.pending:
+            address = row.responder
+            if host_of(address) == self.key and row.request_code != REGISTER:
+                found.setdefault(address, ServerLosses(address)).add_exchange(row)
+        return found
 
     def _part(self, address: str) -> ServerLosses | None:
         part = self._parts.get(address)

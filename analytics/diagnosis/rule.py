@@ -2,10 +2,11 @@
 
 Rules for rules: a fold has no clock and does no I/O; it gives the same cases whatever the order in
 which rows come, and may be asked for them several times. State is kept per key, and is small: a
-`Tally`, some sets with a bound. What a capture does not show is never taken for a fact; a rule that
-rests on what is absent sets `rests_on_absence`, and the engine lowers its confidence where the
-capture is not whole. A rule is one file in a family under `rules/` that exports `RULE`, and a name
-in `MODULES` of that family.
+`Tally`, some sets with a bound. While a capture goes on, what is not settled is given beside that
+state and replaced each time (`Fold.pending`, `Fold.unended`), so that nothing counts twice. What a
+capture does not show is never taken for a fact; a rule that rests on what is absent sets
+`rests_on_absence`, and the engine lowers its confidence where the capture is not whole. A rule is
+one file in a family under `rules/` that exports `RULE`, and a name in `MODULES` of that family.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ class Fold:
     def __init__(self, key: str) -> None:
         self.key = key
         """what the state is kept for"""
+        self.pending: list[ExchangeRecord] = []
+        """requests that wait for their response at the moment, where the rule takes such"""
+        self.unended: list[ConversationRecord] = []
+        """connections that may go on, as they are at the moment, where the rule takes such"""
         self.lasts: int | None = HOUR
         """as in its rule"""
 
@@ -111,6 +116,10 @@ class DiagnosisRule:
     """key of a connection; None: connections are not taken"""
     messages: Callable[[ObservedMessage], str | None] | None = None
     """key of a message with its attempts; None: messages are not taken"""
+    takes_pending: bool = False
+    """it looks at what is not settled while a capture goes on"""
+    quiet_ends: bool = True
+    """it is over where no sign of it was seen for a while; False: only a sign of life ends it"""
     joined_messages: bool = False
     """messages go to the state of their key that has exchanges and connections; else to another"""
     references: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final
@@ -27,6 +27,7 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 from .context import Context
 from .keys import answer_times, by_responder, slowest_of
 from .outages import server_of
+from .problem import ProblemState
 from .rule import Exchanges, Fold
 
 MAX_INTERVALS: Final = 16_384
@@ -37,6 +38,8 @@ MAX_WAITING: Final = 4096
 """requests of one server that waited long"""
 NOBODY_ASKED: Final = 3_000_000_000
 """ns without anything that waits, after which nobody can tell whether a silence went on"""
+PATIENCE: Final = 3_000_000_000
+"""ns that requests wait, at the least, where the silence goes on: the default of sendMsgTimeout"""
 LONG_US: Final = 400_000
 """µs after which an answer counts as long waited for"""
 _WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(ResponseCode.SYSTEM_BUSY)}
@@ -89,6 +92,8 @@ class Wait:
     answered: bool
     certain: bool = True
     """false: the packets do not show that there was no answer"""
+    pending: bool = False
+    """it still waits, while the capture goes on"""
 
 
 @dataclass(slots=True)
@@ -98,6 +103,11 @@ class Silence:
     begin: int
     end: int
     waits: list[Wait] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """How long it lasted, in ns."""
+        return self.end - self.begin
 
     def span(self) -> tuple[int, int]:
         """Return from when to when."""
@@ -112,6 +122,11 @@ class Silence:
     def unanswered(self) -> list[Wait]:
         """The requests that were not."""
         return [wait for wait in self.waits if not wait.answered]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether requests wait at the moment."""
+        return any(wait.pending for wait in self.waits)
 
 
 class ServerSilences(Fold):
@@ -156,6 +171,14 @@ class ServerSilences(Fold):
         """Whether the server ever answered."""
         return bool(self._answers.times())
 
+    def state_of(self, silences: Sequence[Silence]) -> ProblemState | None:
+        """Return whether the server goes on, as far as its answers tell."""
+        if any(one.goes_on for one in silences):
+            return ProblemState.GOING_ON
+        last = max(one.end for one in silences)
+        is_over = all(one.answered for one in silences) or self.answered_after(last)
+        return ProblemState.OVER if is_over else None
+
     def answered_after(self, time: int) -> bool:
         """Return whether the server answered anything later on."""
         times = self._answers.times()
@@ -182,14 +205,29 @@ class ServerSilences(Fold):
                 last.end = max(last.end, wait.until)
             else:
                 found.append(Silence(wait.begin, wait.until, [wait]))
-        return [one for one in found if one.end - one.begin >= least]
+        at_least = (max(least, PATIENCE) if one.goes_on else least for one in found)
+        return [one for one, length in zip(found, at_least, strict=True) if one.length >= length]
 
     def _waits(self, context: Context) -> Iterable[Wait]:
-        for row in self._waiting:
+        yield from self._waits_of(self._waiting, self._connections, context, pending=False)
+        if self.pending:
+            unended = {(row.capture, row.conversation): row for row in self.unended if row.commands}
+            waiting = [row for row in self.pending if row.request_name not in LONG_POLLS]
+            yield from self._waits_of(waiting, unended, context, pending=True)
+
+    def _waits_of(
+        self,
+        rows: Sequence[ExchangeRecord],
+        connections: Mapping[tuple[str, int], ConversationRecord],
+        context: Context,
+        *,
+        pending: bool,
+    ) -> Iterable[Wait]:
+        for row in rows:
             begin = row.request_time
             if begin is None:
                 continue
-            connection = self._connections.get((row.capture, row.conversation))
+            connection = connections.get((row.capture, row.conversation))
             if connection is not None and _stalled(connection, begin, row.response_time):
                 continue
             if row.response_time is not None:
@@ -197,15 +235,15 @@ class ServerSilences(Fold):
                 continue
             if connection is None:
                 if row.end == "open" and context.last_time is not None:
-                    yield Wait(row, begin, context.last_time, False, certain=False)
+                    yield Wait(row, begin, context.last_time, False, False, pending)
                 continue
             whole = connection.directions == tcp.BOTH and not connection.gaps
             if connection.ended_by == tcp.SERVER or not whole:
                 continue
             if connection.ended_by == tcp.CLIENT:
                 yield Wait(row, begin, connection.end_time, False)
-            elif context.last_time is not None and not context.quality.with_gaps:
-                yield Wait(row, begin, context.last_time, False, certain=False)
+            elif context.last_time is not None and (pending or not context.quality.with_gaps):
+                yield Wait(row, begin, context.last_time, False, pending, pending)
 
 
 def _waited_through(answers: list[tuple[int, int]], wait: Wait, silence: Silence) -> bool:

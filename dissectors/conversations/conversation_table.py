@@ -34,6 +34,9 @@ SWEEP_PACKETS: Final = 16384
 SWEEP_BYTES: Final = MAX_HELD
 """bytes of the capture between the same: packets may be large"""
 
+ANY_TIME: Final = 1 << 62
+"""later than any packet"""
+
 
 @final
 class GivenOut:
@@ -158,12 +161,14 @@ class ConversationTable:
         if held > MAX_HELD:
             self._release(held, out)
 
-    def release_holes(self, out: list[GivenOut]) -> None:
-        """Give out what waits for packets, as none came for a while; end nothing."""
+    def release_holes(self, out: list[GivenOut], quiet_since: i64 = ANY_TIME) -> None:
+        """Give out what waits for packets, as none came since then; end nothing."""
         waiting: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
-            if conversation.first is direction and conversation.waiting:
+            if conversation.first is not direction or conversation.last_ts > quiet_since:
+                continue
+            if conversation.waiting:
                 waiting.append(conversation)
         for conversation in waiting:
             pdus: list[Pdu] = []
@@ -178,6 +183,15 @@ class ConversationTable:
                 found.append(direction.conversation)
         for conversation in found:
             out.append(self._end(conversation))
+
+    def open_conversations(self) -> list[Conversation]:
+        """Return the conversations of this shard that are followed, in order of appearance."""
+        found: list[Conversation] = []
+        for direction in self._directions.values():
+            conversation = direction.conversation
+            if conversation.mine and conversation.first is direction:
+                found.append(conversation)
+        return found
 
     def count_open(self) -> tuple[i64, i64, i64, i64, i64]:
         """Return RocketMQ conversations, frames, commands, gaps and gap bytes of what is open."""

@@ -133,6 +133,16 @@ class ExchangeMatcher:
         direction.requests.clear()
         direction.early.clear()
 
+    def waiting_since(self, ts: i64) -> list[Pdu]:
+        """Return the requests that were asked by then and have no response yet."""
+        found: list[Pdu] = []
+        for direction in self._directions:
+            for pdu in direction.requests.values():
+                if pdu.ts > ts:
+                    break
+                found.append(pdu)
+        return found
+
     def take_most_waiting(self) -> tuple[i64, i64]:
         """Return how much waited at the most since the last call, and how many bytes."""
         most = self._most_waiting, self._most_bytes

@@ -11,16 +11,18 @@ not depend on the size of the captures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..conversations.conversation import Pdu
+from ..conversations.conversation_row import conversation_row_of
 from ..expert import ExpertInfo, ExpertKind
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
 from ..replication.progress import first_of
-from ..rows.conversation_record import ConversationRecord
+from ..rows.conversation_record import NO_ANSWER, ConversationRecord
 from ..rows.encoded import Lines
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
@@ -32,6 +34,15 @@ from .command_order import CommandStages
 from .exchange import Exchange
 from .exchange_row import give_messages, records_of
 from .exchange_row import settled_by as settled_by
+from .pending import (
+    CONNECTING,
+    MAX_REQUESTS,
+    QUIET,
+    CaptureClock,
+    Overdue,
+    Pending,
+    latest,
+)
 from .secrets import left_out_of, secrets_of
 from .stages import MAX_EXPERTS, ExchangeStages, Stages
 from .totals import CaptureStats as CaptureStats
@@ -44,6 +55,8 @@ if TYPE_CHECKING:
 
 WATCHED_PATIENCE = 2_000_000_000
 """nanoseconds that a command is held back for the order of packets where somebody may watch"""
+PACKET_NUMBER = (1 << CAPTURE_SHIFT) - 1
+"""the part of a packet's id that is its number in its capture"""
 IDLE_LOOKS = 5
 """looks without new bytes at a file that is followed (a second), then what waits is given out"""
 
@@ -71,6 +84,9 @@ class DecodeOptions:
     """bytes of each body that these rows have; 0: none"""
     tls_keylog: str = ""
     """file with secrets of TLS sessions, in the key log format; empty: none"""
+    overdue_after: int = 0
+    """nanoseconds after which a request that waits is overdue, while the capture goes on:
+    `Decode.take_overdue`; 0: that is not asked for"""
 
 
 class Carried(NamedTuple):
@@ -86,10 +102,14 @@ class Decode:
     """One run over captures. Iterate one of `records`, `exchanges` and `commands`, once."""
 
     def __init__(
-        self, sources: Sequence[str | Source], options: DecodeOptions | None = None
+        self,
+        sources: Sequence[str | Source],
+        options: DecodeOptions | None = None,
+        steady: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Take sources: names of files and folders, `-`, and anything else that gives a capture.
 
+        `steady` is a clock in ns, by which time passes while no packets come.
         Raises CaptureError for a name that does not exist, for a folder without captures and for
         a key log that cannot be read or has no secrets.
         """
@@ -109,6 +129,11 @@ class Decode:
         self._stopped = False
         self._table = _message_table(self.options)
         self._carried: list[Carried] = []
+        self._clock = CaptureClock(steady)
+        self._goes_on = self.options.follow
+        """packets come as they are captured; of standard input that shows when there is nothing new
+        """
+        self._overdue = Overdue(self.options.overdue_after) if self.options.overdue_after else None
 
     @property
     def bytes_read(self) -> int:
@@ -209,13 +234,64 @@ class Decode:
         rows.sort(key=attrgetter("conversation"))
         return rows
 
+    def pending(self) -> Pending:
+        """Return what is not settled yet, while the capture goes on: provisional rows.
+
+        Ask between two batches of exchanges. What came out as a row before is not among them.
+        """
+        stages, clock = self._stages, self._clock
+        if stages is None or not clock.now:
+            return Pending(0, [], [])
+        waiting = stages.matcher.waiting_since(clock.now)
+        if len(waiting) > MAX_REQUESTS:
+            waiting.sort(key=attrgetter("ts"))
+            del waiting[MAX_REQUESTS:]
+        requests = self._provisional_rows([Exchange(one, None) for one in waiting])
+        connections = []
+        for conversation in latest(stages.table.open_conversations()):
+            row = conversation_row_of(conversation)
+            if row.end == NO_ANSWER and row.syns < 2 and clock.now - row.start_time < CONNECTING:
+                continue  # its answer may be on the way
+            row.capture = self.sources[conversation.first_packet >> CAPTURE_SHIFT]
+            connections.append(row)
+        return Pending(clock.now, requests, connections)
+
+    def take_overdue(self) -> list[ExchangeRecord]:
+        """Return the requests that became overdue since the last call, as unanswered; not all of
+        them stay so: their exchanges come when they are settled.
+        """
+        stages, overdue = self._stages, self._overdue
+        if stages is None or overdue is None or not (self._goes_on and self._clock.now):
+            return []
+        waiting = overdue.found(stages.matcher, self._clock.now)
+        if self._is_limited():
+            waiting = [one for one in waiting if self._in_time(one.request)]
+        return self._provisional_rows(waiting)
+
+    def stayed_overdue(self) -> set[tuple[int, int | None]]:
+        """Return conversation and packet of those requests of the last batch of exchanges that were
+        given out as overdue before, and stayed unanswered.
+        """
+        stayed = self._overdue.stayed if self._overdue is not None else ()
+        return {(int(one.conversation), one.packet & PACKET_NUMBER) for one in stayed}
+
+    def _provisional_rows(self, waiting: list[Exchange]) -> list[ExchangeRecord]:
+        found: list[ExpertInfo] = []
+        rows = records_of(waiting, self.sources, found)
+        if found:
+            self.add_experts(found)
+        return rows
+
     # -- inside ---------------------------------------------------------------------------------
 
     def _exchanges(self, keep: int) -> Iterator[list[Exchange]]:
         stages = self._exchange_stages(keep)
         limited = self._is_limited()
+        overdue = self._overdue
         for _ in self._drive(stages):
             exchanges = stages.take_exchanges()
+            if overdue is not None:
+                overdue.settle(exchanges)
             if limited:
                 exchanges = [one for one in exchanges if self._in_time(one.request or one.response)]
             yield exchanges
@@ -315,6 +391,7 @@ class Decode:
             packets = reader.receive(chunk)
             self._take_secrets(reader)
             _receive(stages, stats, packets, reader.packets, size)
+            self._note_time(stages, packets, idle)
             self._collect_experts(stages, reader.take_experts())
             yield
         if reader is None:
@@ -326,6 +403,19 @@ class Decode:
             packets = reader.finish(source.problem)
             _receive(stages, stats, packets, reader.packets, size)
         self._collect_experts(stages, reader.take_experts())
+
+    def _note_time(self, stages: Stages, packets: list[Packet], idle: int) -> None:
+        """Let time pass in a capture that goes on: connections end, holes are given up."""
+        clock = self._clock
+        if packets:
+            clock.note(packets[-1].ts)
+        elif idle:
+            self._goes_on = self._goes_on or clock.is_recent()
+            if self._goes_on:
+                clock.note_idle()
+        if self._goes_on and clock.ticked():
+            stages.release_quiet_holes(clock.now - QUIET)
+            stages.sweep(clock.now, stages.packets)
 
     def _take_secrets(self, reader: CaptureReader) -> None:
         """Take the secrets that a capture brings, before what they open."""

@@ -146,6 +146,11 @@ class Stages:
         self.table.release_holes(self._given)
         self._take_given(LAST)
 
+    def release_quiet_holes(self, quiet_since: i64) -> None:
+        """Give out what waits for holes in connections of which no packets came since then."""
+        self.table.release_holes(self._given, quiet_since)
+        self._take_given(LAST)
+
     def finish(self) -> None:
         """Finish after the last packet: give out what is still held."""
         self.segments.finish()

@@ -45,16 +45,20 @@ class Repeats:
 
     def stalls(self) -> list[tuple[int, int, int]]:
         """Return (first repetition, last one, how many) of each stall; times in ns."""
-        self._end_run()
-        self._offset = -1
-        self._count = 0
-        return self._stalls
+        found = self._stalls[:]
+        if self._tells():
+            found.append((self._first, self._last, self._count))
+        return found
 
     def _end_run(self) -> None:
-        lasted: i64 = self._last - self._first
-        told = self._count >= LEAST_REPEATS and lasted >= LEAST_NS
-        if told and len(self._stalls) < MAX_STALLS:
+        if self._tells():
             self._stalls.append((self._first, self._last, self._count))
+
+    def _tells(self) -> bool:
+        """Return whether the repetitions since the last stall are another one."""
+        lasted: i64 = self._last - self._first
+        long = self._count >= LEAST_REPEATS and lasted >= LEAST_NS
+        return long and len(self._stalls) < MAX_STALLS
 
 
 def noted(repeats: Repeats | None, offset: i64, size: i64, ts: i64) -> Repeats | None:

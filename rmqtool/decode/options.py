@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dissectors.decode.secrets import key_log_named
 from dissectors.times import UTC_ZONE, Moment, Zone
@@ -28,6 +28,9 @@ from .fail_on import Condition, condition_of
 
 if TYPE_CHECKING:
     from dissectors.remoting.bodies.custom import NamedDecoder
+
+UNANSWERED_AFTER: Final = 5_000_000_000
+"""nanoseconds; clients wait for 3 s by default (sendMsgTimeout)"""
 
 
 class View(StrEnum):
@@ -103,8 +106,21 @@ class DecodeRequest:
     """no remarks on standard error"""
     watched: bool = False
     """say on standard error what goes wrong, as it happens"""
+    unanswered_after: int = UNANSWERED_AFTER
+    """nanoseconds that a request may wait until it is shown as unanswered, where rows are shown as
+    they happen"""
     colour: When = When.auto
     """when to use colours"""
+
+    @property
+    def overdue_after(self) -> int:
+        """Nanoseconds after which a request that waits is shown; 0: it is not, as nobody watches.
+
+        A file has each exchange once, as it was in the end.
+        """
+        as_they_come = self.output == "-" and (self.follow or "-" in self.sources)
+        as_lines = self.view is View.exchanges and self.format is not RowFormat.parquet
+        return self.unanswered_after if as_they_come and as_lines and not self.sorted else 0
 
     @property
     def to_folder(self) -> bool:

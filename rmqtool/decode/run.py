@@ -7,7 +7,7 @@ half result; a run that follows a capture is stopped on purpose, so its result i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Generic, NamedTuple, cast
 
@@ -125,6 +125,7 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         conversations=request.to_folder or request.watched or is_diagnosed(request),
         messages=request.message_rows or request.view is View.list_messages,
         body_limit=request.body_limit or 0,
+        overdue_after=request.overdue_after,
     )
 
 
@@ -194,7 +195,7 @@ class _Loop(Generic[Row]):
         self._sink = sink
         self._progress = progress
         self.counts = Counts() if request.fail_on else None
-        self._watch = watch_of(request)
+        self._watch = watch_of(request, decode)
         self._window: Callable[[Row], bool] | None = None
         self._has_times_of_day = has_times_of_day(request)
 
@@ -209,6 +210,8 @@ class _Loop(Generic[Row]):
         for batch in batches:
             if batch:
                 self._take(batch)
+            if self._request.overdue_after:
+                self._take_overdue()
             self._take_findings()
             if live:
                 self._sink.idle()
@@ -231,18 +234,13 @@ class _Loop(Generic[Row]):
         given = len(batch)
         if self._watch is not None:
             self._watch.engine.add_exchanges(cast(Sequence[ExchangeRecord], batch))
-        if self._has_times_of_day:
-            in_window = self._window = self._window or self._times_of_day()
-            batch = [row for row in batch if in_window(row)]
-        test = self._rows.test
-        if test is not None:
-            batch = [row for row in batch if test(row)]
-        if self._request.limit is not None:
-            batch = batch[: self._request.limit - self.chosen]
+        batch = self._chosen_of(batch)
+        if batch and self.counts is not None:
+            self.counts.add(cast(Sequence[ExchangeRecord], batch))
+        if batch and self._request.overdue_after:
+            batch = without_stayed(batch, self._decode.stayed_overdue())
         if batch:
             self.chosen += len(batch)
-            if self.counts is not None:
-                self.counts.add(cast(Sequence[ExchangeRecord], batch))
             self._sink.write(batch)
         if self._request.message_rows:
             from ..api.tables.messages import messages_of
@@ -251,6 +249,25 @@ class _Loop(Generic[Row]):
             messages = messages_of(self._decode, chosen, len(batch) < given)
             if messages:
                 self._sink.write_messages(messages)
+
+    def _chosen_of(self, batch: Sequence[Row]) -> Sequence[Row]:
+        """Return the rows that were asked for, as many as may still be shown."""
+        if self._has_times_of_day:
+            in_window = self._window = self._window or self._times_of_day()
+            batch = [row for row in batch if in_window(row)]
+        test = self._rows.test
+        if test is not None:
+            batch = [row for row in batch if test(row)]
+        if self._request.limit is not None:
+            batch = batch[: self._request.limit - self.chosen]
+        return batch
+
+    def _take_overdue(self) -> None:
+        """Show requests that wait for too long; they count when they are settled."""
+        batch = self._chosen_of(cast(Sequence[Row], self._decode.take_overdue()))
+        if batch:
+            self.chosen += len(batch)
+            self._sink.write(batch)
 
     def _take_findings(self) -> None:
         findings = self._decode.take_experts()
@@ -262,7 +279,8 @@ class _Loop(Generic[Row]):
         if self._watch is not None:
             self._watch.engine.add_findings(findings)
             self._watch.engine.add_connections(conversations)
-            self._watch.look()
+            for line in event_lines_of(self._watch):
+                print(line, file=sys.stderr)
 
     def _times_of_day(self) -> Callable[[Row], bool]:
         """Return the test for times without a date: they are of the day of the first packet."""
@@ -275,7 +293,25 @@ class _Loop(Generic[Row]):
         return lambda row: holds(time(row))
 
 
-def watch_of(request: DecodeRequest) -> Watch | None:
+def without_stayed(
+    batch: Sequence[Row], stayed: Collection[tuple[int, int | None]]
+) -> Sequence[Row]:
+    """Return rows but those that were shown before as they are."""
+    if not stayed:
+        return batch
+    rows = cast(Sequence[ExchangeRecord], batch)
+    rest = [row for row in rows if (row.conversation, row.request_packet) not in stayed]
+    return cast(Sequence[Row], rest)
+
+
+def event_lines_of(watch: Watch) -> list[str]:
+    """Return what happened to problems since the last look, as lines."""
+    from ..summary.watch import event_lines
+
+    return event_lines(watch.look())
+
+
+def watch_of(request: DecodeRequest, decode: Decode) -> Watch | None:
     """Return what says meanwhile what goes wrong; None where nobody asked for it."""
     if not request.watched:
         return None
@@ -284,7 +320,7 @@ def watch_of(request: DecodeRequest) -> Watch | None:
 
     from ..summary.watch import Watch
 
-    return Watch(Engine(rules()))
+    return Watch(Engine(rules()), decode.pending)
 
 
 def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[str]:

@@ -77,6 +77,15 @@ class DiagnoseArguments:
             rich_help_panel=_LIVE,
         ),
     ] = ""
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            *named("--write"),
+            metavar="FILE",
+            help="Keep the packets as pcapng, too.",
+            rich_help_panel=_LIVE,
+        ),
+    ] = None
     duration: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Stop after 30s, 10m, 2h.", rich_help_panel=_LIVE),
@@ -93,7 +102,8 @@ class DiagnoseArguments:
         DiagnoseFormat | None,
         typer.Option(
             *named("--format"),
-            help="A table for people, JSON lines for scripts; else by the name of the output.",
+            help="A table for people, JSON lines for scripts; else by the name of the output. With"
+            " -i the lines come while it runs: one for each problem that starts, changes or ends.",
             rich_help_panel=_OUTPUT,
         ),
     ] = None

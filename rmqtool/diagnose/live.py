@@ -1,53 +1,79 @@
-"""`diagnose -i`: problems as they appear and when they are over; all of them again in the end."""
+"""`diagnose -i`: problems as they start, change and end; all of them again in the end.
+
+Rules: JSON lines are written as events, each as soon as it is known; lines for people go to
+standard error while it runs, and the whole diagnosis to the output in the end.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
+from analytics.diagnosis.engine import Diagnosis
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.live.interface import LiveSource
 
 from ..api.judged import engine_of, fed
+from ..live.keeping import Keeping, refuse_same_file, refuse_stdout
 from ..live.opened import opened_capture
 from ..live.request import LiveRequest
 from ..live.run import seconds_of
-from ..summary.watch import Watch
-from ..ui.figures import count
+from ..summary.watch import ProblemChange, ProblemEvent, Watch, event_lines
 from ..ui.interrupt import first_ends
+from ..ui.output import Output
 from ..ui.status import ExitStatus
 from .request import DiagnoseRequest
 from .window import window_of
-from .write import write_diagnosis
+from .write import status_of, write_diagnosis, write_objects
 
 
 def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
     """Watch the interface until the time is over or Ctrl-C; then write the whole diagnosis."""
     assert request.interface is not None
+    refuse_stdout(request.keep)
+    refuse_same_file(request.keep, request.output, "problems")
     duration = seconds_of("--duration", request.duration)
-    capture = opened_capture(LiveRequest(request.interface, request.filter_text), request.quiet)
-    source = LiveSource(capture, duration=duration, keep=lambda _packets: None)
+    live = LiveRequest(request.interface, request.filter_text, request.keep, duration=duration)
+    output = Output(request.output, direct=True) if request.json else None
+    capture = opened_capture(live, request.quiet)
     engine = engine_of(request.rules)
-    watch = Watch(engine)
-    try:
+    with Keeping(live, capture) as keeping:
         options = DecodeOptions(
             decode_as=request.decode_as,
             tls_keylog=request.tls_keylog,
             follow=True,
             conversations=True,
         )
-        decode = Decode([source], options)
+        decode = Decode([keeping.source], options)
+        watch = Watch(engine, decode.pending)
         with first_ends(decode.stop):
             window = window_of(request, lambda: decode.stats.first_time)
             for _ in fed(decode, engine, window):
-                if not request.quiet:
-                    watch.look()
-    finally:
-        capture.close()
-    capture.count()
-    if capture.dropped:
-        print(
-            f"rmqtool: {count(capture.dropped)} of {count(capture.received)} packets dropped:"
-            " problems may be missing; capture less (-f)",
-            file=sys.stderr,
-        )
-    return write_diagnosis(request, engine.diagnosis(), request.interface)
+                _say(watch.look(), output, request.quiet)
+    keeping.say_end(request.quiet)
+    watch.finish()
+    diagnosis = engine.diagnosis()
+    if output is None:
+        return write_diagnosis(request, diagnosis, request.interface)
+    _write(output, _final(diagnosis))
+    output.finish()
+    return status_of(request, diagnosis)
+
+
+def _say(events: Sequence[ProblemEvent], output: Output | None, quiet: bool) -> None:
+    if not events:
+        return
+    if output is not None:
+        _write(output, events)
+    if not quiet:
+        print("\n".join(event_lines(events)), file=sys.stderr, flush=True)
+
+
+def _write(output: Output, events: Sequence[ProblemEvent]) -> None:
+    write_objects(output, (event.as_json() for event in events))
+    output.flush()
+
+
+def _final(diagnosis: Diagnosis) -> list[ProblemEvent]:
+    """Return all problems as they are in the end."""
+    end = diagnosis.context.last_time or 0
+    return [ProblemEvent(ProblemChange.FINAL, end, one, one.state) for one in diagnosis.problems]

@@ -36,6 +36,8 @@ class DiagnoseRequest:
     jobs: int | None
     interface: str | None
     filter_text: str
+    keep: str | None
+    """file that the packets of the interface are kept in"""
     duration: str | None
     verbose: bool
     json: bool
@@ -54,6 +56,8 @@ def request_of(given: DiagnoseArguments) -> DiagnoseRequest:
             "rmqtool diagnose incident.pcap",
             ExitStatus.USAGE,
         )
+    if given.keep is not None and given.interface is None:
+        raise usage_error("-w", "it keeps the packets of an interface: -i NAME")
     zone = zone_option(given.tz)
     return DiagnoseRequest(
         inputs=given.inputs,
@@ -65,6 +69,7 @@ def request_of(given: DiagnoseArguments) -> DiagnoseRequest:
         jobs=given.jobs,
         interface=given.interface,
         filter_text=given.filter,
+        keep=given.keep,
         duration=given.duration,
         verbose=given.verbose,
         json=format_of(given.format, given.output) is DiagnoseFormat.jsonl,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -27,10 +28,7 @@ def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -
     output = Output(request.output)
     try:
         if request.json:
-            rows = [encodable_value(as_json(one)) for one in diagnosis.problems]
-            data = _ENCODER.encode_lines(rows)
-            screen = output.path is None and sys.stdout.isatty()
-            output.write(visible_json(data) if screen else data)
+            write_objects(output, map(as_json, diagnosis.problems))
         else:
             terminal = terminal_of(sys.stdout, request.colour)
             if output.path is not None:
@@ -41,6 +39,18 @@ def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -
     except BaseException:
         output.discard()
         raise
+    return status_of(request, diagnosis)
+
+
+def write_objects(output: Output, objects: Iterable[dict[str, object]]) -> None:
+    """Write JSON lines; on a screen what could steer a terminal is escaped."""
+    data = _ENCODER.encode_lines([encodable_value(one) for one in objects])
+    screen = output.path is None and sys.stdout.isatty()
+    output.write(visible_json(data) if screen else data)
+
+
+def status_of(request: DiagnoseRequest, diagnosis: Diagnosis) -> ExitStatus:
+    """Say which bounds were reached; return the status by --fail-on."""
     if not request.quiet:
         for line in diagnosis.limits:
             print(f"rmqtool: a bound was reached: {line}", file=sys.stderr)

@@ -76,6 +76,15 @@ class LiveArguments:
             rich_help_panel=_CAPTURE,
         ),
     ] = "64MiB"
+    unanswered_after: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Show a request as unanswered once it has waited so long (long polls: 30s); if its"
+            " response still comes, that is shown, too. A file has the response alone.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = "5s"
     user: Annotated[
         str | None,
         typer.Option(

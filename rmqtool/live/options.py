@@ -9,11 +9,12 @@ from dissectors.decode.secrets import key_log_named
 
 from ..decode.arguments import DecodeArguments
 from ..decode.options import DecodeRequest, View, body_limit_option, request_of
-from ..ui.option_values import size_option, usage_error
+from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import LiveArguments
+from .keeping import refuse_stdout
 from .request import LiveRequest
-from .run import refuse_stdout, seconds_of
+from .run import seconds_of
 
 NO_INTERFACE = "which interface? give -i NAME"
 
@@ -51,4 +52,13 @@ def decode_request_of(given: LiveArguments) -> DecodeRequest:
         request,
         body_limit=body_limit_option(given.body_limit, given.plugin, request.view),
         watched=request.view is View.exchanges and somebody_watches,
+        unanswered_after=_positive("--unanswered-after", given.unanswered_after),
     )
+
+
+def _positive(option: str, text: str) -> int:
+    """Return the nanoseconds that an option names; raise CommandError where it is none."""
+    length = duration_option(option, text)
+    if not length:
+        raise usage_error(option, f"not a valid duration: {text!r}; give 5s or 500ms")
+    return int(length)

@@ -20,6 +20,16 @@ def test_a_segment_with_pauses_that_double() -> None:
     assert found == [(int(0.2 * SECOND), 3 * SECOND, 4)]
 
 
+def test_a_look_at_what_goes_on_does_not_end_it() -> None:
+    repeats = Repeats()
+    for seconds in (0.2, 0.6, 1.4):
+        repeats.note(40, int(seconds * SECOND))
+        repeats.stalls()
+    assert repeats.stalls() == repeats.stalls() == [(int(0.2 * SECOND), int(1.4 * SECOND), 3)]
+    repeats.note(40, 3 * SECOND)
+    assert repeats.stalls() == [(int(0.2 * SECOND), 3 * SECOND, 4)]
+
+
 def test_what_is_no_stall() -> None:
     assert stalls_of() == []
     assert stalls_of((40, 0.2), (40, 3.0)) == [], "sent again twice only"

@@ -10,7 +10,7 @@ RocketMQ: MQClientInstance.startScheduledTask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -191,13 +191,16 @@ class _Fold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.end != tcp.OPEN and len(self._ended) < MAX_ENDPOINTS:
-            self._ended[row.client] = left_at(row) if row.ended_by == tcp.SERVER else 0
+            self._ended[row.client] = _ended_at(row)
         stalls = [(one.first, one.last) for one in stalls_in(row)]
         if stalls and len(self._stalls) < MAX_ENDPOINTS:
             self._stalls.setdefault(row.client, []).extend(stalls)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of the times in which a client stood still, for each spell."""
+        ended = self._ended | {
+            row.client: _ended_at(row) for row in self.unended if row.end != tcp.OPEN
+        }
         by_client: dict[str, list[str]] = {}
         for endpoint in sorted(self._endpoints):
             by_client.setdefault(context.clients.get(endpoint, endpoint), []).append(endpoint)
@@ -205,17 +208,22 @@ class _Fold(Fold):
             groups = {name for one in endpoints for name in self._endpoints[one].groups}
             if not groups or groups & context.pulling:
                 continue  # programs of pull consumers store offsets when they want
-            pauses = list(self._pauses(endpoints, context))
+            pauses = list(self._pauses(endpoints, ended, context))
             name = context.client(client) if client in self._endpoints else client
             for found in spells(pauses, _Pause.span, self.lasts):
                 yield _case(name, sorted(groups), found)
 
-    def _pauses(self, endpoints: list[str], context: Context) -> Iterator[_Pause]:
+    def _pauses(
+        self, endpoints: list[str], ended_at: Mapping[str, int], context: Context
+    ) -> Iterator[_Pause]:
         asked, answered = Ticks(), Ticks()
         for one in endpoints:
             asked.merge(self._endpoints[one].asked)
             answered.merge(self._endpoints[one].answered)
         stalls = [one for name in endpoints for one in self._stalls.get(name, ())]
+        for row in self.unended:
+            if row.client in endpoints:
+                stalls += [(one.first, one.last) for one in stalls_in(row)]
         found: set[int] = set()
         for name in endpoints:
             state = self._endpoints[name]
@@ -225,7 +233,7 @@ class _Fold(Fold):
             last = committed[-1]
             ends = [two for one, two in pairwise((0, *committed)) if two - one >= LEAST]
             seen = context.last_time
-            if seen is not None and name not in self._ended and seen // TICK - last >= LEAST:
+            if seen is not None and name not in ended_at and seen // TICK - last >= LEAST:
                 ends.append(seen // TICK)
             for end in ends:
                 pause = _pause(state, asked, answered, end, last)
@@ -234,9 +242,14 @@ class _Fold(Fold):
                 if any(a <= pause.end and b >= pause.begin for a, b in stalls):
                     continue  # its packets were lost
                 found.add(pause.begin)
-                ended = [self._ended.get(one, 0) for one in endpoints]
+                ended = [ended_at.get(one, 0) for one in endpoints]
                 pause.dead = [one for one in ended if pause.begin < one < pause.end]
                 yield pause
+
+
+def _ended_at(row: ConversationRecord) -> int:
+    """Return when a server ended a connection; 0: the client did."""
+    return left_at(row) if row.ended_by == tcp.SERVER else 0
 
 
 def _pause(state: _Endpoint, asked: Ticks, answered: Ticks, end: int, last: int) -> _Pause | None:
@@ -348,6 +361,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=_host, requests=_ASKS, of_flow=True),),
     connections=lambda row: host_of(row.client) if row.commands else None,
+    takes_pending=True,
     limits=(
         "A silence that ends otherwise, or is shorter, is not seen. A relay between that holds"
         " packets back looks the same. Consumers that store no offsets (broadcasting, POP) and pull"

@@ -56,7 +56,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     gone = "shut down" if in_order else "unreachable" if _unanswered(outages) else how_gone(outages)
     who = f"{'proxy ' if proxy else ''}{named(context, address)}"
     case = tally.case(
-        f"{who} was {gone} {first.said()}{again}: {what_happened(outages)}",
+        f"{who} {was(gone, outages)} {first.said(context)}{again}: {what_happened(outages)}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
     if gone == NOT_THERE:
@@ -74,6 +74,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     case.leads_within = leads_within(outages)
     case.part = how_gone(outages)
     case.details = outage_details(context, outages)
+    doubt_untried(case, outages)
     for time in shut_down:
         if time is not None:
             case.details.append(f"it left the routes in order at {clock(time)} UTC")
@@ -122,6 +123,22 @@ def doubt_end(case: Case, context: Context) -> None:
         case.reason = "it may have been there earlier: the capture is not whole"
 
 
+def was(gone: str, outages: list[Outage]) -> str:
+    """Return the verb of what happened to a server, which may be only likely."""
+    seems = gone == "gone" and all(one.untried for one in outages)
+    return f"{'seems' if seems else 'was'} {gone}"
+
+
+def doubt_untried(case: Case, outages: list[Outage]) -> None:
+    """Be less sure of a server that only ended its connections: each may have been cut."""
+    if all(one.untried for one in outages):
+        alone = sum(len(one.losses) for one in outages) == 1
+        case.confidence = Confidence.POSSIBLE if alone else Confidence.LIKELY
+        case.reason = "it ended its last connections; nobody has tried to connect since"
+        if alone:
+            case.severity = ProblemSeverity.WARNING
+
+
 def leads_within(outages: list[Outage]) -> int:
     """Return how soon others may follow: nobody had used a server that was only starting."""
     return 0 if how_gone(outages) == NOT_THERE else ANY_TIME
@@ -152,6 +169,8 @@ def what_happened(outages: list[Outage]) -> str:
         said.append(f"{counted(waiting, 'request')} without answer")
     if failed:
         said.append(f"{counted(failed, 'connect')} failed")
+    if all(one.untried for one in outages):
+        said.append("no new one since")
     return ", ".join(said)
 
 
@@ -179,7 +198,8 @@ def outage_details(context: Context, outages: list[Outage]) -> list[str]:
             again = text_of_time(one.end)[:19].replace("T", " ")
             said.append(f"it was there again when it was next used, at {again} UTC")
     if any(one.end is None for one in outages):
-        said.append("it was not seen again before the end of the capture")
+        until = "" if context.goes_on else " before the end of the capture"
+        said.append(f"it was not seen again{until}")
     return said
 
 
@@ -220,6 +240,8 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=LOSSES,
     connections=host_of_server,
+    takes_pending=True,
+    quiet_ends=False,
     references=("apache/rocketmq#2404",),
     limits=(
         "A broker that dies while nobody is connected, or behind a relay that takes connections in"

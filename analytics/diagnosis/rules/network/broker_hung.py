@@ -19,13 +19,13 @@ from ...problem import (
     Case,
     Confidence,
     ProblemSeverity,
-    ProblemState,
     Tally,
+    clock,
     period,
     seconds,
     shown,
 )
-from ...refusals import counted_names, times
+from ...refusals import counted, counted_names, times
 from ...rule import DiagnosisRule
 from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence
 from ...spells import spells
@@ -77,7 +77,7 @@ class _Fold(ServerSilences):
         for silence in found:
             for wait in silence.waits:
                 tally.add(shown(wait.row), last=wait.until)
-        longest = max(found, key=lambda one: one.end - one.begin)
+        longest = max(found, key=lambda one: (one.goes_on, one.length))
         again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
         start = " right after its start" if part == _STARTED else ""
         case = tally.case(
@@ -88,8 +88,7 @@ class _Fold(ServerSilences):
         case.last_time = max(one.end for one in found)
         case.spans = [(one.begin, one.end) for one in found]
         case.part = part
-        if all(one.answered for one in found) or self.answered_after(case.last_time):
-            case.state = ProblemState.OVER
+        case.state = self.state_of(found)
         case.details = _details(context, found)
         waits = [wait for one in found for wait in one.waits]
         if len(waits) == 1 and not waits[0].answered:
@@ -104,19 +103,24 @@ class _Fold(ServerSilences):
 def _tells(silence: Silence) -> bool:
     """Return whether it is more than one request that took a while."""
     alone = len(silence.waits) == 1 and silence.waits[0].answered
-    return not alone or silence.end - silence.begin >= LEAST_ALONE
+    return not alone or silence.length >= LEAST_ALONE
 
 
 def _from_to(silence: Silence) -> str:
-    length = seconds(silence.end - silence.begin)
+    length = seconds(silence.length)
+    if silence.goes_on:
+        return f"since {clock(silence.begin)} UTC ({length} so far)"
     at_least = "" if silence.answered else "at least "
     return f"from {period(silence.begin, silence.end)} UTC ({at_least}{length})"
 
 
 def _what(found: list[Silence]) -> str:
     late = sum(len(one.answered) for one in found)
-    never = sum(len(one.unanswered) for one in found)
+    waiting = sum(wait.pending for one in found for wait in one.waits)
+    never = sum(len(one.unanswered) for one in found) - waiting
     said = []
+    if waiting:
+        said.append(f"{counted(waiting, 'request')} wait{'s' if waiting == 1 else ''}")
     if never:
         said.append(f"{never:,} request{'' if never == 1 else 's'} got no answer")
     if late:
@@ -178,6 +182,8 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=WAITS,
     connections=CONNECTIONS,
+    takes_pending=True,
+    quiet_ends=False,
     references=("apache/rocketmq#2404", "apache/rocketmq#568"),
     limits=(
         "A silence is seen only while somebody asks: it may have begun earlier and lasted longer."

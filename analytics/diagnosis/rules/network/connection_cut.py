@@ -91,6 +91,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=LOSSES,
     connections=host_of_server,
+    takes_pending=True,
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,
 )

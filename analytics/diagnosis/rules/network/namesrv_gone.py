@@ -12,11 +12,13 @@ from ...refusals import times
 from ...rule import DiagnosisRule
 from .broker_gone import (
     doubt_end,
+    doubt_untried,
     how_gone,
     leads_within,
     outage_details,
     outages_by_cause,
     state_of,
+    was,
     what_happened,
 )
 
@@ -37,7 +39,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         other for other, role in context.servers.items() if role == "namesrv" and other != address
     )
     case = tally.case(
-        f"NameServer {address} was {how_gone(outages)} {outages[0].said()}{again}:"
+        f"NameServer {address} {was(how_gone(outages), outages)} {outages[0].said(context)}{again}:"
         f" {what_happened(outages)}",
         Subject(server=address),
     )
@@ -46,6 +48,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     case.leads_within = leads_within(outages)
     case.part = how_gone(outages)
     case.details = outage_details(context, outages)
+    doubt_untried(case, outages)
     if others or all(one.starting for one in outages):
         case.severity = ProblemSeverity.WARNING
     if all(one.starting for one in outages):
@@ -82,6 +85,8 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=LOSSES,
     connections=host_of_server,
+    takes_pending=True,
+    quiet_ends=False,
     limits="A NameServer of which only failed connects are in the capture is not known as one.",
     needs=frozenset((Need.CONNECTIONS,)),
 )

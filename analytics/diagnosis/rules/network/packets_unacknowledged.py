@@ -57,7 +57,8 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of the times in which packets were not acknowledged, for each spell."""
         if speaks_remoting(self.key, context):
-            for found in spells(self._stalled, _Stalled.span, self.lasts):
+            now = [_Stalled(row, one) for row in self.unended for one in stalls_in(row)]
+            for found in spells([*self._stalled, *now], _Stalled.span, self.lasts):
                 yield self._case(found, context)
 
     def _case(self, found: list[_Stalled], context: Context) -> Case:
@@ -139,6 +140,8 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     connections=_key,
+    takes_pending=True,
+    quiet_ends=False,
     limits=(
         "On which part of the way packets are lost is not in the capture. The time begins with the"
         " first repetition, which is 200 ms or more after the packet itself. A connection that"

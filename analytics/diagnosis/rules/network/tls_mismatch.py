@@ -117,7 +117,8 @@ class _Fold(Fold):
             yield case
         # Answers may be among what is missing.
         refused = Tally() if context.quality.with_gaps else self._refused_in_the_clear()
-        if refused.count and not self._served_clear:
+        in_clear = any(row.server_bytes and row.commands for row in self.unended)
+        if refused.count and not self._served_clear and not in_clear:
             takes = "takes TLS: it seems to enforce it" if self._encrypted else "answers none"
             case = refused.case(
                 f"{server} closed connections in the clear {times(refused.count)} at the first"
@@ -211,6 +212,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=by_responder, statuses=frozenset((UNANSWERED,))),),
     connections=_key,
+    takes_pending=True,
     references=(
         "apache/rocketmq#10110",
         "apache/rocketmq#3326",

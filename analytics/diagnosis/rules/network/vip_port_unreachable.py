@@ -42,14 +42,20 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case for each broker of the host whose second port does not work."""
+        worked = dict(self._worked)
+        for row in self.unended:
+            place = split_endpoint(row.server)
+            if place is not None and row.server_bytes:
+                span = row.start_time, row.end_time
+                worked[place[1]] = [*worked.get(place[1], []), span]
         for port, failed in sorted(self._failed.items()):
             main = endpoint_text(self.key, port + VIP_BELOW)
             name = context.names.get(main)
             if name is None or endpoint_text(self.key, port) in context.names:
                 continue
-            if port in self._worked:
+            if port in worked:
                 continue  # it works at times: the broker was gone
-            works = self._worked.get(port + VIP_BELOW, [])
+            works = worked.get(port + VIP_BELOW, [])
             proven = [
                 row
                 for row in failed
@@ -100,6 +106,7 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     connections=_key,
+    takes_pending=True,
     references=("apache/rocketmq#568", "apache/rocketmq#1510", "apache/rocketmq#3889"),
     limits="The broker's address must be named in a route, a registration or a request.",
     needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),

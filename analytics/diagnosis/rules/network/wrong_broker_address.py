@@ -95,7 +95,7 @@ class _Fold(Fold):
         return told
 
     def add_connection(self, row: ConversationRecord) -> None:
-        if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
+        if _failed(row):
             failed = self._failed.setdefault(row.server, [])
             if len(failed) < MAX_FAILED and len(self._failed) <= MAX_ADDRESSES:
                 failed.append(row)
@@ -105,10 +105,12 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case for each address that cannot be right."""
         translated = self._translated(context)
+        reached = self._reached | {row.server for row in self.unended if not _failed(row)}
         for address, one in sorted(self._named.items()):
-            if address in self._reached:
+            if address in reached:
                 continue
-            failed = self._failed.get(address, [])
+            now = [row for row in self.unended if row.server == address]
+            failed = [*self._failed.get(address, []), *now]
             host = host_of(address)
             strange = _strange(host, one.askers)
             syns = sum(row.syns for row in failed)
@@ -189,9 +191,12 @@ def _strange(host: str, askers: set[str]) -> str | None:
     return None
 
 
+def _failed(row: ConversationRecord) -> bool:
+    return row.end in (tcp.REFUSED, tcp.NO_ANSWER)
+
+
 def _key(row: ConversationRecord) -> str | None:
-    failed = row.end in (tcp.REFUSED, tcp.NO_ANSWER)
-    return WHOLE if failed or row.server_bytes else None
+    return WHOLE if _failed(row) or row.server_bytes else None
 
 
 RULE = DiagnosisRule(
@@ -228,6 +233,7 @@ RULE = DiagnosisRule(
         ),
     ),
     connections=_key,
+    takes_pending=True,
     references=(
         "apache/rocketmq#3440",
         "apache/rocketmq-dashboard#395",

@@ -18,9 +18,9 @@ from ...problem import (
     Case,
     Confidence,
     ProblemSeverity,
-    ProblemState,
     Subject,
     Tally,
+    clock,
     period,
     seconds,
     shown,
@@ -70,8 +70,7 @@ class _Fold(ServerSilences):
         case.last_time = max(one.end for one in found)
         case.spans = [one.span() for one in found]
         hosts = sorted({host_of(wait.row.requester) for wait in waits})
-        if all(one.answered for one in found) or self.answered_after(case.last_time):
-            case.state = ProblemState.OVER
+        case.state = self.state_of(found)
         case.details = [f"clients: {', '.join(hosts[:5])}"]
         if len(found) > 1:
             case.details.append(f"all times: {', '.join(map(_from_to, found[:MOST_SPANS]))}")
@@ -87,16 +86,20 @@ class _Fold(ServerSilences):
             is_one = named or served or self.key.endswith(f":{ports.BROKER}")
             why = "it is a broker, no NameServer" if is_one else "nothing was answered at all"
             return f"{self.key} did not answer {what}: {why}"
-        longest = max(found, key=lambda one: one.end - one.begin)
+        longest = max(found, key=lambda one: (one.goes_on, one.length))
         again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
-        return (
-            f"NameServer {self.key} hung {_from_to(longest)}{again}: of {what} {never:,} got no"
-            " answer"
-        )
+        hung = f"NameServer {self.key} hung {_from_to(longest)}{again}"
+        if longest.goes_on:
+            waiting = sum(wait.pending for wait in longest.waits)
+            what = counted(waiting, "request for a route", "requests for routes")
+            return f"{hung}: {what} wait{'s' if waiting == 1 else ''}"
+        return f"{hung}: of {what} {never:,} got no answer"
 
 
 def _from_to(silence: Silence) -> str:
-    length = seconds(silence.end - silence.begin)
+    length = seconds(silence.length)
+    if silence.goes_on:
+        return f"since {clock(silence.begin)} UTC ({length} so far)"
     return f"from {period(silence.begin, silence.end)} UTC ({length})"
 
 
@@ -139,6 +142,8 @@ RULE = DiagnosisRule(
         ),
     ),
     connections=CONNECTIONS,
+    takes_pending=True,
+    quiet_ends=False,
     limits="A silence is seen only while somebody asks for a route.",
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,

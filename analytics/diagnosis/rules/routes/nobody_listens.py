@@ -78,7 +78,7 @@ class _Host:
     def add(self, row: ConversationRecord) -> None:
         """Take a connection."""
         server = row.server
-        if row.end not in (tcp.REFUSED, tcp.NO_ANSWER):
+        if not _failed(row):
             if server in self.worked or len(self.worked) < MAX_NAMED:
                 self.worked[server] = max(self.worked.get(server, 0), row.end_time)
             if row.commands and len(self.speakers) < MAX_NAMED:
@@ -111,13 +111,19 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of each address that never answered, and that no route names."""
         brokers = context.names_of_ports()
-        for _, host in sorted(self._hosts.items()):
+        work_now: dict[str, dict[str, int]] = {}
+        for row in self.unended:
+            if not _failed(row):
+                of_host = work_now.setdefault(host_of(row.server), {})
+                of_host[row.server] = max(of_host.get(row.server, 0), row.end_time)
+        for name, host in sorted(self._hosts.items()):
+            worked = host.worked | work_now.get(name, {})
             for address, one in sorted(host.failing.items()):
-                if address in host.worked or address in context.servers or address in brokers:
+                if address in worked or address in context.servers or address in brokers:
                     continue
                 beside = [
                     other
-                    for other, until in sorted(host.worked.items())
+                    for other, until in sorted(worked.items())
                     if other in context.servers and until > one.failed.last
                 ]
                 of_rocketmq = address.rpartition(":")[2] in PORTS
@@ -142,6 +148,10 @@ class _Fold(Fold):
             and context.servers.get(server) == NAMESRV
         ]
         return listed[0] if listed else None
+
+
+def _failed(row: ConversationRecord) -> bool:
+    return row.end in (tcp.REFUSED, tcp.NO_ANSWER)
 
 
 def _case(
@@ -202,6 +212,7 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     connections=lambda row: WHOLE if server_of(row) is not None else None,
+    takes_pending=True,
     limits=(
         "Of an address at another port, on a host where no RocketMQ was seen, nothing is said where"
         " no NameServer is asked in its place: it can be anything."
