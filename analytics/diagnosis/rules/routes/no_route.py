@@ -11,6 +11,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.topic_names import DEFAULT_TOPIC
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
+from ...answered_routes import answered_route
 from ...context import Context
 from ...keys import whole
 from ...need import Need
@@ -19,6 +20,7 @@ from ...problem import (
     Confidence,
     Evidence,
     ProblemSeverity,
+    ProblemState,
     Subject,
     Tally,
     clock,
@@ -39,9 +41,12 @@ MAX_CLIENTS: Final = 5000
 """clients of which the answers for TBW102 are kept"""
 BELONGS: Final = 3_000_000_000
 """ns between the requests for a topic and for TBW102 of one send: mqClientApiTimeout"""
+POLL: Final = 30_000_000_000
+"""ns between the route requests of a client: pollNameServerInterval"""
 GOES_ON: Final = 10_000_000_000
 """ns after which a topic that is asked for again and again is missing for certain"""
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+_REGISTER: Final = int(RequestCode.REGISTER_BROKER)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
@@ -58,7 +63,7 @@ class _Asked(NamedTuple):
 class _Topic:
     """What was answered for one topic."""
 
-    __slots__ = ("found", "missing", "servers")
+    __slots__ = ("brokers", "found", "missing", "servers")
 
     def __init__(self) -> None:
         self.missing: list[_Asked] = []
@@ -66,6 +71,8 @@ class _Topic:
         """times of the first and the last route"""
         self.servers: set[str] = set()
         """servers that had a route"""
+        self.brokers: set[str] = set()
+        """names of the brokers in its routes"""
 
 
 class _Fold(Fold):
@@ -76,17 +83,27 @@ class _Fold(Fold):
         """client -> times at which it asked for TBW102, and whether it got a route"""
         self.routing: set[str] = set()
         """servers that had a route of any topic of users"""
+        self.registered: dict[tuple[str, str], set[int]] = {}
+        """server and broker name -> times of registrations"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         time = row.request_time if row.request_time is not None else row.response_time or 0
         good = row.response_code == _SUCCESS
+        if row.request_code == _REGISTER:
+            for name, _ in answered_route(row).named if good else ():
+                key = row.responder, name
+                if key in self.registered or len(self.registered) < MAX_TOPICS:
+                    times = self.registered.setdefault(key, set())
+                    if len(times) < MAX_ASKED:
+                        times.add(time)
+            return
         if row.topic == DEFAULT_TOPIC:
             # One without an answer may have got a route that was not captured.
             good = good or row.response_code is None
             if row.requester in self.defaults or len(self.defaults) < MAX_CLIENTS:
-                times = self.defaults.setdefault(row.requester, [])
-                if len(times) < MAX_ASKED:
-                    times.append((time, good))
+                answers = self.defaults.setdefault(row.requester, [])
+                if len(answers) < MAX_ASKED:
+                    answers.append((time, good))
             return
         if is_own_topic(row.topic) or row.topic is None or row.response_code is None:
             return
@@ -100,6 +117,9 @@ class _Fold(Fold):
             topic.found = min(first, time), max(last, time)
             if len(topic.servers) < MAX_SERVERS:
                 topic.servers.add(row.responder)
+            for name, _ in answered_route(row).named:
+                if len(topic.brokers) < MAX_SERVERS:
+                    topic.brokers.add(name)
             if len(self.routing) < MAX_CLIENTS:
                 self.routing.add(row.responder)
         elif len(topic.missing) < MAX_ASKED:
@@ -107,7 +127,7 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         for name, topic in sorted(self.topics.items()):
-            case = self._case(name, topic, name in context.sent)
+            case = self._case(name, topic, name in context.sent, context.last_time)
             if case is not None:
                 case.details.append(self._who_else(topic, context))
                 yield case
@@ -123,8 +143,11 @@ class _Fold(Fold):
             return f"there are brokers ({listed(context.names.values())}): the topic is missing"
         return "no route of any topic was seen: perhaps no broker is registered there at all"
 
-    def _case(self, name: str, topic: _Topic, sent: bool) -> Case | None:
-        """Return what is wrong with a topic; `sent`: something was sent to it."""
+    def _case(self, name: str, topic: _Topic, sent: bool, end: int | None) -> Case | None:
+        """Return what is wrong with a topic.
+
+        `sent`: something was sent to it. `end`: time of the last exchange, ns.
+        """
         missing = sorted(topic.missing, key=lambda one: (one.time, one.requester))
         by_default: dict[bool | None, list[_Asked]] = {True: [], False: [], None: []}
         for one in missing:
@@ -143,14 +166,21 @@ class _Fold(Fold):
             return None  # the producer goes on with the default route
         until = self._back(topic, asked)
         if before:
-            begin, end = asked[0].time, "UTC to the end of the capture"
+            begin, last = asked[0].time, asked[-1].time
             if until is not None:
-                end = f"to {clock_after(begin, until)} UTC"
+                period = f"to {clock_after(begin, until)} UTC"
+            elif end is None or end - last <= POLL:
+                period = "UTC to the end of the capture"
+            else:
+                period = f"UTC at least to {clock_after(begin, last)}"
             title = (
-                f"topic {name} had no route from {clock(begin)} {end}: no broker of it was"
+                f"topic {name} had no route from {clock(begin)} {period}: no broker of it was"
                 f" registered ({counted(len(asked), 'request')} of {_clients(asked)} refused)"
             )
-            return self._told(name, topic, asked, title)
+            case = self._told(name, topic, asked, title)
+            if until is not None:
+                case.state = ProblemState.OVER
+            return case
         if sent or until is not None or max(Counter(one.requester for one in asked).values()) < 2:
             return None  # it was made in the meantime; or asked for once, as by a tool
         title = (
@@ -178,9 +208,15 @@ class _Fold(Fold):
         return case
 
     def _back(self, topic: _Topic, asked: Sequence[_Asked]) -> int | None:
-        """Return the time of a route after the last answer without one; None: there is none."""
-        found = topic.found
-        return found[1] if found is not None and found[1] > asked[-1].time else None
+        """Return when a route was there again after the last refusal; None: nothing shows it.
+
+        A client got a route, or a broker of the topic registered at the server that refused it.
+        """
+        last = asked[-1]
+        back = [topic.found[1]] if topic.found is not None else []
+        for name in topic.brokers:
+            back += self.registered.get((last.responder, name), ())
+        return min((time for time in back if time > last.time), default=None)
 
     def _default_of(self, asked: _Asked) -> bool | None:
         """Return whether the client got the route of TBW102 then; None: it did not ask."""
@@ -229,6 +265,7 @@ RULE = DiagnosisRule(
             requests=frozenset((_ROUTE,)),
             responses=frozenset((_MISSING, _SUCCESS)),
         ),
+        Exchanges(key=whole, requests=frozenset((_REGISTER,)), responses=frozenset((_SUCCESS,))),
         Exchanges(
             key=lambda row: whole(row) if row.topic == DEFAULT_TOPIC else None,
             requests=frozenset((_ROUTE,)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analytics.diagnosis.problem import Confidence, Subject
+from analytics.diagnosis.problem import Confidence, ProblemState, Subject, clock
 from analytics.diagnosis.rules.routes.no_route import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -38,7 +38,7 @@ def test_neither_the_topic_nor_the_pattern_of_new_ones(name: str) -> None:
 def test_a_route_that_was_lost() -> None:
     (one,) = problems_of_sample(RULE, "outage-5x.pcap")
     assert one.title == (
-        "topic OutageTopic had no route from 04:05:06 to 04:05:21 UTC: no broker of it was"
+        "topic OutageTopic had no route from 04:05:06 to 04:05:19 UTC: no broker of it was"
         " registered (5 requests of 127.0.0.1 refused)"
     )
     assert one.subject == Subject(topic="OutageTopic")
@@ -121,3 +121,21 @@ def test_a_namesrv_that_began_anew_knows_no_topic_until_brokers_register() -> No
     (one,) = problems(RULE, rows)
     assert one.title.startswith("topic T had no route from ")
     assert "nothing was sent" not in one.title
+
+
+def test_it_ends_when_a_broker_of_the_topic_registers() -> None:
+    def register(at_ms: float, name: str) -> ExchangeRecord:
+        code = int(RequestCode.REGISTER_BROKER)
+        brokers = [f"{name}=10.0.0.1:10911"]
+        return exchange(at_ms, code, 0, responder=NAMESRV, brokers=brokers)
+
+    had = route(0, "Orders", 0, brokers=["broker-a=10.0.0.1:10911"])
+    lost = [had, route(10_000, "Orders"), register(17_000, "broker-b"), route(90_000, "T", 0)]
+    (one,) = problems(RULE, lost)
+    assert "at least to" in one.title  # another broker registered, and the capture goes on
+    rows = [*lost, register(20_000, "broker-a")]
+    (one,) = problems(RULE, rows)
+    begin, end = clock(rows[1].request_time or 0), clock(rows[-1].request_time or 0)
+    assert one.title.startswith(f"topic Orders had no route from {begin} to {end} UTC")
+    assert one.state is ProblemState.OVER
+    assert same_in_any_order(RULE, rows)
