@@ -24,6 +24,7 @@ from dissectors.remoting.topic_names import (
 from dissectors.remoting.versions import VERSIONS
 
 from .answer import Answer
+from .errors import SandboxError
 from .events import EventKind
 from .handlers.assignment import AssignmentHandlers
 from .handlers.broker_requests import BrokerHandlers
@@ -50,6 +51,8 @@ from .store.sqlite import BrokerJournal
 from .topics import OWN_TOPICS, READ, WRITE, TopicConfig
 
 _SCAN_SECONDS: Final = 5.0
+_RESTORED_AT_ONCE: Final = 500
+"""messages of a file between two looks at whether the start was given up"""
 WAITING_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC})
 """Topics whose messages are for later."""
 
@@ -101,8 +104,11 @@ class Broker:
         for spec in options.topics:
             state.topics.put(TopicConfig(spec.name, spec.queues, spec.queues, spec.perm))
 
-    def restore(self, journal: BrokerJournal) -> None:
-        """Take up what a file has kept, and go on writing to it."""
+    async def restore(self, journal: BrokerJournal) -> None:
+        """Take up what a file has kept, and go on writing to it; in parts, so that it can be ended.
+
+        Raise SandboxError where that is more than the broker may hold.
+        """
         state = self.state
         for config in journal.topics():
             state.topics.put(config)
@@ -112,16 +118,25 @@ class Broker:
             state.offsets.put(*offset)
         for end in journal.ends():
             state.store.restore_end(*end)
-        finished = journal.finished()
-        for record in journal.records():
-            if not state.store.restore(record):
+        for number, record in enumerate(journal.records(state.options.store_limit)):
+            if not number % _RESTORED_AT_ONCE:
+                await asyncio.sleep(0)
+            try:
+                restored = state.store.restore(record)
+            except StoreFull:
+                raise SandboxError(
+                    f"{state.options.store} has more messages than broker {self.name} may hold",
+                    "raise --store-limit, or let it forget the oldest ones with --drop-oldest",
+                ) from None
+            if not restored:
                 journal.note("message", record.physical_offset, "another is at its place")
                 continue
-            if record.topic in WAITING_TOPICS and record.physical_offset not in finished:
+            place = record.physical_offset
+            if record.topic in WAITING_TOPICS and not journal.is_finished(place):
                 waits = self.transactions if record.topic == HALF_TOPIC else self.schedule
                 waits.restore(record)
         state.store.end_offset = max(state.store.end_offset, journal.blocked)
-        state.store.journal = journal
+        state.store.go_on_with(journal)
         for problem in journal.problems:
             self.tell(EventKind.STORE_DAMAGED, detail=problem)
         if journal.damaged > len(journal.problems):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import random
 import socket
 import threading
@@ -60,6 +61,7 @@ class Sandbox:
         self.injector: Injector
         """what goes wrong, once started: `add` and `clear` change it while it runs"""
         self._servers: list[asyncio.Server] = []
+        self._bound: dict[str, list[socket.socket]] = {}
         self._hub = Hub(
             self.options.version,
             self.options.serialize_type,
@@ -92,6 +94,9 @@ class Sandbox:
         for server in self._servers:
             await server.wait_closed()
         self._servers = []
+        for bound in itertools.chain.from_iterable(self._bound.values()):
+            bound.close()  # the start ended before it listened there
+        self._bound = {}
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -120,7 +125,15 @@ class Sandbox:
             self._hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
         for number, name in enumerate(options.broker_names):
             port = options.port + number * _PORT_STEP if options.port else 0
-            await self._start_broker(name, port, names, injector)
+            self._make_broker(name, port, names, injector)
+        for broker in self.brokers.values():
+            if self._file is not None:
+                await broker.restore(self._file.journal(broker.name))
+        for broker in self.brokers.values():
+            broker.start()
+            while self._bound[broker.name]:
+                await self._listen(broker, self._bound[broker.name].pop(0))
+            broker.tell(EventKind.LISTENING, detail=broker.state.address)
         bound = self._bind(options.namesrv_port)
         self.namesrv = endpoint_text(options.host, bound.getsockname()[1])
         await self._listen(names, bound)
@@ -128,11 +141,10 @@ class Sandbox:
         injector.add(options.injections)
         self._hub.watch_silence(options.greeting_ms / 1000, options.idle_ms / 1000)
 
-    async def _start_broker(
-        self, name: str, port: int, names: NameServer, injector: Injector
-    ) -> None:
+    def _make_broker(self, name: str, port: int, names: NameServer, injector: Injector) -> None:
         options = self.options
         sockets = self._bind_with_vip(port) if options.vip else [self._bind(port)]
+        self._bound[name] = sockets
         address = endpoint_text(options.advertised or options.host, sockets[0].getsockname()[1])
         broker = self._broker(name, address, injector)
         broker.state.route = names.readable_queues
@@ -146,19 +158,8 @@ class Sandbox:
                 perm=functools.partial(_perm_of, broker, injector),
             )
         )
-        if self._file is not None:
-            try:
-                broker.restore(self._file.journal(name))
-            except SandboxError:
-                for bound in sockets:
-                    bound.close()
-                raise
         injector.watch(broker)
-        broker.start()
-        for bound in sockets:
-            await self._listen(broker, bound)
         self.addresses = {**self.addresses, name: address}
-        broker.tell(EventKind.LISTENING, detail=address)
 
     def _broker(self, name: str, address: str, injector: Injector) -> Broker:
         chance = random.Random(self._random.random())
@@ -290,29 +291,52 @@ def run_sandbox(
     """Run a sandbox in this thread until `stoppable`'s argument is called or the time is over.
 
     `started` is called once it listens, `tick` every second. Returns the sandbox, closed; raises
-    SandboxError as `Sandbox.start` does.
+    SandboxError as `Sandbox.start` does, KeyboardInterrupt where it ended before it listened.
     """
     box = Sandbox(options)
 
-    async def run() -> None:
+    async def run() -> bool:
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
 
         def stop() -> None:
             loop.call_soon_threadsafe(ended.set)
 
-        async with box:
-            started(box)
-            with stoppable(stop):
+        with stoppable(stop):
+            if not await _started(box, ended):
+                return False
+            try:
+                started(box)
                 end = None if seconds is None else loop.time() + seconds
                 while not ended.is_set() and (end is None or loop.time() < end):
                     wait = 1.0 if end is None else min(1.0, max(0.0, end - loop.time()))
                     with suppress(TimeoutError):
                         await asyncio.wait_for(ended.wait(), wait)
                     tick()
+            finally:
+                await box.close()
+        return True
 
-    asyncio.run(run())
+    if not asyncio.run(run()):
+        raise KeyboardInterrupt
     return box
+
+
+async def _started(box: Sandbox, ended: asyncio.Event) -> bool:
+    """Start a sandbox; return False where it was told to end before it listened."""
+    starting = asyncio.ensure_future(box.start())
+    ending = asyncio.ensure_future(ended.wait())
+    try:
+        await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ending.cancel()
+        if not starting.done():
+            starting.cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        return False
+    return True
 
 
 def _perm_of(broker: Broker, injector: Injector) -> int:

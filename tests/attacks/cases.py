@@ -1,9 +1,10 @@
 """Every attack that was named, with what holds it: the table that the catalogue is complete by.
 
 `20.1` is item 1 of the issue on hardening, `13.17` item 17 of the one on what tests from outside
-found, `13.0` its first paragraph, `20.0` what held from the start, `19` the one on TLS and gRPC. A
-case with attacks is measured by them: in little memory, and twice the size for twice the work.
-Where that says nothing, the case says why.
+found, `13.0` its first paragraph, `20.0` what held from the start, `19` the one on TLS and gRPC,
+`43.7` the section on attacks of the issue on what outside testing found. A case with attacks is
+measured by them: in little memory, and twice the size for twice the work. Where that says nothing,
+the case says why.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def plain(where: str, what: str, *tests: str, why: str = NO_SIZE) -> Case:
 
 _CONSENT = "rmqtool/send/test_consent.py::"
 _BOMBS = "attacks/test_bombs.py::"
+_STORES = "replay/sandbox/store/test_hostile_stores.py::"
 _ROBUST = "replay/sandbox/test_robustness.py::"
 
 CASES: tuple[Case, ...] = (
@@ -294,6 +296,16 @@ CASES: tuple[Case, ...] = (
         "replay/sandbox/store/test_stored_rows.py::test_many_damaged_rows_are_counted",
     ),
     Case("13.33", "a topic of 20,000 characters", ("long topic",)),
+    # -- the issue on what outside testing found
+    Case(
+        *("43.7", "a store file that somebody made", ("linked store",)),
+        (
+            _STORES + "test_a_schema_that_is_not_ours_is_refused_and_left_as_it_is",
+            _STORES + "test_what_is_no_regular_file_is_refused",
+            _STORES + "test_a_value_over_the_limit_of_a_frame_is_refused",
+            _STORES + "test_a_signal_ends_a_broker_that_reads_its_store",
+        ),
+    ),
     Case(
         "19", "TLS: records, handshakes, hellos", ("tiny TLS records", "huge handshakes", "hellos")
     ),

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 import zlib
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from replay.errors import ClientError
 from replay.message import SendMode, SendResult, TransactionState
-from replay.sandbox import Sandbox, SandboxOptions, TopicSpec
+from replay.sandbox import Sandbox, SandboxError, SandboxOptions, TopicSpec
+from replay.sandbox.store.memory import MessageStore, NewMessage
+from replay.sandbox.store.sqlite import StoreFile
 from replay.sending.request_reply import PendingRequests
 from replay.sending.transaction import Check, Transactions
 from replay.wire.request import encode_command
+from tests.replay.sandbox.linked_pages import link_pages
 from tests.replay.sandbox.talk import frame, heartbeat, pull_fields, send_fields
 from tests.replay.script import Bench, ScriptLink, dropping, stored
 from tests.replay.sending.sends import message
@@ -249,6 +256,22 @@ def unread_pulls(count: int) -> None:
     _with_sandbox(deed)
 
 
+def linked_store(count: int) -> None:
+    """A store whose pages refer to each other: some 100 kB that are 10^8 rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "box.db"
+        file = StoreFile(path, lambda: None)
+        messages = MessageStore("127.0.0.1:10911", 1 << 30)
+        messages.go_on_with(file.journal("broker-a"))
+        for _ in range(600 + count):  # the index has more than one page
+            messages.put(NewMessage("Orders", 0, b"x", {}), 1)
+        file.close()
+        link_pages(path)
+
+        with pytest.raises(SandboxError, match="refer to each other"):
+            asyncio.run(Sandbox(SandboxOptions(store=path)).start())
+
+
 def groups_of_clients(count: int) -> None:
     """Heartbeats of ever new clients, groups and topics."""
 
@@ -278,5 +301,6 @@ PEERS: dict[str, PeerAttack] = {
     "unfinished frames": PeerAttack(unfinished_frames, 50),
     "unread pulls": PeerAttack(unread_pulls, 200),
     "groups of clients": PeerAttack(groups_of_clients, 100),
+    "linked store": PeerAttack(linked_store, 600),
 }
 """name → attack"""

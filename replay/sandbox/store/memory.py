@@ -22,10 +22,8 @@ from dissectors.remoting.messages.record_layout import CRC_MASK, V1_TOPIC_LIMIT,
 from dissectors.remoting.sysflag import HOST_BITS, SysFlag
 
 from .journal import Journal
-from .shelf import Shelf, StoredQueue, StoredRecord, physical_offset_of
+from .shelf import RECORD_OVERHEAD, Shelf, StoredQueue, StoredRecord, physical_offset_of
 
-RECORD_OVERHEAD: Final = 400
-"""bytes of memory that a record takes beside its own"""
 _HEADS: Final = tuple(
     struct.Struct(f">iIiiiqqiq{born}siq{store}siiqi")
     for born, store in ((4, 4), (16, 4), (4, 16), (16, 16))
@@ -97,6 +95,7 @@ class MessageStore:
         self._limit = limit
         self._drop_oldest = drop_oldest
         self._store_address = address_of(store_host)
+        self._dropped = False
         self._log = Shelf()
         self._queues: dict[tuple[str, int], StoredQueue] = {}
         self._indexed_to = 0
@@ -130,7 +129,7 @@ class MessageStore:
     def restore(self, record: StoredRecord) -> bool:
         """Take a record back that the journal has kept; they come in order.
 
-        False where its place in the commit log or queue is taken already.
+        False where its place in the commit log or queue is taken already. Raises StoreFull.
         """
         key = (record.topic, record.queue_id)
         queue = self._queues.get(key)
@@ -144,8 +143,19 @@ class MessageStore:
             return False
         elif record.queue_offset > queue.max_offset:
             queue.has_holes = True
+        self._make_room(len(record.data) + RECORD_OVERHEAD)
         self._add(record, queue)
         return True
+
+    def go_on_with(self, journal: Journal) -> None:
+        """Write to a journal from now on; what was forgotten while it was read is removed there."""
+        self.journal = journal
+        if self._dropped:
+            journal.drop_messages(self.begin_offset)
+            journal.put_end("", 0, self.end_offset)
+            for (topic, queue_id), queue in self._queues.items():
+                if not len(queue.records):
+                    journal.put_end(topic, queue_id, queue.min_offset)
 
     def restore_end(self, topic: str, queue_id: int, offset: int) -> None:
         """Go on at an offset that forgotten messages have left; before any `restore`."""
@@ -172,6 +182,7 @@ class MessageStore:
         wanted = self._limit - size - self._limit // 64
         while len(self._log) and self.held_bytes > wanted:
             self._forget(self._log.drop_first())
+            self._dropped = True
         if self.journal is not None:
             self.journal.drop_messages(self.begin_offset)
             self.journal.put_end("", 0, self.end_offset)

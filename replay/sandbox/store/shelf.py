@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.records import decode_messages
+
+RECORD_OVERHEAD: Final = 400
+"""bytes of memory that a record takes beside its own"""
 
 
 class StoredRecord:

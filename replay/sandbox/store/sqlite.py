@@ -3,7 +3,10 @@
 Rules: what was answered is in the file, because answers are written after the commit of their turn.
 The write-ahead log goes to the operating system with each commit and not to the platter: a process
 that is killed loses nothing, a machine that loses its power may lose the last moment. One file
-belongs to one sandbox at a time. Another sandbox's file, or no such file at all, is refused.
+belongs to one sandbox at a time. A file whose schema is not exactly ours is refused before anything
+is read or changed: a view, trigger, or generated column would decide what is read and stored. What
+is read is bounded by the size of the file, so that pages that refer to each other cannot make it
+endless; a signal ends a statement that takes long.
 """
 
 from __future__ import annotations
@@ -11,17 +14,20 @@ from __future__ import annotations
 import contextlib
 import heapq
 import json
+import os
 import sqlite3
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
+from dissectors.remoting.framing.layout import MAX_FRAME
 from dissectors.temporary import PRIVATE, create_new
 
 from ..errors import SandboxError
 from ..groups import GroupConfig, group_of_value
 from ..topics import TopicConfig, topic_of_value
-from .shelf import StoredRecord, physical_offset_of
+from .shelf import RECORD_OVERHEAD, StoredRecord, physical_offset_of
 from .stored_rows import (
     OFFSET_LIMIT,
     DamagedRow,
@@ -49,6 +55,15 @@ _PUT_STATE: Final = "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)"
 _DROP_STATE: Final = "DELETE FROM state WHERE broker = ? AND kind = ? AND key = ?"
 _MOST_PROBLEMS: Final = 20
 """damaged rows that are named"""
+_SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 20"
+_LONGEST: Final = MAX_FRAME
+"""bytes of a value or row: a record came in a frame"""
+_STEPS_AT_ONCE: Final = 10_000
+"""steps of SQLite's machine between two looks at signals"""
+_STEPS_PER_BYTE: Final = 10
+"""steps that a statement may take for each byte of the file; reading a row takes some twenty"""
+_FREE_STEPS: Final = 10_000_000
+_ANOTHER: Final = "name another file; it will be created"
 _Value = TypeVar("_Value")
 
 
@@ -67,6 +82,9 @@ class StoreFile:
         self._messages: list[tuple[object, ...]] = []
         self._states: dict[tuple[str, str, str], str | None] = {}
         self._statements: list[tuple[str, tuple[object, ...]]] = []
+        self._looks_left = 0
+        self._signal: BaseException | None = None
+        _refuse_what_is_no_file(path)
         with contextlib.suppress(OSError):  # it is there, or sqlite3 says what is wrong
             create_new(Path(path), PRIVATE).close()
         try:
@@ -74,24 +92,30 @@ class StoreFile:
         except sqlite3.Error as error:
             raise SandboxError(f"{path} cannot be opened: {error}") from None
         self._connection.text_factory = _text_of
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        self._connection.set_progress_handler(self._look, _STEPS_AT_ONCE)
         try:
             self._prepare()
         except sqlite3.Error as error:
             self._connection.close()
-            raise _error(path, error) from None
-        except SandboxError:
+            raise self._error(error) from None
+        except BaseException:
             self._connection.close()
             raise
 
     def _prepare(self) -> None:
         run = self._connection.execute
-        empty = run("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        self._allow()
+        run("PRAGMA trusted_schema = OFF")
+        run("PRAGMA cell_size_check = ON")
+        found = run(_SCHEMA).fetchall()
+        empty = not found
         if not empty and run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            raise SandboxError(
-                f"{self.path} is not a store of a sandbox", "name another file; it will be made"
-            )
+            raise SandboxError(f"{self.path} is not a store of a sandbox", _ANOTHER)
         if not empty and run("PRAGMA user_version").fetchone()[0] != _VERSION:
-            raise SandboxError(f"{self.path} was made by another version of the sandbox")
+            raise SandboxError(f"{self.path} was made by another version of the sandbox", _ANOTHER)
+        if not empty and (why := _why_not_ours(found)):
+            raise SandboxError(f"{self.path} is not a store of a sandbox: {why}", _ANOTHER)
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = NORMAL")
@@ -102,6 +126,47 @@ class StoreFile:
             run(f"PRAGMA application_id = {_APPLICATION}")
             run(f"PRAGMA user_version = {_VERSION}")
         run("COMMIT")
+
+    # -- limits ---------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file and of its write-ahead log."""
+        total = 0
+        for name in (self.path, f"{self.path}-wal"):
+            with contextlib.suppress(OSError):
+                total += os.stat(name).st_size
+        return total
+
+    def _allow(self) -> None:
+        """Allow the next statement as many steps as the size of the file explains."""
+        self._looks_left = (_FREE_STEPS + _STEPS_PER_BYTE * self.size) // _STEPS_AT_ONCE
+
+    def _look(self) -> int:
+        """Return whether a statement has to end; signals are handled while this runs."""
+        try:
+            self._looks_left -= 1
+            return int(self._looks_left < 0)
+        except BaseException as signal:
+            self._signal = signal
+            return 1
+
+    def _error(self, error: sqlite3.Error) -> BaseException:
+        """Return what to raise for an error of SQLite: a signal, or one that names the file."""
+        signal, self._signal = self._signal, None
+        if signal is not None:
+            return signal
+        if "locked" in str(error):
+            hint = "end it, or name another file"
+            return SandboxError(f"{self.path} is in use by another sandbox", hint)
+        if "interrupted" in str(error):
+            return self.endless()
+        hint = f"a sandbox keeps its messages in a sqlite3 file; {_ANOTHER}"
+        return SandboxError(f"{self.path}: {error}", hint)
+
+    def endless(self) -> SandboxError:
+        """Return the error for more rows than the size of the file explains."""
+        return SandboxError(f"{self.path} is damaged: its pages refer to each other", _ANOTHER)
 
     def journal(self, broker: str) -> BrokerJournal:
         """Return what a broker of that name writes to."""
@@ -135,6 +200,7 @@ class StoreFile:
         """Put what was kept into the file; SandboxError where the file takes it no more."""
         if not self._waiting:
             return
+        self._allow()
         try:
             self._connection.execute("BEGIN")
             if self._messages:
@@ -150,7 +216,7 @@ class StoreFile:
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-            raise _error(self.path, error) from None
+            raise self._error(error) from None
         self._messages = []
         self._states = {}
         self._statements = []
@@ -183,11 +249,22 @@ class StoreFile:
         statement = "SELECT key, value FROM state WHERE broker = ? AND kind = ?"
         yield from self._read(statement, broker, kind)
 
+    def has_state(self, broker: str, kind: str, key: str) -> bool:
+        """Return whether there is a state of that key."""
+        statement = "SELECT 1 FROM state WHERE broker = ? AND kind = ? AND key = ?"
+        return any(True for _ in self._read(statement, broker, kind, key))
+
     def _read(self, statement: str, *values: str) -> Iterator[tuple[object, ...]]:
+        self._allow()
+        left = self.size
         try:
-            yield from self._connection.execute(statement, values)
+            for row in self._connection.execute(statement, values):
+                left -= sum(len(value) if isinstance(value, str | bytes) else 1 for value in row)
+                if left < 0:
+                    raise self.endless()
+                yield row
         except sqlite3.Error as error:
-            raise _error(self.path, error) from None
+            raise self._error(error) from None
 
 
 class BrokerJournal:
@@ -266,9 +343,20 @@ class BrokerJournal:
 
     # -- after a restart ------------------------------------------------------------------------
 
-    def records(self) -> Iterator[StoredRecord]:
-        """Yield the messages in order; damaged ones are left out, see `blocked`."""
-        lost = sorted(self._records(placed=False), key=physical_offset_of)
+    def records(self, limit: int) -> Iterator[StoredRecord]:
+        """Yield the messages in order; damaged ones are left out, see `blocked`.
+
+        Raise SandboxError where those with a damaged offset, which are sorted, take more than
+        `limit` bytes.
+        """
+        lost: list[StoredRecord] = []
+        held = 0
+        for record in self._records(placed=False):
+            lost.append(record)
+            held += len(record.data) + RECORD_OVERHEAD
+            if held > limit:
+                raise self._file.endless()
+        lost.sort(key=physical_offset_of)
         placed = self._records(placed=True)
         yield from heapq.merge(placed, lost, key=physical_offset_of)
 
@@ -313,9 +401,9 @@ class BrokerJournal:
         """Yield the (topic, queue, offset) left by forgotten messages; "" is the commit log."""
         return self._states("end", _ended)
 
-    def finished(self) -> set[int]:
-        """Commit log offsets of scheduled and half messages that are done with."""
-        return set(self._states("done", lambda key, _: offset_of_text(key)))
+    def is_finished(self, physical_offset: int) -> bool:
+        """Return whether the scheduled or half message at a commit log offset is done with."""
+        return self._file.has_state(self._broker, "done", str(physical_offset))
 
     def _states(
         self, kind: str, make: Callable[[object, object], _Value | None]
@@ -352,7 +440,27 @@ def _offset_key(group: str, topic: str, queue_id: int) -> str:
     return json.dumps([group, topic, queue_id])
 
 
-def _error(path: Path, error: sqlite3.Error) -> SandboxError:
-    if "locked" in str(error):
-        return SandboxError(f"{path} is in use by another sandbox", "end it, or name another file")
-    return SandboxError(f"{path}: {error}", "a sandbox keeps its messages in a sqlite3 file")
+def _refuse_what_is_no_file(path: Path) -> None:
+    """Raise SandboxError for a folder, pipe, or device: SQLite would wait for it or write to it."""
+    with contextlib.suppress(OSError, ValueError):  # SQLite says what is wrong with it
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise SandboxError(f"{path} is not a regular file", _ANOTHER)
+
+
+def _why_not_ours(found: Iterable[tuple[object, ...]]) -> str | None:
+    """Return in what a schema differs from ours, but for white space; None where it does not."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as memory:
+        memory.executescript(_TABLES)
+        ours = {_plain(row) for row in memory.execute(_SCHEMA)}
+    rows = {_plain(row) for row in found}
+    names = {row[:2] for row in ours}
+    for kind, name, *_ in sorted(rows - ours):
+        differs = "its own columns or conditions" if (kind, name) in names else "not ours"
+        return f"{kind} {name[:60]!r} is {differs}"
+    for kind, name, *_ in sorted(ours - rows):
+        return f"{kind} {name!r} is missing"
+    return None
+
+
+def _plain(row: tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(str(value).split()) for value in row)
