@@ -28,7 +28,7 @@ from .injection.injection import Injection
 from .injection.injector import Injector
 from .namesrv import NameServer, Registered
 from .options import SandboxOptions, check_options
-from .server import Connection, Hub, Service
+from .server import Hub, Acceptor, Service
 from .state import BrokerState
 from .store.sqlite import StoreFile
 
@@ -60,7 +60,7 @@ class Sandbox:
         """the brokers by name, for tests that look inside"""
         self.injector: Injector
         """what goes wrong, once started: `add` and `clear` change it while it runs"""
-        self._servers: list[asyncio.Server] = []
+        self._listeners: list[Acceptor] = []
         self._bound: dict[str, list[socket.socket]] = {}
         self._hub = Hub(
             self.options.version,
@@ -82,18 +82,18 @@ class Sandbox:
 
     async def close(self) -> None:
         """End every connection and listen no more; what a store holds is on the disk."""
-        for server in self._servers:
-            server.close()
+        for listener in self._listeners:
+            listener.close()
         for broker in self.brokers.values():
             broker.close()
-        if self._servers:
+        if self._listeners:
             self.injector.close()
+        for listener in self._listeners:
+            await listener.settled()
         self._hub.close()
         for connection in list(self._hub.connections):
             connection.close()
-        for server in self._servers:
-            await server.wait_closed()
-        self._servers = []
+        self._listeners = []
         for bound in itertools.chain.from_iterable(self._bound.values()):
             bound.close()  # the start ended before it listened there
         self._bound = {}
@@ -132,11 +132,11 @@ class Sandbox:
         for broker in self.brokers.values():
             broker.start()
             while self._bound[broker.name]:
-                await self._listen(broker, self._bound[broker.name].pop(0))
+                self._listen(broker, self._bound[broker.name].pop(0))
             broker.tell(EventKind.LISTENING, detail=broker.state.address)
         bound = self._bind(options.namesrv_port)
         self.namesrv = endpoint_text(options.host, bound.getsockname()[1])
-        await self._listen(names, bound)
+        self._listen(names, bound)
         names.tell(EventKind.LISTENING, detail=self.namesrv)
         injector.add(options.injections)
         self._hub.watch_silence(options.greeting_ms / 1000, options.idle_ms / 1000)
@@ -196,10 +196,12 @@ class Sandbox:
                     raise
         raise SandboxError("no two free ports for a broker and its VIP channel", "name one")
 
-    async def _listen(self, service: Service, bound: socket.socket) -> None:
-        protocol = functools.partial(Connection, self._hub, service)
-        loop = asyncio.get_running_loop()
-        self._servers.append(await loop.create_server(protocol, sock=bound, backlog=1024))
+    def _listen(self, service: Service, bound: socket.socket) -> None:
+        try:
+            self._listeners.append(Acceptor(self._hub, service, bound))
+        except OSError as error:
+            bound.close()
+            raise SandboxError(f"cannot listen: {error.strerror or error}") from None
 
 
 class SandboxThread:

@@ -1,15 +1,21 @@
 """Sockets of the sandbox: frames in, answers out; one listener per port, the loop's own protocols.
 
 Rules: bytes that are not a frame close the connection, as a broker does. Connections, unfinished
-frames and what waits to be read by a client are bounded; who is silent for long is closed. The
-answers of one loop turn are stored first and then written together.
+frames and what waits to be read by a client are bounded; who is silent for long is closed. Where
+the process may open no more files, new connections wait in the queue of the system. The answers of
+one loop turn are stored first and then written together.
 RocketMQ: NettyRemotingServer, NettyDecoder, NettyRemotingAbstract.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import resource
+import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from dissectors.decode.strict_reader import ReceivedCommand, StrictReader
@@ -28,6 +34,17 @@ _UNREAD_LIMIT: Final = 2 * MAX_FRAME
 """bytes that a client may leave unread, or ask for within one turn"""
 _ASKED_LIMIT: Final = 1000
 """requests to a client that it has not answered"""
+_BACKLOG: Final = 1024
+"""connections that the system keeps until they are accepted"""
+_ACCEPTED_AT_ONCE: Final = 64
+"""connections that are accepted in one turn of the loop"""
+_PAUSE_SECONDS: Final = 1.0
+"""time without new connections after one for which there was no file"""
+_TOLD_SECONDS: Final = 60.0
+"""time between two events that say so"""
+_FILES_KEPT: Final = 32
+"""open files that connections leave: the store needs some"""
+_NO_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 OnResponse = Callable[[RemotingCommand | None, bytes], None]
 """Takes the response to a request of the broker; None when the connection ended before."""
@@ -79,6 +96,24 @@ class Hub:
         self._dirty: list[Connection] = []
         self._scheduled = False
         self._silence: asyncio.TimerHandle | None = None
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if files == resource.RLIM_INFINITY:
+            files = 1 << 30
+        self.files = files
+        """files that the process may have open"""
+        self._told_at: float | None = None
+
+    def has_file(self, accepted: int) -> bool:
+        """Return whether one more connection leaves files for others; `accepted` come right now."""
+        kept = min(_FILES_KEPT, self.files // 4)
+        return len(self.connections) + accepted < self.files - kept
+
+    def says_no_file(self, now: float) -> bool:
+        """Return whether it is time to say that connections wait for files."""
+        if self._told_at is not None and now - self._told_at < _TOLD_SECONDS:
+            return False
+        self._told_at = now
+        return True
 
     @property
     def full(self) -> bool:
@@ -146,6 +181,71 @@ class Hub:
                 return
         for connection in dirty:
             connection.write_out()
+
+
+class Acceptor:
+    """Accepts the connections of one port; for a while none where no file is left for them.
+
+    asyncio's own server tries 1,024 times in such a turn, and reports each.
+    """
+
+    def __init__(self, hub: Hub, service: Service, bound: socket.socket) -> None:
+        """`bound` is closed by `close`."""
+        self._hub = hub
+        self._service = service
+        self._socket = bound
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
+        self._accepted: set[asyncio.Task[object]] = set()
+        bound.setblocking(False)
+        bound.listen(_BACKLOG)
+        self._listen()
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+
+    async def settled(self) -> None:
+        """Wait for what was accepted to become a connection."""
+        await asyncio.gather(*self._accepted, return_exceptions=True)
+
+    def _listen(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                if not self._hub.has_file(len(self._accepted)):
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+                accepted, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno in _NO_FILE:
+                    self._wait(error)
+                return
+            accepted.setblocking(False)
+            factory = partial(Connection, self._hub, self._service)
+            opening = self._loop.connect_accepted_socket(factory, accepted)
+            task: asyncio.Task[object] = self._loop.create_task(opening)
+            self._accepted.add(task)
+            task.add_done_callback(self._opened)
+
+    def _opened(self, task: asyncio.Task[object]) -> None:
+        self._accepted.discard(task)
+        if not task.cancelled():
+            task.exception()  # its client has gone already
+
+    def _wait(self, error: OSError) -> None:
+        self._loop.remove_reader(self._socket)
+        self._pause = self._loop.call_later(_PAUSE_SECONDS, self._listen)
+        if self._hub.says_no_file(self._loop.time()):
+            reason = f"{(error.strerror or str(error)).lower()} (ulimit -n {self._hub.files})"
+            self._service.tell(EventKind.REFUSED, None, f"{reason}: new connections wait")
 
 
 class Connection(asyncio.Protocol):

@@ -38,7 +38,7 @@ def plain(where: str, what: str, *tests: str, why: str = NO_SIZE) -> Case:
 
 _CONSENT = "rmqtool/send/test_consent.py::"
 _BOMBS = "attacks/test_bombs.py::"
-_STORES = "replay/sandbox/store/test_hostile_stores.py::"
+_STORES = "replay/sandbox/store/test_sqlite_hostile.py::"
 _ROBUST = "replay/sandbox/test_robustness.py::"
 
 CASES: tuple[Case, ...] = (
@@ -304,6 +304,13 @@ CASES: tuple[Case, ...] = (
             _STORES + "test_what_is_no_regular_file_is_refused",
             _STORES + "test_a_value_over_the_limit_of_a_frame_is_refused",
             _STORES + "test_a_signal_ends_a_broker_that_reads_its_store",
+        ),
+    ),
+    Case(
+        *("43.7", "more connections than open files", ("connections without files",)),
+        (
+            "rmqtool/broker/test_command.py"
+            "::test_connections_wait_where_no_file_is_left_and_come_in_later",
         ),
     ),
     Case(

@@ -21,7 +21,14 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from replay.errors import ClientError
 from replay.message import SendMode, SendResult, TransactionState
-from replay.sandbox import Sandbox, SandboxError, SandboxOptions, TopicSpec
+from replay.sandbox import (
+    EventKind,
+    Sandbox,
+    SandboxError,
+    SandboxEvent,
+    SandboxOptions,
+    TopicSpec,
+)
 from replay.sandbox.store.memory import MessageStore, NewMessage
 from replay.sandbox.store.sqlite import StoreFile
 from replay.sending.request_reply import PendingRequests
@@ -199,7 +206,7 @@ async def _connected(sandbox: Sandbox) -> tuple[asyncio.StreamReader, asyncio.St
     return await asyncio.open_connection(host, int(port), limit=1)
 
 
-def _with_sandbox(deed: Callable[[Sandbox], object], **settings: int) -> None:
+def _with_sandbox(deed: Callable[[Sandbox], object], **settings: object) -> None:
     async def run() -> None:
         options = SandboxOptions(topics=[TopicSpec("Orders")], **settings)  # type: ignore[arg-type]
         async with Sandbox(options) as sandbox:
@@ -224,6 +231,22 @@ def idle_connections(count: int) -> None:
             writer.close()
 
     _with_sandbox(deed, greeting_ms=200, connections_limit=count + 1)
+
+
+def connections_without_files(count: int) -> None:
+    """Twice as many connections as the process may open files for."""
+    told: list[SandboxEvent] = []
+
+    async def deed(sandbox: Sandbox) -> None:
+        sandbox._hub.files = count // 2
+        opened = [await _connected(sandbox) for _ in range(count)]
+        await asyncio.sleep(0.05)
+        assert len(sandbox._hub.connections) <= count // 2
+        for _, writer in opened:
+            writer.close()
+
+    _with_sandbox(deed, on_event=told.append)
+    assert [event.kind for event in told].count(EventKind.REFUSED) == 1
 
 
 def unfinished_frames(count: int) -> None:
@@ -298,6 +321,7 @@ PEERS: dict[str, PeerAttack] = {
     "questions": PeerAttack(questions, 6),
     "flapping broker": PeerAttack(flapping_broker, 40),
     "idle connections": PeerAttack(idle_connections, 100),
+    "connections without files": PeerAttack(connections_without_files, 100),
     "unfinished frames": PeerAttack(unfinished_frames, 50),
     "unread pulls": PeerAttack(unread_pulls, 200),
     "groups of clients": PeerAttack(groups_of_clients, 100),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +74,38 @@ def test_it_runs_until_a_signal_and_says_what_it_came_to(number: signal.Signals)
         ).items()
     else:
         assert (run.returncode, err) == (143, "rmqtool: terminated\n")
+
+
+@pytest.mark.slow
+def test_connections_wait_where_no_file_is_left_and_come_in_later() -> None:
+    """One message; it was a traceback for each try, 1,024 times a second."""
+    command = [*PROGRAM, "broker", *FREE, "--format", "jsonl"]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80)),
+    ) as running:
+        try:
+            assert running.stdout is not None
+            (address,) = json.loads(running.stdout.readline())["brokers"].values()
+            idle = [Talk(address) for _ in range(150)]
+            told = json.loads(running.stdout.readline())
+            assert told["event"] == "refused"
+            assert told["detail"] == "too many open files (ulimit -n 80): new connections wait"
+            time.sleep(2.5)
+            for talk in idle:
+                talk.close()
+            assert send(address) == 0
+            running.send_signal(signal.SIGINT)
+            out, err = running.communicate(timeout=PATIENCE)
+        finally:
+            running.kill()
+    assert err == ""
+    assert out.count("new connections wait") == 0
+    assert running.returncode == 0
 
 
 @pytest.mark.slow
