@@ -28,7 +28,7 @@ from .injection.injection import Injection
 from .injection.injector import Injector
 from .namesrv import NameServer, Registered
 from .options import SandboxOptions, check_options
-from .server import Hub, Acceptor, Service
+from .server import Acceptor, Hub, Service
 from .state import BrokerState
 from .store.sqlite import StoreFile
 
