@@ -56,14 +56,19 @@ def answered_route(row: ExchangeRecord) -> AnsweredRoute:
 
 
 def latest_routes(rows: Sequence[ExchangeRecord]) -> Sequence[ExchangeRecord]:
-    """Return exchanges of one flow; of answered routes in a row that say the same only the latest.
+    """Return exchanges of one flow; of equal routes in a row only the earliest and the latest.
 
-    It is enough for who wants to know what was said last.
+    That is enough to know since when and until when something was said.
     """
     first = rows[0]
     if len(rows) == 1 or first.request_code != _ROUTE or first.response_code != _SUCCESS:
         return rows
-    return [max(same, key=_answer_time) for _, same in groupby(rows, answered_route)]
+    kept: list[ExchangeRecord] = []
+    for _, group in groupby(rows, answered_route):
+        same = list(group)
+        first, last = min(same, key=_answer_time), max(same, key=_answer_time)
+        kept += [last] if first is last else [first, last]
+    return kept
 
 
 def _answer_time(row: ExchangeRecord) -> int:

@@ -29,6 +29,8 @@ from .need import CALLS_OF_CLIENTS, GROUPS, TRANSACTIONS, Need
 
 MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
+MAX_SEATS: Final = 64
+"""addresses of one broker name"""
 ACTIVELY: Final = "CONSUME_ACTIVELY"
 """ConsumeType of pull consumers"""
 BROKER: Final = "broker"
@@ -122,6 +124,8 @@ class Context:
     """`address:port` that answered as a server -> `namesrv`, `broker`, or of gRPC `proxy`"""
     ranks: dict[str, tuple[int, str]] = field(default_factory=dict)
     """address of a broker -> time of the last route that names it, and the broker's id there"""
+    seats: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    """name of a broker -> its addresses -> when a NameServer said so first and last, ns"""
     versions: dict[str, str] = field(default_factory=dict)
     """`address:port` -> version of the RocketMQ that sent from there"""
     sent: set[str] = field(default_factory=set)
@@ -170,6 +174,25 @@ class Context:
         """Return the id of the slave at an address; None for a master and where none is known."""
         rank = self.ranks.get(address, (0, MASTER_ID))[1]
         return rank if rank != MASTER_ID else None
+
+    def moved(self, address: str, since: int) -> tuple[str, int] | None:
+        """Return where the broker that was at an address appeared after a time, and when.
+
+        None where no NameServer says so, as of a broker that is gone or whose slave took over.
+        """
+        own = self.own_address(address)
+        seats = self.seats.get(self.names.get(own, ""), {})
+        until = seats.get(own, (0, 0))[1]
+        rank = self.slave_id(own)
+        return min(
+            (
+                (other, first)
+                for other, (first, last) in seats.items()
+                if other != own and first > since and last > until and self.slave_id(other) == rank
+            ),
+            key=lambda one: (one[1], one[0]),
+            default=None,
+        )
 
     def brokers_of(self, topic: str | None) -> list[RoutedBroker]:
         """Return the brokers of a topic by its last route; empty where none was seen."""
@@ -224,6 +247,9 @@ class Context:
                 self._client(row.requester, client)
         if row.brokers:
             self.broker_names.add_routed(row.brokers)
+            time = row.response_time if row.response_time is not None else row.request_time or 0
+            for name, address in answered_route(row).named:
+                self._seat(name, address, time, time)
 
     def adder_of(self, flow: Flow) -> Add | None:
         """Return what takes further exchanges of a flow; None: they say what the first one did."""
@@ -292,6 +318,9 @@ class Context:
             self.versions.setdefault(endpoint, version)
         for address, rank in other.ranks.items():
             self._rank(address, rank)
+        for name, seats in other.seats.items():
+            for address, (first, last) in seats.items():
+                self._seat(name, address, first, last)
         for topic, brokers in other.routes.items():
             self._route(topic, brokers, other.route_times[topic])
         for name, times in other.left.items():
@@ -331,6 +360,18 @@ class Context:
     def _left(self, name: str, time: int) -> None:
         if sum(map(len, self.left.values())) < MAX_NAMES:
             self.left.setdefault(name, set()).add(time)
+
+    def _seat(self, name: str, address: str, first: int, last: int) -> None:
+        seats = self.seats.get(name)
+        if seats is None:
+            if len(self.seats) >= MAX_NAMES:
+                return
+            seats = self.seats[name] = {}
+        known = seats.get(address)
+        if known is not None:
+            seats[address] = min(first, known[0]), max(last, known[1])
+        elif len(seats) < MAX_SEATS:
+            seats[address] = first, last
 
     def _rank(self, address: str, rank: tuple[int, str]) -> None:
         before = self.ranks.get(address)

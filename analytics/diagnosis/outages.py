@@ -83,6 +83,8 @@ class Outage:
     """nothing was seen of it before"""
     untried: bool = False
     """it ended its last connections, and nobody has tried to connect since"""
+    moved_to: str | None = None
+    """address at which the broker came back; `end` is when a NameServer first named it"""
 
     def tally(self) -> Tally:
         """Return what shows it."""
@@ -214,7 +216,12 @@ class ServerLosses:
 
     def outages(self, context: Context) -> list[Outage]:
         """Return when the server was gone, by time."""
-        return self._judged(context)[0]
+        found = self._judged(context)[0]
+        if found and (last := found[-1]).end is None:
+            moved = context.moved(self.key, last.start)
+            if moved is not None:
+                last.moved_to, last.end = moved
+        return found
 
     def cuts(self, context: Context) -> list[Loss]:
         """Return the connections that were cut while requests waited, though it was not gone."""

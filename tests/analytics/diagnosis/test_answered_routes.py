@@ -28,12 +28,12 @@ def test_equal_answers_are_read_once() -> None:
     assert other != first
 
 
-def test_of_equal_answers_in_a_row_the_latest_is_left() -> None:
+def test_of_equal_answers_in_a_row_the_earliest_and_the_latest_are_left() -> None:
     early, late, between, other = (
         exchange(at, ROUTE, 0, brokers=list(NAMED), facts=list(facts))
         for at, facts in ((0, FACTS), (9, FACTS), (5, FACTS), (7, FACTS[:1]))
     )
-    assert latest_routes([early, late, between, other, early]) == [late, other, early]
+    assert latest_routes([early, late, between, other, early]) == [early, late, other, early]
     assert latest_routes([early]) == [early]
     pulls = [exchange(at, 11, 0) for at in range(3)]
     assert latest_routes(pulls) is pulls

@@ -13,24 +13,44 @@ from dissectors.times import text_of_time
 from ...context import PROXY, Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged, named, waiting_of
-from ...problem import ANY_TIME, Case, Confidence, ProblemSeverity, ProblemState, Subject, clock
+from ...problem import (
+    ANY_TIME,
+    Case,
+    Confidence,
+    ProblemSeverity,
+    ProblemState,
+    Subject,
+    clock,
+    clock_after,
+    seconds,
+)
 from ...refusals import counted, counted_names, times
 from ...rule import DiagnosisRule
 from ...spells import spells
 
 _PROXY_ADVICE: Final = (
-    "Look at the proxy's host for that time: out of memory, kill, restart; one that was restarted"
-    " on purpose needs nothing. Clients of 5.x reach what setEndpoints names: several proxies there"
-    " let them go on. Calls that had no answer may have been carried out."
+    "Find out why the proxy stopped: OOM kill, crash, restart, node drain. Name several proxies in"
+    " setEndpoints, so that 5.x clients can use another one. Calls without a response may have been"
+    " carried out. (A planned restart needs no action.)"
 )
 _UNREACHABLE_ADVICE: Final = (
-    "See whether its host was up at that time; if the broker ran on, look at the way to it:"
-    " firewalls, routes and links. A virtual machine that is paused or moved answers nothing, too."
+    "Check whether its host was up at that time. If the broker kept running, check the network path"
+    " to it: firewalls, routes, links. (A paused or migrating virtual machine does not answer"
+    " either.)"
 )
-
-
 _STARTING_ADVICE: Final = (
-    "A server that was starting needs nothing. Else look at why it was not there at that time."
+    "Find out why it was not listening at that time. (A server that was still starting needs no"
+    " action.)"
+)
+_MOVED_ADVICE: Final = (
+    "Nothing needs to be started: the broker runs at its new address. Find out why it moved: a pod"
+    " or host that was replaced or restarted. Clients use the old address until their next route"
+    " request (pollNameServerInterval, default 30000 ms); a topic with queues on two brokers keeps"
+    " sends working meanwhile."
+)
+_PLANNED_ADVICE: Final = (
+    "No action needed: the broker was shut down in order and came back. A topic with queues on two"
+    " brokers survives such a restart without a failed send."
 )
 NOT_THERE: Final = "not there"
 
@@ -55,14 +75,18 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     in_order = None not in shut_down
     gone = "shut down" if in_order else "unreachable" if _unanswered(outages) else how_gone(outages)
     who = f"{'proxy ' if proxy else ''}{named(context, address)}"
+    moved = outages[-1].moved_to
+    where = f", then came back at {moved}" if moved is not None else ""
     case = tally.case(
-        f"{who} {was(gone, outages)} {first.said(context)}{again}: {what_happened(outages)}",
+        f"{who} {was(gone, outages)} {first.said(context)}{again}{where}: {what_happened(outages)}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
     if gone == NOT_THERE:
         case.severity = ProblemSeverity.WARNING
         doubt_end(case, context)
         case.advice = _STARTING_ADVICE
+    elif outages[-1].moved_to is not None:
+        case.advice = _MOVED_ADVICE
     elif _unanswered(outages):
         case.advice = _UNREACHABLE_ADVICE
     elif proxy:
@@ -82,6 +106,8 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         lost = waiting_of([loss for one in outages for loss in one.losses])
         harmless = lost.keys() <= LONG_POLLS and all(one.end is not None for one in outages)
         case.severity = ProblemSeverity.INFO if harmless else ProblemSeverity.WARNING
+        if harmless:
+            case.advice = _PLANNED_ADVICE
     return case
 
 
@@ -194,6 +220,13 @@ def outage_details(context: Context, outages: list[Outage]) -> list[str]:
             at = clock(one.began_anew)
             said.append(f"it registered at a NameServer over a new connection at {at} UTC")
     for one in outages:
+        if one.moved_to is not None and one.end is not None:
+            said.append(f"it came back at {one.moved_to}, {seconds(one.end - one.start)} later")
+            if one.last > one.end:
+                said.append(
+                    f"clients tried the old address until {clock_after(one.start, one.last)} UTC"
+                )
+    for one in outages:
         if one.end is not None and one.lost_sight:
             again = text_of_time(one.end)[:19].replace("T", " ")
             said.append(f"it was there again when it was next used, at {again} UTC")
@@ -231,11 +264,10 @@ RULE = DiagnosisRule(
         " paused, or the way to it is cut: the process may be well."
     ),
     advice=(
-        "One that was shut down in order and came back needs nothing. Else look at the broker's"
-        " host for that time: out of memory, kill, restart, node drain, disk."
-        " A topic needs queues on two brokers to survive one: check the route. Sends that had no"
-        " answer may be stored (see ambiguous-outcome). pollNameServerInterval (default 30000 ms)"
-        " is how long a client may keep the old route."
+        "Find out why the broker stopped: OOM kill, crash, restart, node drain, disk. A topic needs"
+        " queues on two brokers to survive the loss of one: check the route. Sends without a"
+        " response may have been stored (see ambiguous-outcome). A client may keep the old route"
+        " for pollNameServerInterval (default 30000 ms). (A planned restart needs no action.)"
     ),
     fold=_Fold,
     exchanges=LOSSES,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analytics.diagnosis.problem import Confidence, ProblemSeverity, Subject
+from analytics.diagnosis.problem import Confidence, ProblemSeverity, ProblemState, Subject
 from analytics.diagnosis.rules.network.broker_gone import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.conversation_record import ConversationRecord
@@ -225,3 +225,38 @@ def test_in_a_capture_with_holes_it_may_have_been_there_earlier() -> None:
     (one,) = problems(RULE, rows, [*starting, connection(4000, 4000, 3, gaps=1)])
     assert one.confidence is Confidence.LIKELY
     assert one.reason == "it may have been there earlier: the capture is not whole"
+
+
+NEW = "10.0.0.7:10911"
+
+
+def seen_at(at_ms: float, address: str, *slaves: str) -> ExchangeRecord:
+    """Return a route with the address of broker-a's master, and those of its slaves."""
+    return exchange(
+        at_ms, ROUTE, 0, responder=NAMESRV, topic="T",
+        brokers=[f"broker-a={one}" for one in (address, *slaves)],
+        facts=[f"slave=1 {one}" for one in slaves],
+    )  # fmt: skip
+
+
+def test_a_broker_that_comes_back_at_another_address() -> None:
+    refused = [refused_connect(2000 + i, i + 1) for i in range(3)]
+    connections = [connection(0, 1000), *refused, refused_connect(22_000, 9)]
+    rows = [*used(), seen_at(0, BROKER), seen_at(19_000, NEW), seen_at(30_000, NEW)]
+    (one,) = problems(RULE, rows, connections)
+    assert one.title.endswith(f" UTC (17.0 s), then came back at {NEW}: 4 connects failed"), (
+        one.title
+    )
+    assert one.state is ProblemState.OVER
+    assert one.advice.startswith("Nothing needs to be started")
+    assert f"it came back at {NEW}, 17.0 s later" in one.details
+    assert any(text.startswith("clients tried the old address until ") for text in one.details)
+    assert same_in_any_order(RULE, rows, connections)
+
+
+def test_a_slave_that_takes_over_is_no_return() -> None:
+    refused = [refused_connect(2000 + i, i + 1) for i in range(3)]
+    rows = [*used(), seen_at(0, BROKER, NEW), seen_at(19_000, NEW)]
+    (one,) = problems(RULE, rows, [connection(0, 1000), *refused])
+    assert "came back" not in one.title
+    assert one.state is ProblemState.GOING_ON
