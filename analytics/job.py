@@ -7,6 +7,7 @@ tasks, one folder per table. What is wrong is one line and an exit status, as in
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -67,9 +68,16 @@ def _run(chosen: argparse.Namespace) -> None:
     from .report import ReportOptions, conforming
     from .reports import REPORT_MODULES, report_of
     from .result import built
+    from .spark.launch import spark_home
+    from .spark.workers import SAFE_PATH
 
     inputs = inputs_of(chosen.input)
-    spark = SparkSession.builder.appName("rmqtool report").getOrCreate()
+    if not os.environ.get("SPARK_HOME"):  # spark-submit sets it
+        os.environ["SPARK_HOME"] = spark_home()
+    builder = SparkSession.builder.appName("rmqtool report")
+    for name, value in SAFE_PATH.items():
+        builder.config(f"spark.executorEnv.{name}", value)
+    spark = builder.getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         names = REPORT_MODULES if chosen.report == "all" else (chosen.report,)

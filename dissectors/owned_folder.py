@@ -165,12 +165,12 @@ def _marker_of(folder: Path) -> Marker | None:
             marker = json_of(msgspec.json.Decoder(Marker), file.read(_MAX_MARKER))
     except (OSError, Unreadable):
         return None
-    if marker.format != FORMAT or not all(map(_is_inside, marker.files)):
+    if marker.format != FORMAT or not all(map(is_inside, marker.files)):
         return None
     return marker
 
 
-def _is_inside(name: str) -> bool:
+def is_inside(name: str) -> bool:
     """Return whether a path is one inside of a folder, in its plain spelling."""
     parts = PurePosixPath(name).parts
     return bool(parts) and "/".join(parts) == name and ".." not in parts and "\0" not in name

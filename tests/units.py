@@ -46,7 +46,8 @@ UNITS: dict[str, tuple[str, ...]] = {
     },
     "dissectors.owned_folder": ("dissectors.temporary",),
     # the protocol and the captures do not know each other
-    **dict.fromkeys(("dissectors.tcp", "dissectors.tls"), ("dissectors.expert",)),
+    "dissectors.tcp": ("dissectors.budget", "dissectors.expert"),
+    "dissectors.tls": ("dissectors.expert",),
     "dissectors.remoting": ("dissectors.remoting",),
     "dissectors.remoting.bodies": (
         "dissectors.remoting",

@@ -1,13 +1,14 @@
 """Captures as DataFrames of Spark that its tasks decode, each row once.
 
 Small captures are decoded by one task, each time that a frame is computed; large ones on Spark's
-shuffle, at once, and kept.
+shuffle, at once, and kept. Neither goes through a data source: where Java was started by somebody
+else, Spark looks for those in a Python that imports from the current directory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -17,8 +18,9 @@ from dissectors.times import Moment
 
 from ..report import ReportInput
 from ..schema import SOURCE
+from ..spark.session import safe_workers
 from ..spark.workers import serve_modules
-from .capture_source import NAME, CaptureSource
+from .capture_source import CaptureTaskReader
 from .filters import chosen
 from .row_batches import (
     ALL,
@@ -32,6 +34,7 @@ from .row_batches import (
 from .shuffle import ShuffleTask, shuffled_rows
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -57,18 +60,19 @@ def capture_frame(
     task = ShuffleTask(
         tuple(names), "", frozenset(decode_as), messages=table == MESSAGES, tls_keylog=keylog
     )
-    if task.is_small:
-        frame = one_task_rows(spark, task, table)
-    else:
-        frame = table_in(shuffled_rows(spark, task), table)
-    frame = frame.drop(SOURCE)
-    others = {whole: name for whole, name in names.items() if whole != name}
-    if others:
-        frame = frame.replace(others, subset=["capture"])
-    if not where and since is None and until is None:
-        return frame
-    given = ReportInput(frame)
-    return chosen(given, where, moment_at(since), moment_at(until)).exchanges
+    with safe_workers(spark):
+        if task.is_small:
+            frame = one_task_rows(spark, task, table)
+        else:
+            frame = table_in(shuffled_rows(spark, task), table)
+        frame = frame.drop(SOURCE)
+        others = {whole: name for whole, name in names.items() if whole != name}
+        if others:
+            frame = frame.replace(others, subset=["capture"])
+        if not where and since is None and until is None:
+            return frame
+        given = ReportInput(frame)
+        return chosen(given, where, moment_at(since), moment_at(until)).exchanges
 
 
 def decoded_rows(spark: SparkSession, task: ShuffleTask) -> DataFrame:
@@ -80,14 +84,16 @@ def decoded_rows(spark: SparkSession, task: ShuffleTask) -> DataFrame:
 
 def one_task_rows(spark: SparkSession, task: ShuffleTask, table: str) -> DataFrame:
     """Return a table of captures that one task decodes."""
-    spark.dataSource.register(CaptureSource)
-    reader = spark.read.format(NAME).options(
-        table=table,
-        messages=str(task.messages).lower(),
-        decode_as=",".join(map(str, task.decode_as)),
-        tls_keylog=task.tls_keylog,
+    reader = CaptureTaskReader(
+        list(task.captures), table, False, task.decode_as, task.messages, task.tls_keylog
     )
-    rows = reader.load(list(task.captures))
+    (one,) = reader.partitions()
+
+    def decode(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for _ in batches:
+            yield from reader.read(one)
+
+    rows = spark.range(1).coalesce(1).mapInArrow(decode, schema_of_table(table))
     return rows.withColumn(SOURCE, F.lit(task.source))
 
 

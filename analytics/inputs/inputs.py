@@ -19,10 +19,14 @@ from dissectors.decode.decoded_log import (
     CONVERSATIONS,
     EXPERT,
     FINDING_COLUMNS,
+    FORMS,
     MANIFEST,
+    PARQUET,
     SCHEMA_VERSION,
     DecodedLogError,
     Manifest,
+    PartEntry,
+    file_in,
     read_manifest,
 )
 from dissectors.foreign import Unreadable, integer_of, json_of
@@ -120,7 +124,7 @@ def _input_of(name: str) -> Input | None:
 
 
 def _folder(name: str, path: Path) -> Input | None:
-    if (path / MANIFEST).exists():
+    if os.path.lexists(path / MANIFEST):
         return _log(name, path)
     files = sorted(str(file) for file in path.iterdir() if file.is_file())
     parquet = [file for file in files if file.endswith(".parquet")]
@@ -140,44 +144,49 @@ def _log(name: str, path: Path) -> Input:
         manifest = read_manifest(path)
     except DecodedLogError as error:
         raise InputError(str(error), "decode the captures again") from None
-    files = [str(path / part.file) for part in manifest.parts]
-    form = files[0].rpartition(".")[2] if files else "parquet"
-    missing = [file for file in files if not os.path.exists(file)]
-    if missing:
-        raise InputError(f"{missing[0]} is missing from the decoded log", "decode again")
-    if form == "parquet":
+    files = _parts_of(path, manifest.parts)
+    form = files[0].rpartition(".")[2] if files else PARQUET
+    if form not in FORMS:
+        raise InputError(f"{files[0]} is neither Parquet nor JSON lines", "decode again")
+    if form == PARQUET:
         for file, part in zip(files, manifest.parts, strict=True):
             rows = _check_parquet(file)
             if rows != part.rows:
                 raise InputError(
                     f"{file} has {rows:,} rows, the manifest says {part.rows:,}", "decode again"
                 )
-    beside = {what: path / f"{what}.{form}" for what in (CONVERSATIONS, EXPERT)}
-    there = {what: str(file) for what, file in beside.items() if file.exists()}
-    if form == "parquet":
+    beside = {what: f"{what}.{form}" for what in (CONVERSATIONS, EXPERT)}
+    there = {
+        what: _file_in(path, file) for what, file in beside.items() if os.path.lexists(path / file)
+    }
+    if form == PARQUET:
         for file in there.values():
             _footer_of(file)
     return Input(
         name,
         InputKind.log,
-        tuple(files),
+        files,
         there.get(CONVERSATIONS),
         there.get(EXPERT),
         manifest,
         manifest.exchanges,
         size_of(files),
-        _messages_of(path, manifest),
+        None if manifest.messages is None else _parts_of(path, manifest.message_parts),
     )
 
 
-def _messages_of(path: Path, manifest: Manifest) -> tuple[str, ...] | None:
-    if manifest.messages is None:
-        return None
-    files = tuple(str(path / part.file) for part in manifest.message_parts)
-    for file in files:
-        if not os.path.exists(file):
-            raise InputError(f"{file} is missing from the decoded log", "decode again")
-    return files
+def _parts_of(path: Path, parts: Sequence[PartEntry]) -> tuple[str, ...]:
+    return tuple(_file_in(path, part.file) for part in parts)
+
+
+def _file_in(path: Path, name: str) -> str:
+    """Return a file of a log; raise InputError where it is not there, or not a file inside."""
+    try:
+        return str(file_in(path, name))
+    except DecodedLogError as error:
+        raise InputError(str(error), "decode the captures again") from None
+    except OSError:
+        raise InputError(f"{path / name} is missing from the decoded log", "decode again") from None
 
 
 def _parquet_file(name: str, path: Path) -> Input:

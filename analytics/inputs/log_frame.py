@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..schema import SOURCE
+from ..spark.session import safe_workers
 from .capture_frame import moment_at
 from .filters import chosen
 from .inputs import Input
@@ -27,8 +28,9 @@ def log_frame(
 
     `where`, `since` and `until` (nanoseconds since the epoch) are for exchanges.
     """
-    given = read_inputs(spark, logs, messages=table == "messages").given
-    if where or since is not None or until is not None:
-        given = chosen(given, where, moment_at(since), moment_at(until))
-    frame: DataFrame | None = getattr(given, table)
-    return None if frame is None else frame.drop(SOURCE)
+    with safe_workers(spark):
+        given = read_inputs(spark, logs, messages=table == "messages").given
+        if where or since is not None or until is not None:
+            given = chosen(given, where, moment_at(since), moment_at(until))
+        frame: DataFrame | None = getattr(given, table)
+        return None if frame is None else frame.drop(SOURCE)

@@ -1,4 +1,4 @@
-"""The packets of captures as a Spark data source: each task reads one range, and nothing twice.
+"""The packets of captures as a frame of Spark: each task reads one range, and nothing twice.
 
 A row is a piece of a share's stream. `place` orders the rows of a share: first what is known of
 every range, then the pieces, range by range.
@@ -7,12 +7,10 @@ every range, then the pieces, range by range.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from dissectors.shares.range_reader import Piece, RangeReader
 from dissectors.shares.ranges import CaptureRange, plan_of
@@ -20,11 +18,10 @@ from dissectors.shares.summary import RangeSummary
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame, SparkSession
 
     from .row_batches import Arrays
 
-NAME = "rocketmq_packets"
 SHARE, PLACE, DATA = "share", "place", "data"
 SCHEMA = f"{SHARE} int, {PLACE} long, {DATA} binary"
 PIECE_SHIFT: Final = 40
@@ -32,75 +29,41 @@ PIECE_SHIFT: Final = 40
 _BATCH_PIECES = 128
 """pieces of an Arrow batch: one megabyte"""
 _SUMMARY = msgspec.msgpack.Decoder(RangeSummary)
-_PATHS = msgspec.json.Decoder(list[str])
 _Row = tuple[int, int, bytes]
 
 
-@dataclass
-class RangeTask(InputPartition):  # type: ignore[misc, unused-ignore]
-    """What one task reads."""
-
-    number: int
-    """of the range, from 1"""
-    text: bytes
-    """the `CaptureRange`, as JSON"""
-    by_hosts: bool
-    """shares are of hosts"""
-
-
-class PacketSource(DataSource):  # type: ignore[misc, unused-ignore]
-    """The data source; its options are those of `PacketReader`."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return what ``format`` is given."""
-        return NAME
-
-    def schema(self) -> str:
-        """Return the columns."""
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> PacketReader:  # noqa: ARG002
-        """Return the reader."""
-        options = self.options
-        return PacketReader(
-            _PATHS.decode(options["paths"]),
-            int(options["range_bytes"]),
-            int(options["shares"]),
-            options["by_hosts"] == "true",
-        )
-
-
-class PacketReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
+class PacketReader:
     """Plans the ranges, and reads one in each task."""
 
     def __init__(self, paths: list[str], range_bytes: int, shares: int, by_hosts: bool) -> None:
-        self.paths = paths
-        self.range_bytes = range_bytes
-        self.shares = shares
-        self.by_hosts = by_hosts
+        """Raise CaptureError where a capture is not there."""
+        plan = plan_of(paths, range_bytes)
+        self._shares = shares
+        self._by_hosts = by_hosts or plan.by_hosts
+        self._ranges = [msgspec.json.encode(one) for one in plan.ranges]
 
-    def partitions(self) -> list[InputPartition]:
-        """Return the tasks; raise CaptureError where a capture is not there."""
-        plan = plan_of(self.paths, self.range_bytes)
-        by_hosts = self.by_hosts or plan.by_hosts
-        return [
-            RangeTask(number, msgspec.json.encode(one), by_hosts)
-            for number, one in enumerate(plan.ranges, 1)
-        ]
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Return the pieces of all ranges; each is read by a task of its own."""
+        count = len(self._ranges)
+        return spark.range(0, count, 1, count).mapInArrow(self._read, SCHEMA)
 
-    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+    def _read(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            for index in map(int, batch.column(0).to_numpy()):
+                yield from self._read_range(index)
+
+    def _read_range(self, index: int) -> Iterator[pyarrow.RecordBatch]:
         """Give the pieces of one range as Arrow batches, and what is known of it to each share."""
-        assert isinstance(partition, RangeTask)
-        given = msgspec.json.decode(partition.text, type=CaptureRange)
-        reader = RangeReader(given, self.shares, partition.by_hosts)
+        given = msgspec.json.decode(self._ranges[index], type=CaptureRange)
+        reader = RangeReader(given, self._shares, self._by_hosts)
         rows: list[_Row] = []
-        for row in _placed(reader.pieces(), partition.number):
+        number = index + 1
+        for row in _placed(reader.pieces(), number):
             rows.append(row)
             if len(rows) == _BATCH_PIECES:
                 yield _batch(rows)
                 rows = []
-        yield _batch([*rows, *_summaries(reader.summary(), partition.number, self.shares)])
+        yield _batch([*rows, *_summaries(reader.summary(), number, self._shares)])
 
 
 def _placed(pieces: Iterator[Piece], number: int) -> Iterator[_Row]:

@@ -122,8 +122,9 @@ def _parquet_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mappi
             shared = _shared_texts(file, opened.metadata, names)
         with pyarrow.parquet.ParquetFile(file, read_dictionary=shared) as opened:
             wanted = [name for name in opened.schema_arrow.names if name in names]
-            for batch in opened.iter_batches(BATCH, columns=wanted):
-                yield _arrow_values(batch, columns)
+            for group in range(opened.num_row_groups):  # each has its own shared texts
+                for batch in opened.iter_batches(BATCH, [group], wanted):
+                    yield _arrow_values(batch, columns)
     except (pyarrow.ArrowException, OSError, ValueError, IndexError) as error:
         reason = str(error).partition(".")[0] or type(error).__name__
         raise InputError(f"{file} cannot be read: {reason}", "decode the captures again") from None

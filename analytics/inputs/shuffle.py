@@ -21,15 +21,7 @@ from dissectors.shares.share_decode import RangeBytes, ShareDecode, joined
 from dissectors.shares.summary import RangeSummary, RunLayout
 
 from .inputs import size_of
-from .packet_source import (
-    DATA,
-    NAME,
-    PIECE_SHIFT,
-    PLACE,
-    SHARE,
-    PacketSource,
-    summary_of,
-)
+from .packet_source import DATA, PIECE_SHIFT, PLACE, SHARE, PacketReader, summary_of
 from .row_batches import (
     ALL,
     CONVERSATION,
@@ -115,18 +107,9 @@ def shuffled_rows(spark: SparkSession, task: ShuffleTask) -> DataFrame:
 
 def packets_of(spark: SparkSession, task: ShuffleTask) -> DataFrame:
     """Return the pieces of all shares' streams, as the tasks read them."""
-    spark.dataSource.register(PacketSource)
     paths = [os.path.abspath(capture) for capture in task.captures]
-    return (
-        spark.read.format(NAME)
-        .options(
-            paths=msgspec.json.encode(paths).decode(),
-            range_bytes=str(task.range_bytes),
-            shares=str(task.shares),
-            by_hosts=str(task.by_hosts or bool(task.tls_keylog)).lower(),
-        )
-        .load()
-    )
+    by_hosts = task.by_hosts or bool(task.tls_keylog)
+    return PacketReader(paths, task.range_bytes, task.shares, by_hosts).frame(spark)
 
 
 def decoded(packets: DataFrame, task: ShuffleTask) -> DataFrame:

@@ -7,6 +7,7 @@ where Java was killed.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
+
+
+def spark_home() -> str:
+    """Return the folder of PySpark's own Spark.
+
+    Without SPARK_HOME, PySpark would first run `../bin/spark-submit`, which a stranger may have
+    put beside a capture.
+    """
+    import pyspark
+
+    installed = os.path.dirname(os.path.abspath(pyspark.__file__))
+    downloaded = os.path.join(installed, "spark-distribution")
+    return downloaded if os.path.isdir(downloaded) else installed
 
 
 class Launch:

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ..errors import ReportError, reason_of
-from .connect import RunningTasks, TaskCount, connected, disconnect
+from .connect import RunningTasks, TaskCount, connected, disconnect, is_connect
 from .java import ClassArchive, cache_folder, java_of, options_of
-from .launch import Launch
+from .launch import Launch, spark_home
 from .master import CONNECT, SAIL, check_master
 from .sail import SailServer
-from .workers import serve_modules
+from .workers import SAFE_PATH, serve_modules
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -171,6 +171,29 @@ class ConnectSession(Session):
         self.stop()
 
 
+@contextmanager
+def safe_workers(spark: SparkSession) -> Iterator[None]:
+    """Keep workers of what is built meanwhile from importing from the current directory.
+
+    For a session of somebody else, whose own functions stay as they are. At a Spark Connect server
+    workers belong to the server.
+    """
+    if is_connect(spark):
+        yield
+        return
+    environment = spark.sparkContext.environment
+    before = {name: environment.get(name) for name in SAFE_PATH}
+    environment.update(SAFE_PATH)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                environment.pop(name, None)
+            else:
+                environment[name] = value
+
+
 def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
     """Return the Spark settings of a session of our own."""
     settings = {
@@ -188,6 +211,7 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.log.level": "WARN" if options.verbose else "ERROR",
+        **{f"spark.executorEnv.{name}": value for name, value in SAFE_PATH.items()},
     }
     if options.is_local:
         settings |= {
@@ -295,7 +319,9 @@ def _variables(java_home: str, options: SessionOptions) -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {
+        **SAFE_PATH,
         "JAVA_HOME": java_home,
+        "SPARK_HOME": os.environ.get("SPARK_HOME") or spark_home(),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(path),

@@ -1,4 +1,4 @@
-"""Where Python workers of Spark find our modules.
+"""Where Python workers of Spark find modules.
 
 Rules: at a Spark Connect server workers import our modules as they are installed there where these
 are the same sources, compiled or not; else they are sent, as one archive for the session. What the
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("analytics", "dissectors", "replay")
 """What tasks import."""
+SAFE_PATH: Final = {"PYTHONSAFEPATH": "1"}
+"""Environment of a Python that imports nothing from its current directory."""
 _ARCHIVE: Final = "rmqtool-modules.zip"
 _served: WeakSet[SparkSession] = WeakSet()
 """Sessions whose workers have our modules."""

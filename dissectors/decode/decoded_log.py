@@ -10,17 +10,18 @@ replaced by a log, and only where that was asked for (`owned_folder`).
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, NamedTuple, cast
 
 import msgspec
 
 from ..expert import ExpertInfo
 from ..foreign import Unreadable, json_of
-from ..owned_folder import FolderRefused, OwnedFolder
+from ..owned_folder import FolderRefused, OwnedFolder, is_inside
 from ..replication.progress import Replication
 from ..rows.column import Description, columns_of
 from ..rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
@@ -227,11 +228,29 @@ def _jsonl_of(rows: Sequence[object]) -> bytes:
     return jsonl_of(cast("Sequence[ExchangeRecord]", rows))
 
 
+def file_in(folder: Path, name: str) -> Path:
+    """Return a file of a decoded log, which others may have made.
+
+    Raise DecodedLogError where it is not a regular file inside the folder: a name that leads out
+    of it, a link, a device or a pipe. Raise OSError where it is not there.
+    """
+    if not is_inside(name):
+        raise DecodedLogError(f"{folder}/{MANIFEST} names {name!r}, which is not a file of the log")
+    path = folder
+    *_, last = parts = PurePosixPath(name).parts
+    for part in parts:
+        path /= part
+        mode = path.lstat().st_mode
+        if not (stat.S_ISREG(mode) if part is last else stat.S_ISDIR(mode)):
+            raise DecodedLogError(f"{path} is not a regular file inside of the decoded log")
+    return path
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a decoded log; raise DecodedLogError where `folder` is none."""
     path = folder / MANIFEST
     try:
-        manifest = json_of(msgspec.json.Decoder(Manifest), path.read_bytes())
+        manifest = json_of(msgspec.json.Decoder(Manifest), file_in(folder, MANIFEST).read_bytes())
     except FileNotFoundError:
         reason = "there is no such folder" if not folder.exists() else f"it has no {MANIFEST}"
         raise DecodedLogError(f"{folder} is not a decoded log: {reason}") from None

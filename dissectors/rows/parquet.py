@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROW_GROUP_ROWS = 32_768
 """Rows of a row group; with 35 columns about 10 MiB of Arrow memory."""
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""A row group ends earlier where its rows are that large."""
+"""A row group ends earlier where its rows are that large, and is cut where they are larger."""
 BATCH_ROWS = 4096
 """rows that become columns together"""
 _INT64 = 2**63 - 1
@@ -315,5 +315,6 @@ class ParquetRows:
 
         if self._batches and self._writer is not None:
             table = pyarrow.Table.from_batches(self._batches)
-            self._writer.write_table(table, row_group_size=table.num_rows)
+            pieces = self._batch_bytes // ROW_GROUP_BYTES + 1  # readers take no larger columns
+            self._writer.write_table(table, row_group_size=-(-table.num_rows // pieces))
         self._batches, self._batch_rows, self._batch_bytes = [], 0, 0

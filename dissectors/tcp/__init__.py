@@ -1,4 +1,4 @@
 """Read captures and reassemble TCP streams.
 
-May import `expert`; knows no RocketMQ.
+May import `budget` and `expert`; knows no RocketMQ.
 """

@@ -172,7 +172,8 @@ class CaptureReader:
         if self._lost >= 0:
             end: i64 = self._offset + left
             self._damaged(self._lost, f"{end - self._lost} bytes up to the end are not a packet")
-        elif problem is not None or left:
+            left = 0
+        if problem is not None or left:
             detail = problem or f"{left} bytes of a packet that is cut off"
             self._say(ExpertKind.CAPTURE_TRUNCATED, detail, self._offset)
         return found

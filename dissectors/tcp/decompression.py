@@ -2,7 +2,7 @@
 
 All that can be had is given: where a stream ends early or is damaged, what stands before that
 place, and then the reason in `problem`. Memory is bounded whatever a header asks for, and so is
-what one read gives: a few bytes may stand for very many.
+what one read gives and what all reads give together: a few bytes may stand for very many.
 
 RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format, the .xz file format.
 """
@@ -10,7 +10,9 @@ RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format, the .xz file format.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+from ..budget import FREE_BYTES
 
 READ = 64 * 1024
 """compressed bytes read at a time"""
@@ -18,6 +20,9 @@ MAX_ZSTD_WINDOW = 1 << 27
 """largest zstd window accepted, bytes; what `zstd --long=27` needs, and no more memory than that"""
 MAX_XZ_MEMORY = 1 << 28
 """memory that one xz stream may take, bytes; `xz -9` needs a quarter of it"""
+MOST_TIMES: Final = 256
+"""bytes that each compressed byte may become, besides `FREE_BYTES`: captures shrink to a tenth, and
+those of one message sent again and again to a hundredth; zstd makes 32,768 of a byte"""
 
 
 class Readable(Protocol):
@@ -124,10 +129,13 @@ may be 32 MiB, it is held"""
 class DecompressedStream:
     """The bytes that compressed ones stand for. `problem` says after the end why it came early."""
 
-    def __init__(self, stored: Readable, which: int) -> None:
+    def __init__(self, stored: Readable, which: int, most_times: int = MOST_TIMES) -> None:
+        """`most_times`: bytes that each compressed byte may become, besides `FREE_BYTES`."""
         self._magic, self.name, self._new, self._slice = COMPRESSIONS[which]
         self.problem: str | None = None
         self._stored = stored
+        self._most_times = most_times
+        self._room = FREE_BYTES
         self._machine = self._new()
         self._input = b""
         self._at = 0
@@ -142,8 +150,15 @@ class DecompressedStream:
             except Exception as error:  # each library has errors of its own, imported when used
                 self._end(f"the {self.name} stream is damaged: {error}")
                 break
-            parts.append(part)
-            size -= len(part)
+            if part:  # of a stream without content nothing is kept
+                parts.append(part)
+                size -= len(part)
+                self._room -= len(part)
+                if self._room < 0:
+                    self._end(
+                        f"the {self.name} stream becomes more than {self._most_times} times its"
+                        " size; --max-ratio allows more"
+                    )
         return b"".join(parts)
 
     def _end(self, problem: str | None) -> None:
@@ -170,14 +185,14 @@ class DecompressedStream:
             more = self._stored.read(READ)
             if not more:
                 return False
+            self._room += self._most_times * len(more)
             self._input = self._input[self._at :] + more
             self._at = 0
         return True
 
     def _next_stream(self) -> None:
         """Go on after the end of a stream: another one begins, or nothing but zeros follows."""
-        self._input = (self._machine.unused_data or b"") + self._input[self._at :]
-        self._at = 0
+        self._at -= len(self._machine.unused_data or b"")  # the end of what it was given last
         while self._fill(1) and not self._input[self._at]:
             rest = self._input[self._at :].lstrip(b"\0")
             self._at = len(self._input) - len(rest)

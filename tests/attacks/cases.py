@@ -319,5 +319,35 @@ CASES: tuple[Case, ...] = (
     Case("19", "a key log of any size", ("key logs",)),
     Case("19", "gRPC: headers and their continuations", ("header bombs", "continuations")),
     Case("19", "gRPC: calls and messages", ("calls", "call bombs", "pieces")),
+    # -- the issue on what outside testing found
+    plain(
+        *("43.7", "modules and programs beside a capture"),
+        "attacks/test_planted.py"
+        "::test_workers_of_spark_import_nothing_from_the_folder_of_a_capture",
+        "attacks/test_planted.py"
+        "::test_decoding_processes_import_nothing_from_the_folder_of_a_capture",
+    ),
+    Case(
+        *("43.7", "empty members of gzip, zstd, lz4, xz", ("empty archives", "empty zstd frames")),
+        ("attacks/test_compressed.py::test_members_without_content_keep_nothing",),
+    ),
+    Case(
+        *("43.7", "runs of a byte in zstd", ("zstd runs",)),
+        (
+            "attacks/test_compressed.py"
+            "::test_runs_of_a_byte_become_no_more_than_their_size_pays_for",
+        ),
+    ),
+    plain(
+        *("43.7", "a manifest that names files outside of the log"),
+        "attacks/test_manifest.py::test_parts_are_regular_files_of_the_log",
+        "attacks/test_manifest.py::test_tables_beside_them_are_regular_files",
+        "attacks/test_manifest.py::test_the_manifest_is_a_regular_file",
+    ),
+    Case(
+        *("43.7", "our own log of 80,000 exchanges with routes", ()),
+        ("attacks/test_parquet.py::test_our_own_log_of_many_routes_is_read",),
+        doubling="it is read or not",
+    ),
 )
 """what was attacked, and what holds it"""

@@ -14,6 +14,8 @@ from dataclasses import replace
 from io import BytesIO
 from typing import NamedTuple
 
+import zstandard
+
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.tcp.pcapng_writer import PcapngWriter
 from tests.traffic.captures import pcap, pcap_of
@@ -261,6 +263,21 @@ def empty_archives(count: int) -> bytes:
     return gzip.compress(b"") * count + gzip.compress(one_way([send(1)]))
 
 
+def empty_zstd(count: int) -> bytes:
+    """A capture in zstd behind many empty frames."""
+    return zstandard.compress(b"") * count + zstandard.compress(one_way([send(1)]))
+
+
+def zstd_runs(count: int) -> bytes:
+    """A capture in zstd, then blocks of four bytes that are 128 KiB each: runs of a byte."""
+    window = (17 - 10) << 3
+    most, run, last = 128 << 10, 1 << 1, 1
+    block = (most << 3 | run).to_bytes(3, "little") + b"\0"
+    end = (most << 3 | run | last).to_bytes(3, "little") + b"\0"
+    frame = b"\x28\xb5\x2f\xfd\0" + bytes([window]) + block * (count - 1) + end
+    return zstandard.compress(one_way([send(1)])) + frame
+
+
 def in_tls(client: bytes, server: bytes, key_log: bytes = KEY_LOG) -> bytes:
     """A connection over TLS 1.3 as pcapng, with its secrets."""
     talk = Talk(mss=60_000).open().say(0, client_hello(random=RANDOM))
@@ -343,6 +360,8 @@ ATTACKS: dict[str, Attack] = {
     "hellos": Attack(hellos, 4000, (DIAGNOSE,)),
     "key logs": Attack(key_logs, 400, (TABLE,)),
     "empty archives": Attack(empty_archives, 2000, (TABLE,), "attack.pcap.gz"),
+    "empty zstd frames": Attack(empty_zstd, 2000, (TABLE,), "attack.pcap.zst"),
+    "zstd runs": Attack(zstd_runs, 150, (TABLE,), "attack.pcap.zst"),
     "zeros": Attack(zeros, 20, (TABLE,), "attack.pcap.gz"),
     "header bombs": Attack(header_bombs, 400, (TABLE, DIAGNOSE)),
     "calls": Attack(calls, 600, (TABLE, MESSAGES)),

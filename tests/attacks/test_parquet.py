@@ -6,7 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from analytics.inputs.inputs import inputs_of
+from analytics.inputs.rows import exchange_rows
+from dissectors.rows.parquet import ROW_GROUP_ROWS, ParquetRows, exchange_table
+from rmqtool import read
 from tests.expected import SAMPLES
 from tests.rmqtool.command import rmqtool
 
@@ -91,3 +96,22 @@ def test_values_of_another_type_are_absent(
     done = rmqtool(*(one.format(log) for one in command))
     assert done.status in (0, 1), done.err
     assert "should not have happened" not in done.err
+
+
+@pytest.mark.parametrize("clusters", [1, 40_000], ids=["shared", "all different"])
+def test_our_own_log_of_many_routes_is_read(tmp_path: Path, clusters: int) -> None:
+    """Lists of texts that are dictionaries, in several row groups."""
+    row = next(iter(read(SAMPLES / "push-retry-dlq-5x.pcap").exchanges()))
+    path = tmp_path / "routes.parquet"
+    writer = ParquetRows(str(path), exchange_table())
+    count = ROW_GROUP_ROWS + 10_000
+    for first in range(0, count, 1000):
+        numbers = [number % clusters for number in range(first, first + 1000)]
+        writer.write([replace(row, brokers=[f"b{n}=10.0.0.1:{n}"] * 3) for n in numbers])
+    writer.finish()
+    assert pq.read_metadata(path).num_row_groups > 1
+    (log,) = inputs_of([str(path)])
+    found = [one for batch in exchange_rows(log) for one in batch]
+    assert [one.brokers[2] for one in found] == [
+        f"b{n % clusters}=10.0.0.1:{n % clusters}" for n in range(writer.rows)
+    ]

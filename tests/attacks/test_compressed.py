@@ -1,0 +1,100 @@
+"""Compressed captures: streams without content keep nothing, and few bytes become few."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dissectors.budget import FREE_BYTES
+from dissectors.decode.pipeline import Decode
+from dissectors.expert import ExpertKind
+from dissectors.tcp.decompression import COMPRESSIONS, MOST_TIMES, DecompressedStream
+from tests.traffic.commands import send
+
+from .catalogue import one_way, zstd_runs
+from .limited import MIB, limited
+
+lz4_frame = pytest.importorskip("lz4.frame")
+zstandard = pytest.importorskip("zstandard")
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zstd": zstandard.compress,
+    "lz4": lz4_frame.compress,
+    "xz": lzma.compress,
+}
+MEMBERS = 15_000
+
+
+@pytest.mark.parametrize("which", range(len(COMPRESSIONS)), ids=list(COMPRESS))
+def test_members_without_content_keep_nothing(which: int) -> None:
+    compress = COMPRESS[COMPRESSIONS[which][1]]
+    peaks = []
+    for count in (10, MEMBERS, 2 * MEMBERS):
+        stored = io.BytesIO(compress(b"") * count + compress(b"capture"))
+        tracemalloc.start()
+        try:
+            stream = DecompressedStream(stored, which)
+            assert stream.read(100) == b"capture"
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert stream.problem is None
+    assert max(peaks) < 9_000_000  # xz has a window of 8 MiB
+    assert peaks[2] < peaks[1] + 100_000
+
+
+def _made(data: bytes, most_times: int) -> tuple[int, str | None]:
+    (which,) = [at for at, one in enumerate(COMPRESSIONS) if data.startswith(one[0])]
+    stream = DecompressedStream(io.BytesIO(data), which, most_times)
+    made = 0
+    while chunk := stream.read(MIB):
+        made += len(chunk)
+    return made, stream.problem
+
+
+@pytest.mark.parametrize("count", [2000, 4000])
+def test_runs_of_a_byte_become_no_more_than_their_size_pays_for(count: int) -> None:
+    data = zstd_runs(count)
+    assert len(data) < 5 * count
+    made, problem = _made(data, MOST_TIMES)
+    assert FREE_BYTES < made < FREE_BYTES + MOST_TIMES * len(data) + MIB
+    assert problem is not None
+    assert f"more than {MOST_TIMES} times its size" in problem
+    more, problem = _made(data, 2 * MOST_TIMES)
+    assert made < more <= made + MOST_TIMES * len(data) + MIB
+    assert "more than 512 times" in (problem or "")
+
+
+@pytest.mark.parametrize("name", COMPRESS)
+def test_what_captures_shrink_to_is_read_whole(name: str) -> None:
+    plain = one_way(send(number) for number in range(2000))
+    made, problem = _made(COMPRESS[name](plain), MOST_TIMES)
+    assert (made, problem) == (len(plain), None)
+
+
+def test_a_capture_that_becomes_too_much_has_a_finding(tmp_path: Path) -> None:
+    path = tmp_path / "attack.pcap.zst"
+    path.write_bytes(zstd_runs(2000))
+    decode = Decode([str(path)])
+    rows = [record for batch in decode.records() for record in batch]
+    assert len(rows) == 1  # what stands before the runs
+    assert decode.stats.expert_counts[ExpertKind.CAPTURE_TRUNCATED] == 1
+    said = [one.detail for one in decode.take_experts()]
+    assert any("--max-ratio" in one for one in said)
+
+
+@pytest.mark.slow
+def test_a_capture_that_becomes_too_much_needs_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "attack.pcap.zst"
+    path.write_bytes(zstd_runs(16_000))
+    ended = limited(tmp_path, 400 * MIB, "decode", "pcap", path, "--summary")
+    assert ended.status == 0, ended.err
+    assert "CAPTURE_TRUNCATED" in (tmp_path / "stdout").read_text()
+    assert ended.peak < 200 * MIB
