@@ -358,7 +358,7 @@ def found_by(rule: DiagnosisRule, folds: Iterable[Fold], context: Context) -> li
 def concluded(
     rules: Sequence[DiagnosisRule], problems: list[Problem], context: Context, limits: list[str]
 ) -> Diagnosis:
-    """Return the diagnosis: problems in incidents, and which rules could not speak."""
+    """Return the diagnosis: problems in incidents, and which rules were skipped."""
     silent: dict[str, list[str]] = {}
     for rule in rules:
         for need in sorted(rule.needs - context.needs):
@@ -433,24 +433,38 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
 
 
 def not_judged(diagnosis: Diagnosis) -> list[str]:
-    """Return what the capture could not show, a sentence each."""
+    """Return what the capture could not show, a sentence each: what is missing, rules skipped."""
+    skipped = [
+        f"Skipped without {what}: {', '.join(rules)}."
+        for what, rules in zip(_missing(diagnosis), diagnosis.silent.values(), strict=True)
+    ]
+    return _quality(diagnosis) + skipped
+
+
+def not_judged_in_short(diagnosis: Diagnosis) -> list[str]:
+    """Return the same with one sentence for all rules that were skipped."""
+    rules = {rule for rules in diagnosis.silent.values() for rule in rules}
+    missing = _missing(diagnosis)
+    if not rules:
+        return _quality(diagnosis)
+    *others, last = missing
+    what = f"{', '.join(others)} or {last}" if others else last
+    skipped = f"{len(rules)} rule{'' if len(rules) == 1 else 's'} skipped"
+    return [*_quality(diagnosis), f"{skipped}: no {what} captured."]
+
+
+def _quality(diagnosis: Diagnosis) -> list[str]:
     quality = diagnosis.context.quality
     lines = [f"Not the whole capture: {one}." for one in quality.reasons()]
     if quality.truncated:
         lines.append("A capture file ends inside a packet: what came after it is not known.")
+    return lines
+
+
+def _missing(diagnosis: Diagnosis) -> list[str]:
+    """Return what the capture does not have, in the order of `Diagnosis.silent`."""
     calls = PROXY in diagnosis.context.servers.values()
-    return lines + [f"The capture has {line}." for line in _needs_said(diagnosis.silent, calls)]
-
-
-def _needs_said(silent: dict[str, list[str]], calls: bool) -> list[str]:
-    """Return a sentence for each thing that the capture does not have; `calls`: it has gRPC."""
-    missing = {
-        need: f"{Need(need)}{' by remoting' if calls and need in BY_REMOTING else ''}"
-        for need in silent
-    }
     return [
-        f"no {missing[need]}: {len(rules)} rule{'s' if len(rules) > 1 else ''} could not speak"
-        f" ({', '.join(rules[:6])}"
-        f"{', …' if len(rules) > 6 else ''})"
-        for need, rules in silent.items()
+        f"{Need(need)}{' by remoting' if calls and need in BY_REMOTING else ''}"
+        for need in diagnosis.silent
     ]

@@ -1,4 +1,4 @@
-"""What a capture must have for a rule to speak."""
+"""What a capture must have for a rule to run."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ CALLS_OF_CLIENTS: Final = frozenset(
 
 
 class Need(StrEnum):
-    """What a capture must have for a rule to speak at all."""
+    """What a capture must have for a rule to run."""
 
-    ROUTES = "answers of a NameServer"
-    SENDS = "sends of producers"
-    PULLS = "pulls or pops of consumers"
-    HEARTBEATS = "heartbeats of clients"
-    CONNECTIONS = "rows of TCP connections"
-    HANDSHAKES = "beginnings of connections"
-    GROUPS = "requests of consumer groups"
+    ROUTES = "NameServer responses"
+    SENDS = "producer sends"
+    PULLS = "consumer pulls or pops"
+    HEARTBEATS = "client heartbeats"
+    CONNECTIONS = "TCP connections"
+    HANDSHAKES = "TCP handshakes"
+    GROUPS = "consumer group requests"
     TRANSACTIONS = "transactional messages"
 
 

@@ -10,7 +10,7 @@ import re
 from itertools import groupby
 from typing import Final
 
-from analytics.diagnosis.engine import Diagnosis, not_judged
+from analytics.diagnosis.engine import Diagnosis, not_judged, not_judged_in_short
 from analytics.diagnosis.problem import Problem
 
 from ..summary.verdict import LABEL_CELLS, LABELS, verdict
@@ -47,12 +47,12 @@ def diagnosis_lines(
         )
         lines.append("")
     lines += fact_lines(last, terminal)
-    limits = not_judged(diagnosis)
-    last = [Labelled(line, Style.DIM) for line in (limits if verbose else limits[:3])]
+    limits = not_judged(diagnosis) if verbose else not_judged_in_short(diagnosis)
+    last = [Labelled(line, Style.DIM) for line in limits]
     lines += [""] if limits else []
     if problems and not verbose:
         way = f"rmqtool diagnose --explain {problems[0].rule}"
-        last.append(Labelled(f"Evidence and advice: -V. A rule in words: {way}", Style.DIM))
+        last.append(Labelled(f"Evidence and advice: -V. About this rule: {way}", Style.DIM))
     return lines + fact_lines(last, terminal)
 
 
