@@ -260,6 +260,7 @@ def test_the_units_are_those_of_the_sources() -> None:
 
 
 ACROSS_MODULES = (
+    "analytics/diagnosis/test_public_reports",
     "analytics/diagnosis/test_robustness",
     "analytics/diagnosis/test_samples",
     "analytics/diagnosis/test_watched",

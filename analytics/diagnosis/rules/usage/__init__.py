@@ -8,6 +8,7 @@ from typing import Final
 MODULES: Final = (
     "uneven_queues",
     "trace_overhead",
+    "trace_lost",
     "oneway_unconfirmed",
     "oneway_without_flag",
     "dangerous_config_update",

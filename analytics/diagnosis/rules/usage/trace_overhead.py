@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.topic_names import TRACE_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
@@ -38,6 +38,8 @@ class _Fold(Fold):
         if not is_traced(row):
             self._count((row,))
             return
+        if row.response_code not in (None, *STORED):
+            return  # a refused trace takes no disk, and nothing of it is kept
         size = row.request_bytes or 0
         self.bytes += size
         if not self.traces.add_late(time_of(row)):

@@ -11,8 +11,10 @@ from ...made_rows import exchange, problems, problems_of_sample, same_in_any_ord
 SEND = int(RequestCode.SEND_MESSAGE_V2)
 
 
-def send(at_ms: float, topic: str = "orders", size: int = 300, **values: Any) -> ExchangeRecord:
-    return exchange(at_ms, SEND, topic=topic, group="shop", request_bytes=size, **values)
+def send(
+    at_ms: float, topic: str = "orders", size: int = 300, answer: int = 0, **values: Any
+) -> ExchangeRecord:
+    return exchange(at_ms, SEND, answer, topic=topic, group="shop", request_bytes=size, **values)
 
 
 OWN = [send(number) for number in range(40)]
@@ -40,3 +42,8 @@ def test_few_sends_say_nothing() -> None:
 
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, OWN + TRACES)
+
+
+def test_refused_traces_are_no_load() -> None:
+    refused = [send(100 + n, "RMQ_SYS_TRACE_TOPIC", 1500, answer=17) for n in range(4)]
+    assert problems(RULE, OWN + refused) == []

@@ -1,0 +1,112 @@
+"""Message traces are on, and no broker stores them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.code_sets import SENDS, STORED
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...refusals import MAX_NAMED, counted, counted_names
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+FEWEST: Final = 3
+"""refusals; a client asks twice for the route of one send"""
+_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+_MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
+
+
+class _Fold(Fold):
+    """Route requests and sends for one trace topic."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.routed = False
+        """a client got the route of the topic"""
+        self.stored = False
+        """a trace was stored, or may have been: it has no response"""
+        self.unrouted, self.refused = Tally(), Tally()
+        self.clients: Counter[str] = Counter()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        code = row.response_code
+        if row.request_code != _ROUTE and (code is None or code in STORED):
+            self.stored = True
+            return
+        if row.request_code == _ROUTE and code != _MISSING:
+            self.routed = self.routed or code is not None
+            return
+        tally = self.unrouted if row.request_code == _ROUTE else self.refused
+        tally.add(shown(row))
+        if row.requester in self.clients or len(self.clients) < MAX_NAMED:
+            self.clients[row.requester] += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        if self.stored:
+            return
+        if self.refused.count >= FEWEST:
+            tally, why = self.refused, f"{counted(self.refused.count, 'trace')} refused"
+        elif self.unrouted.count >= FEWEST and not self.routed:
+            requests = counted(self.unrouted.count, "route request")
+            tally, why = self.unrouted, f"the topic has no route ({requests} refused)"
+        else:
+            return
+        case = tally.case(
+            f"message traces to {self.key} are lost: {why}; messages are not affected",
+            Subject(topic=self.key),
+        )
+        clients = Counter[str]()
+        for endpoint, count in self.clients.items():
+            clients[context.client(endpoint)] += count
+        case.details.append(f"clients: {counted_names(clients)}")
+        yield case
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    topic = row.topic
+    return topic if topic is not None and is_trace_topic(topic) else None
+
+
+RULE = DiagnosisRule(
+    id="trace-lost",
+    severity=ProblemSeverity.WARNING,
+    title="Message traces are on, but no broker stores them",
+    searched=(
+        f"No route info of this topic: {TRACE_TOPIC}",
+        "traceTopicEnable",
+        "send trace data failed",
+        "message trace not found in dashboard",
+    ),
+    proof=(
+        "Requests for the route of the trace topic (105) get code 17 (TOPIC_NOT_EXIST), or sends to"
+        " it are refused, three times or more, and no trace is stored."
+    ),
+    explanation=(
+        "With message trace on, clients send a record of each message to a trace topic in the"
+        " background. No broker has that topic, so each record is dropped after a few attempts."
+        " Messages themselves are sent and consumed as usual; the dashboard shows no trace, and the"
+        " clients log errors and ask for the route again and again."
+    ),
+    advice=(
+        "Set traceTopicEnable=true (default false) on at least one broker and restart it, or create"
+        f" the topic: mqadmin updateTopic -t {TRACE_TOPIC}. If nobody uses traces, turn them off in"
+        " the clients (enableTrace, default false; the constructor's enableMsgTrace in 4.x)."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=_key, requests=frozenset((_ROUTE,))),
+        Exchanges(key=_key, requests=SENDS),
+    ),
+    references=("apache/rocketmq-externals#563", "alibaba/spring-cloud-alibaba#1513"),
+    limits="A trace topic of another name, which a program chose itself, is not recognized.",
+    needs=frozenset((Need.ROUTES,)),
+    rests_on_absence=True,
+    lasts=None,
+)
