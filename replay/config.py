@@ -18,12 +18,12 @@ from dissectors.remoting.command import JSON, ROCKETMQ
 from dissectors.remoting.retries import retry_codes_of
 from dissectors.remoting.sysflag import COMPRESSION_TYPES
 from dissectors.remoting.topic_names import DEFAULT_TOPIC, TRACE_TOPIC
-from dissectors.remoting.versions import V5_3_3, ordinal_of
+from dissectors.remoting.versions import V4_3_0, V4_5_1, V5_3_3, ordinal_of
 
 from .acl import Credentials
 from .errors import ConfigError, NameServerError
 from .fault import FaultSettings
-from .hooks import RpcHook, SendHook
+from .hooks import CheckHook, RpcHook, SendHook
 from .message import Attempt, CheckListener, Message
 from .namespace import wrap_namespace
 from .validators import why_not_group
@@ -33,6 +33,19 @@ NAMESRV_VARIABLE: Final = "NAMESRV_ADDR"
 NEWEST: Final = V5_3_3
 """MQVersion ordinal of the newest client release that is followed"""
 
+SHARED_TIMEOUT_SINCE: Final = V4_3_0
+"""First client whose attempts of one synchronous send share one timeout.
+
+Compared in the bytecode of DefaultMQProducerImpl.sendDefaultImpl and sendSelectImpl: 3.5.9, 4.0.0
+and 4.2.0 pass the whole timeout to each sendKernelImpl; 4.3.0 subtracts what was used, and throws
+"sendDefaultImpl call timeout" where nothing is left.
+"""
+NO_VIP_CHANNEL_SINCE: Final = V4_5_1
+"""First client that does not send to the VIP channel by default.
+
+Compared in the bytecode of ClientConfig: the default of com.rocketmq.sendMessageWithVIPChannel is
+"true" in 3.5.9 and 4.0.0 to 4.5.0, and "false" in 4.5.1 and later.
+"""
 
 AddressGuard = Callable[[str, str], str | None]
 """(`host:port` or `ip:port`, what the user or a route calls it) -> why nothing may be sent there;
@@ -68,7 +81,10 @@ class ProducerConfig:
     namesrv: str = ""
     """NameServers, `host:port` separated by `;`; empty: those of NAMESRV_ADDR"""
     send_timeout_ms: int = 3000
-    """time of a whole send, retries included (sendMsgTimeout)"""
+    """time of a whole send, retries included; of each attempt of a synchronous send where the
+    client version is below 4.3.0 (sendMsgTimeout)"""
+    close_timeout_ms: int = 30_000
+    """time that `AsyncProducer.close` waits for sends that have not ended"""
     send_max_timeout_per_request_ms: int = -1
     """time of one attempt while another one is possible (sendMsgMaxTimeoutPerRequest); -1: all"""
     retries: int = 2
@@ -93,8 +109,9 @@ class ProducerConfig:
     """topic whose queues an unknown topic is made from"""
     default_topic_queue_nums: int = 4
     """queues of a topic that a send makes"""
-    vip_channel: bool = False
-    """sends go to the broker's second port, two below (vipChannelEnabled)"""
+    vip_channel: bool | None = None
+    """sends go to the broker's second port, two below (vipChannelEnabled); None: as the client
+    version does by default"""
     namespace: str = ""
     """namespace that wraps topics and groups"""
     namespace_v2: str = ""
@@ -149,6 +166,8 @@ class ProducerConfig:
     """topic of traces"""
     check_listener: CheckListener | None = field(default=None, repr=False)
     """says what became of a half message when a broker asks"""
+    check_hooks: tuple[CheckHook, ...] = field(default=(), repr=False)
+    """asked before each attempt; may veto it"""
     hooks: tuple[SendHook, ...] = field(default=(), repr=False)
     """called before and after each attempt"""
     rpc_hooks: tuple[RpcHook, ...] = field(default=(), repr=False)
@@ -174,7 +193,13 @@ class ProducerConfig:
         if self.compress_type not in COMPRESSION_TYPES:
             kinds = ", ".join(COMPRESSION_TYPES)
             raise ConfigError(f"compression type {self.compress_type!r}", f"say one of {kinds}")
-        for name in ("send_timeout_ms", "api_timeout_ms", "connect_timeout_ms", "max_message_size"):
+        for name in (
+            "send_timeout_ms",
+            "close_timeout_ms",
+            "api_timeout_ms",
+            "connect_timeout_ms",
+            "max_message_size",
+        ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}", "it must be positive")
         for name in ("retries", "retries_async"):
@@ -188,6 +213,18 @@ class ProducerConfig:
         `variables` are those of the environment where they are not given.
         """
         return addresses_of(self.namesrv or (variables or os.environ).get(NAMESRV_VARIABLE, ""))
+
+    @property
+    def shares_timeout(self) -> bool:
+        """Whether the attempts of one synchronous send share its timeout."""
+        return self.client_version >= SHARED_TIMEOUT_SINCE
+
+    @property
+    def uses_vip_channel(self) -> bool:
+        """Whether sends go to the second port of a broker."""
+        if self.vip_channel is not None:
+            return self.vip_channel
+        return self.client_version < NO_VIP_CHANNEL_SINCE
 
     @property
     def retried(self) -> frozenset[int]:

@@ -31,6 +31,8 @@ class ClientError(Exception):
         """the way out; empty where there is none to tell"""
         self.attempts: tuple[Attempt, ...] = ()
         """every try of the send, in order; empty if none was begun"""
+        self.hook_errors: tuple[Exception, ...] = ()
+        """what send hooks raised meanwhile"""
 
     def __str__(self) -> str:
         return f"{self.reason}\n{self.hint}" if self.hint else self.reason
@@ -69,6 +71,19 @@ class InvalidMessageError(ClientError, ValueError):
     def __init__(self, reason: str, hint: str = "", code: int | None = None) -> None:
         super().__init__(reason, hint)
         self.code = code
+
+
+class ForbiddenError(ClientError):
+    """A check hook vetoed an attempt; nothing was written. Check hooks raise it.
+
+    A synchronous send goes on with another broker, as Java does after an MQClientException.
+    """
+
+    retriable = True
+
+
+class HookError(ClientError):
+    """A hook raised an error while a request was made; nothing was written."""
 
 
 class TransportError(ClientError):

@@ -1,8 +1,9 @@
 """Hooks: what a user may do before and after each attempt, and to every request.
 
-Rules: hooks run where the send runs; what one raises is logged and does not stop the send, as in
-Java. They see a message and may change its request's ext fields before it is signed.
-RocketMQ: SendMessageHook, SendMessageContext, RPCHook.
+Rules: hooks run where the send runs. Check hooks can veto an attempt, and RPC hooks can change the
+ext fields of a request before it is signed: an error of either fails that request and no other. An
+error of a send hook does not stop the send, as in Java; it is logged and kept with the result.
+RocketMQ: CheckForbiddenHook, SendMessageHook, SendMessageContext, RPCHook.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from .errors import ClientError, HookError
 from .message import Attempt, Message, MessageQueue, SendMode, SendResult
 
 _log = logging.getLogger("rmqtool.replay")
@@ -41,6 +43,13 @@ class SendContext:
     """the hook's own, from before to after"""
 
 
+class CheckHook(Protocol):
+    """May veto an attempt before its request is written."""
+
+    def check_send(self, context: SendContext) -> None:
+        """Raise ForbiddenError to veto the attempt; any other error ends the whole send."""
+
+
 class SendHook(Protocol):
     """Is told of each attempt."""
 
@@ -58,9 +67,24 @@ class RpcHook(Protocol):
         """Handle a request with this code that is about to be written; `fields` may be changed."""
 
 
-def guarded(call: Callable[[SendContext], None], context: SendContext) -> None:
-    """Call a hook; log what it raises."""
+def hook_error(what: str, error: Exception) -> ClientError:
+    """Return the error of a request whose hook raised `error`; log where it was raised.
+
+    A ClientError is the hook's own decision and stays as it is. `what` names the kind of hook.
+    """
+    if isinstance(error, ClientError):
+        return error
+    _log.warning("%s failed", what, exc_info=error)
+    failed = HookError(f"{what} failed: {type(error).__name__}: {error}", "fix the hook")
+    failed.__cause__ = error
+    return failed
+
+
+def guarded(call: Callable[[SendContext], None], context: SendContext) -> Exception | None:
+    """Call a send hook; return what it raised, which is logged, too."""
     try:
         call(context)
-    except Exception:
+    except Exception as error:
         _log.warning("a send hook failed", exc_info=True)
+        return error.with_traceback(None)
+    return None

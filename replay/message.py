@@ -60,6 +60,7 @@ class AttemptOutcome(StrEnum):
     BUSY = "busy"
     GARBAGE = "garbage"
     CANCELLED = "cancelled"
+    REFUSED = "refused"
 
 
 class MessageQueue(NamedTuple):
@@ -225,6 +226,8 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
     """outcome of the local transaction; None without one"""
     attempts: tuple[Attempt, ...] = ()
     """every try, the last one is the one that succeeded"""
+    hook_errors: tuple[Exception, ...] = ()
+    """what send hooks raised, before and after each attempt; none of it stopped the send"""
 
 
 CheckListener = Callable[[Message], TransactionState | Awaitable[TransactionState]]

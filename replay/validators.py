@@ -30,6 +30,15 @@ PROPERTIES_LENGTH: Final = 32767
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 """the name that a Java producer starts with, and refuses to start with"""
 
+_FLAGS: Final = 1 << 31
+_JOIN: Final = "join the keys with blanks: ' '.join(keys)"
+_CONVERSIONS: Final[Mapping[tuple[str, type], str]] = {
+    ("body", str): "encode it: text.encode()",
+    ("keys", list): _JOIN,
+    ("keys", tuple): _JOIN,
+}
+"""hints for fields that are often given another type"""
+
 _ILLEGAL: Final = int(ResponseCode.MESSAGE_ILLEGAL)
 
 
@@ -64,7 +73,7 @@ def why_not_group(group: str) -> Invalid | None:
 
 def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
     """Return why a message cannot be sent; None if it can. `max_bytes` is the limit of its body."""
-    problem = why_not_topic(message.topic)
+    problem = _why_not_types(message) or why_not_topic(message.topic)
     if problem is not None:
         return problem
     size = len(message.body)
@@ -116,6 +125,40 @@ def why_not_encoded(properties: bytes) -> Invalid | None:
         return None
     reason = f"the properties have {len(properties)} bytes, more than the {PROPERTIES_LENGTH} that"
     return Invalid(_ILLEGAL, f"{reason} a broker stores", "put what is large into the body")
+
+
+def _why_not_types(message: object) -> Invalid | None:
+    """Return which field of a message has a value of a wrong type; None if none has."""
+    if not isinstance(message, Message):
+        return _wrong("the message", "a Message", message)
+    if not isinstance(message.topic, str):
+        return _wrong("topic", "a str", message.topic)
+    if not isinstance(message.body, bytes):
+        return _wrong("body", "bytes", message.body)
+    for name, text in (("tags", message.tags), ("keys", message.keys)):
+        if text is not None and not isinstance(text, str):
+            return _wrong(name, "a str or None", text)
+    if not isinstance(message.properties, dict):
+        return _wrong("properties", "a dict of str", message.properties)
+    for name, text in message.properties.items():
+        if not isinstance(name, str):
+            return _wrong("a name in properties", "a str", name)
+        if not isinstance(text, str):
+            return _wrong(f"property {name!r}", "a str", text)
+    flag, wait = message.flag, message.wait_store_ok
+    if not isinstance(flag, int) or isinstance(flag, bool):
+        return _wrong("flag", "an int", flag)
+    if not -_FLAGS <= flag < _FLAGS:
+        return Invalid(_ILLEGAL, f"flag is {flag}", "a flag has 32 bits: -2147483648 to 2147483647")
+    if wait is not None and not isinstance(wait, bool):
+        return _wrong("wait_store_ok", "a bool or None", wait)
+    return None
+
+
+def _wrong(name: str, wanted: str, value: object) -> Invalid:
+    received = "None" if value is None else f"a value of type {type(value).__name__}"
+    hint = _CONVERSIONS.get((name, type(value)), "")
+    return Invalid(_ILLEGAL, f"{name} must be {wanted}, not {received}", hint)
 
 
 def _why_not_name(name: str, kind: str, longest: int) -> Invalid | None:

@@ -63,6 +63,8 @@ _ORDINALS = {name: ordinal for ordinal, name in enumerate(VERSIONS)}
 # Releases with which something changed on the wire; who compares a version compares it with these.
 V4_1_0_SNAPSHOT: Final = _ORDINALS["V4_1_0_SNAPSHOT"]
 """What 4.1.0 sends."""
+V4_3_0: Final = _ORDINALS["V4_3_0"]
+V4_5_1: Final = _ORDINALS["V4_5_1"]
 V4_9_0: Final = _ORDINALS["V4_9_0"]
 V4_9_4: Final = _ORDINALS["V4_9_4"]
 V4_9_5: Final = _ORDINALS["V4_9_5"]

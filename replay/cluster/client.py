@@ -192,6 +192,16 @@ class ClusterClient:
         now = self.network.now()
         self.offset = self.network.epoch() - now
         self.channels.watched = NEVER
+        earliest = now  # look again at once if something below fails
+        try:
+            earliest = self._do_due(now)
+        finally:
+            dues = [one.due for one in self._repeated]
+            due = min(earliest, self._heartbeat_due, self._poll_due, self._idle_due, *dues)
+            self._watch(min(due, self.channels.watched))
+
+    def _do_due(self, now: int) -> int:
+        """Do what is due at `now`; return when the next request's time is over."""
         earliest = self.channels.expire(now)
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + self.config.heartbeat_ms * MS
@@ -211,9 +221,7 @@ class ClusterClient:
             if now >= one.due:
                 one.due = now + one.every
                 one.call(now)
-        dues = [one.due for one in self._repeated]
-        due = min(earliest, self._heartbeat_due, self._poll_due, self._idle_due, *dues)
-        self._watch(min(due, self.channels.watched))
+        return earliest
 
     def _polled(self, _: object) -> None:
         self._polling = False

@@ -19,12 +19,15 @@ from ..errors import (
     ClosedError,
     ConnectError,
     ConnectionLostError,
+    ForbiddenError,
+    HookError,
+    InvalidMessageError,
     ProtocolError,
     SendTimeoutError,
     TooManyRequestsError,
     UnknownBrokerError,
 )
-from ..hooks import SendContext, guarded
+from ..hooks import SendContext, guarded, hook_error
 from ..message import (
     Attempt,
     AttemptOutcome,
@@ -49,6 +52,9 @@ _OUTCOMES: tuple[tuple[type[ClientError], AttemptOutcome], ...] = (
     (ProtocolError, AttemptOutcome.GARBAGE),
     (AnswerError, AttemptOutcome.GARBAGE),
     (ClosedError, AttemptOutcome.CANCELLED),
+    (ForbiddenError, AttemptOutcome.REFUSED),
+    (HookError, AttemptOutcome.REFUSED),
+    (InvalidMessageError, AttemptOutcome.REFUSED),
 )
 _GO_AWAY = "the broker said GO_AWAY: again on a new connection"
 _HINTS = {
@@ -83,6 +89,8 @@ class Sending(msgspec.Struct, eq=False):
     """as it travels"""
     attempts: list[Attempt] = []
     """every try so far"""
+    hook_errors: list[Exception] = []
+    """what send hooks raised so far"""
 
 
 class AttemptSender:
@@ -98,7 +106,8 @@ class AttemptSender:
         self._client = client
         self._network = client.network
         self._config = config
-        self._vip = config.vip_channel
+        self._vip = config.uses_vip_channel
+        self._checks = config.check_hooks
         self._hooks = config.hooks
         self._on_attempt = config.on_attempt
         self._group = wrap_namespace(config.namespace, config.group)
@@ -131,6 +140,8 @@ class AttemptSender:
         address = self._address_of(sending, request, queue, broker, why)
         mode = sending.mode
         invoke = Invoke(address, request, deadline, mode is SendMode.SYNC)
+        if self._checks:
+            self._check(sending, request, queue, address, why)
         context = self._before(sending, queue, address) if self._hooks else None
         permits = self.permits.get(mode)
         taken = False
@@ -150,7 +161,7 @@ class AttemptSender:
             invoke.ended = invoke.ended or self._network.now()
             failure = problem if isinstance(problem, ClientError) else _given_up(problem)
             attempt = self._record(sending, invoke, queue, why, failure)
-            self._after(context, attempt, None, failure)
+            self._after(sending, context, attempt, None, failure)
             raise
         finally:
             if permits is not None and taken:
@@ -192,10 +203,12 @@ class AttemptSender:
         stored = said if isinstance(said, Stored) else None
         attempt = self._record(sending, invoke, queue, why, error, stored)
         if error is not None:
-            self._after(context, attempt, None, error)
+            self._after(sending, context, attempt, None, error)
             raise error
         result = self._result(sending, queue, stored)
-        self._after(context, attempt, result, None)
+        self._after(sending, context, attempt, result, None)
+        if sending.hook_errors:
+            result = msgspec.structs.replace(result, hook_errors=tuple(sending.hook_errors))
         if stored is not None and self.on_stored is not None:
             self.on_stored(sending, result, attempt)
         return result
@@ -274,16 +287,38 @@ class AttemptSender:
 
     # -- hooks ----------------------------------------------------------------------------------
 
+    def _context(self, sending: Sending, queue: MessageQueue, address: str) -> SendContext:
+        return SendContext(sending.message, self._group, self._seen(queue), address, sending.mode)
+
+    def _check(
+        self,
+        sending: Sending,
+        request: SendRequest,
+        queue: MessageQueue,
+        address: str,
+        why: str,
+    ) -> None:
+        """Ask the check hooks; raise the error of one that vetoes, which is an attempt, too."""
+        context = self._context(sending, queue, address)
+        for hook in self._checks:
+            try:
+                hook.check_send(context)
+            except Exception as raised:
+                error = hook_error("a check hook", raised)
+                invoke = Invoke(address, request, 0)
+                invoke.ended = self._network.now()
+                self._record(sending, invoke, queue, why, error)
+                raise error from error.__cause__
+
     def _before(self, sending: Sending, queue: MessageQueue, address: str) -> SendContext:
-        context = SendContext(
-            sending.message, self._group, self._seen(queue), address, sending.mode
-        )
+        context = self._context(sending, queue, address)
         for hook in self._hooks:
-            guarded(hook.before_send, context)
+            self._keep(sending, guarded(hook.before_send, context))
         return context
 
     def _after(
         self,
+        sending: Sending,
         context: SendContext | None,
         attempt: Attempt,
         result: SendResult | None,
@@ -293,7 +328,11 @@ class AttemptSender:
             return
         context.attempt, context.result, context.error = attempt, result, error
         for hook in self._hooks:
-            guarded(hook.after_send, context)
+            self._keep(sending, guarded(hook.after_send, context))
+
+    def _keep(self, sending: Sending, error: Exception | None) -> None:
+        if error is not None:
+            sending.hook_errors.append(error)
 
 
 def _outcome_of(invoke: Invoke, error: ClientError | None) -> AttemptOutcome:

@@ -17,12 +17,18 @@ from ..errors import (
     BrokerError,
     ClientError,
     ConnectError,
+    ForbiddenError,
+    HookError,
+    InvalidMessageError,
     RouteError,
     TooManyRequestsError,
     UnknownBrokerError,
 )
 from ..fault import AttemptEvent, FaultStrategy
 from ..wire.network import MS, Network
+
+_NOT_THE_BROKERS = (HookError, InvalidMessageError)
+"""errors in the application's own code or message, which say nothing of a broker"""
 
 
 class FaultReports:
@@ -46,9 +52,11 @@ class FaultReports:
 
     def synchronous(self, broker: str, error: ClientError, began: int) -> None:
         """Report a failed attempt of a synchronous send."""
+        if isinstance(error, _NOT_THE_BROKERS):
+            return
         if isinstance(error, BrokerError):
             event = AttemptEvent.BROKER_ERROR
-        elif isinstance(error, (AnswerError, RouteError)):
+        elif isinstance(error, (AnswerError, ForbiddenError, RouteError)):
             event = AttemptEvent.CLIENT_ERROR
         else:
             event = AttemptEvent.TRANSPORT_ERROR
@@ -69,6 +77,8 @@ class FaultReports:
         """Report the end of an attempt of an asynchronous send; `handed_late` as `handing_over`
         said.
         """
+        if isinstance(error, _NOT_THE_BROKERS):
+            return
         event = self._async_event_of(error)
         if handed_late and event is not AttemptEvent.NOT_SENT:
             self.report(broker, AttemptEvent.HANDED_OVER, began)
@@ -81,6 +91,8 @@ class FaultReports:
             return AttemptEvent.ANSWERED
         if isinstance(error, (BrokerError, AnswerError)):
             return AttemptEvent.ASYNC_ERROR
+        if isinstance(error, ForbiddenError):
+            return AttemptEvent.CLIENT_ERROR
         if isinstance(error, (UnknownBrokerError, TooManyRequestsError)):
             return AttemptEvent.NOT_SENT
         if isinstance(error, ConnectError) and not self._connects_behind:

@@ -70,6 +70,7 @@ class Sender:
         self._detector = Detector(client, self.strategy)
         self._room = Permits(max(config.backpressure_num, _LEAST_NUM))
         self._size_room = Permits(max(config.backpressure_size, _LEAST_SIZE))
+        self._shares_timeout = config.shares_timeout
 
     # -- what a producer begins -----------------------------------------------------------------
 
@@ -124,6 +125,12 @@ class Sender:
         self, message: Message, mode: SendMode, timeout_ms: int | None, half: bool
     ) -> Sending:
         timeout = self.config.send_timeout_ms if timeout_ms is None else timeout_ms
+        if type(mode) is not SendMode:
+            raise InvalidMessageError(f"mode is {mode!r}", "use a SendMode: SYNC, ASYNC, ONEWAY")
+        if type(timeout) is not int:
+            kind = type(timeout).__name__
+            reason = f"timeout_ms must be an int, not a value of type {kind}"
+            raise InvalidMessageError(reason, "write whole milliseconds")
         begin = self.client.network.now()
         return Sending(message, mode, begin, begin + timeout * MS, half)
 
@@ -151,7 +158,7 @@ class Sender:
         for number in range(1, total + 1):
             began = self.client.network.now()
             queue, why = self.strategy.select(table, last, number > 1, began // MS)
-            if began >= sending.deadline:
+            if began >= sending.deadline and self._shares_timeout:
                 out_of_time = True
                 break
             last = queue.broker_name
@@ -188,7 +195,7 @@ class Sender:
         free = queue is None and selector is None
         try:
             result = yield from self.attempts.attempt(
-                sending, request, target, broker, why, sending.deadline
+                sending, request, target, broker, why, self._whole_deadline(sending, began)
             )
         except ClientError as error:
             if free:
@@ -318,9 +325,16 @@ class Sender:
     def _attempt_deadline(self, sending: Sending, now: int, more: bool) -> int:
         """Return when an attempt must have ended: some time may be kept for further ones."""
         most = self.config.send_max_timeout_per_request_ms
+        deadline = self._whole_deadline(sending, now)
         if most < 0 or not more:
+            return deadline
+        return min(deadline, now + most * MS)
+
+    def _whole_deadline(self, sending: Sending, now: int) -> int:
+        """Return when an attempt that begins now must have ended, by the client's release."""
+        if self._shares_timeout or sending.mode is not SendMode.SYNC:
             return sending.deadline
-        return min(sending.deadline, now + most * MS)
+        return now + sending.deadline - sending.begin
 
     def _gives_up(self, error: ClientError) -> bool:
         if isinstance(error, BrokerError):
@@ -335,7 +349,9 @@ class Sender:
     def _failed(self, sending: Sending, cause: ClientError | None, out_of_time: bool) -> SendFailed:
         elapsed = (self.client.network.now() - sending.begin) // MS
         topic = sending.message.topic
-        return SendFailed(topic, tuple(sending.attempts), elapsed, cause, out_of_time)
+        failed = SendFailed(topic, tuple(sending.attempts), elapsed, cause, out_of_time)
+        failed.hook_errors = tuple(sending.hook_errors)
+        return failed
 
     def _wrapped(self, topic: str) -> str:
         return wrap_namespace(self.config.namespace, topic)

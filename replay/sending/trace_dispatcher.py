@@ -39,7 +39,9 @@ class TraceDispatcher:
         group = trace_group(config.group, 1)
         self._sender = Sender(
             sender.client,
-            config=replace(config, group=group[:120], hooks=(), on_attempt=None, fault=None),
+            config=replace(
+                config, group=group[:120], check_hooks=(), hooks=(), on_attempt=None, fault=None
+            ),
         )
         sender.attempts.on_stored = self._stored
         transactions.on_end = self._transaction_ended

@@ -18,7 +18,7 @@ from dissectors.endpoint import endpoint_of_socket, split_endpoint
 from ..config import AddressGuard, TlsSettings
 from ..wire.network import LinkUser
 from .names import addresses_of
-from .problems import NOT_A_NAME, connect_problem, is_ip_address, local_ip
+from .problems import NOT_A_NAME, connect_problem, is_ip_address, local_ip, refusal_of
 from .tls import server_name_of, tls_context
 
 _LINGER = 1.0
@@ -232,6 +232,6 @@ class AioNetwork:
 
 def _ask(guard: AddressGuard, address: str, named: str) -> None:
     """Raise NotAllowed where nothing may be sent to an address."""
-    refusal = guard(address, named)
+    refusal = refusal_of(guard, address, named)
     if refusal is not None:
         raise NotAllowed(refusal)

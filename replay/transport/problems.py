@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import logging
 import os
 import socket
 import ssl
 
 from dissectors.endpoint import split_endpoint
 
+from ..config import AddressGuard
 from .tls import tls_problem
+
+_log = logging.getLogger("rmqtool.replay")
 
 _HINTS = {
     errno.ECONNREFUSED: "nothing listens there: is it running, and is the port right?",
@@ -39,6 +43,20 @@ def connect_problem(error: Exception) -> tuple[str, str]:
     if number is None:  # asyncio joins the errors of several addresses of a name to one text
         return str(error) or type(error).__name__, ""
     return os.strerror(number).lower(), _HINTS.get(number, "")
+
+
+def refusal_of(guard: AddressGuard | None, address: str, named: str) -> str | None:
+    """Return why nothing may be sent to an address; None where it may.
+
+    A guard that fails refuses: nothing is sent to an address that nobody allowed.
+    """
+    if guard is None:
+        return None
+    try:
+        return guard(address, named)
+    except Exception as error:
+        _log.warning("the address guard failed", exc_info=True)
+        return f"the address guard failed: {type(error).__name__}: {error}"
 
 
 def local_ip(address: str) -> str:

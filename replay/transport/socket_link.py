@@ -16,7 +16,7 @@ from dissectors.endpoint import endpoint_of_socket
 
 from ..config import AddressGuard
 from ..wire.network import LinkUser
-from .problems import connect_problem, is_ip_address
+from .problems import connect_problem, is_ip_address, refusal_of
 
 READ: Final = selectors.EVENT_READ
 WRITE: Final = selectors.EVENT_WRITE
@@ -141,8 +141,7 @@ class SocketLink:
 
     def _is_refused(self, address: str) -> bool:
         """Return whether the guard lets nothing be sent to an address; that ends the attempt."""
-        guard = self._network.guard
-        refusal = guard(address, self._named) if guard is not None else None
+        refusal = refusal_of(self._network.guard, address, self._named)
         if refusal is not None:
             self._give_up(refusal, "")
         return refusal is not None

@@ -133,6 +133,11 @@ class Channel:
         except ValueError as error:
             invoke.fail(InvalidMessageError(str(error), "send less in one message"), now)
             return
+        except Exception as error:  # a header or body of a wrong type: only this request fails
+            failed = InvalidMessageError(_unencodable(error), "every field must be a string")
+            failed.__cause__ = error
+            invoke.fail(failed, now)
+            return
         link.write(data)
         if self._tap is not None:
             self._tap.sent(channels.network.epoch(), data)
@@ -306,6 +311,10 @@ class Channel:
             had = (invoke.deadline - invoke.began) // MS
             invoke.fail(timeout_error(invoke, max(had, 0)), now)
         return close
+
+
+def _unencodable(error: Exception) -> str:
+    return f"the request cannot be encoded: {type(error).__name__}: {error}"
 
 
 def _too_slow(address: str) -> ConnectError:

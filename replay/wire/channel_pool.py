@@ -15,6 +15,7 @@ from dissectors.remoting.command import RemotingCommand
 
 from ..config import ProducerConfig
 from ..errors import ClosedError
+from ..hooks import hook_error
 from .channel import Channel
 from .connection import NEVER, Opaques
 from .network import MS, Network
@@ -76,7 +77,11 @@ class ChannelPool:
             invoke.fail(ClosedError("the producer is closed"), self.network.now())
             return
         if self._decorate is not None:
-            self._decorate(invoke.address, invoke.request)
+            try:
+                self._decorate(invoke.address, invoke.request)
+            except Exception as error:  # of a hook: only this request fails
+                invoke.fail(hook_error("an RPC hook", error), self.network.now())
+                return
         channel = self._by_address.get(invoke.address)
         if channel is None:
             channel = self._by_address[invoke.address] = Channel(self, invoke.address)

@@ -60,11 +60,7 @@ class RunningOperation(Generic[T]):
         except Exception as error:
             self._end(None, error)
         else:
-            if type(step) is Invoke:
-                step.waiter = self
-                self._runner.channels.invoke(step)
-            else:
-                self._begin(step)
+            self._do(step)
 
     def fail(self, error: Exception) -> None:
         """Resume the operation with the error of the step."""
@@ -80,11 +76,7 @@ class RunningOperation(Generic[T]):
         except Exception as raised:
             self._end(None, raised)
         else:
-            if type(step) is Invoke:
-                step.waiter = self
-                self._runner.channels.invoke(step)
-            else:
-                self._begin(step)
+            self._do(step)
 
     def cancel(self) -> None:
         """Give it up; nobody is told."""
@@ -97,6 +89,17 @@ class RunningOperation(Generic[T]):
             forget()
         if steps is not None:
             steps.close()
+
+    def _do(self, step: object) -> None:
+        """Begin a step; an error ends this operation and no other one."""
+        try:
+            if type(step) is Invoke:
+                step.waiter = self
+                self._runner.channels.invoke(step)
+            else:
+                self._begin(step)
+        except Exception as error:
+            self.fail(error)
 
     def _begin(self, step: object) -> None:
         if isinstance(step, Join):

@@ -230,11 +230,14 @@ class SendArguments:
         ),
     ] = ""
     vip: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--vip", help="Send to the brokers' second port (VIP channel).", rich_help_panel=_HOW
+            "--vip/--no-vip",
+            help="Send to the brokers' second port, the VIP channel (default: as --client: on"
+            " below 4.5.1).",
+            rich_help_panel=_HOW,
         ),
-    ] = False
+    ] = None
     trace: Annotated[
         bool,
         typer.Option(

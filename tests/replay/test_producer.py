@@ -7,6 +7,7 @@ import signal
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dissectors.decode.pipeline import Decode
@@ -138,7 +139,8 @@ def test_hooks_see_every_attempt_and_cannot_stop_it(fails: bool) -> None:
             result = producer.send(Message("T", b"x"))
     assert [row[0] for row in hook.seen] == ["before", "after", "before", "after"]
     assert isinstance(hook.seen[1][2], Exception)
-    assert hook.seen[3][2] == result
+    assert hook.seen[3][2] == msgspec.structs.replace(result, hook_errors=())
+    assert [str(error) for error in result.hook_errors] == (["hook", "hook"] if fails else [])
 
 
 def test_every_attempt_is_a_row_like_a_captured_one() -> None:

@@ -7,12 +7,13 @@ from itertools import pairwise
 import pytest
 
 from dissectors.remoting.command import RemotingCommand
+from replay.config import version_of_release
 from replay.errors import BrokerError, ConnectError, InvalidMessageError, SendTimeoutError
 from replay.fault import FaultSettings
 from replay.message import Attempt, AttemptOutcome, Message, MessageQueue, SendMode, SendStatus
 from replay.sending.order_key import KeySelector, java_hash
 
-from ..script import MS, Bench, ScriptLink, dropping, mute, refusing, stored
+from ..script import MS, NAMESRV, Bench, ScriptLink, dropping, mute, refusing, stored
 from .sends import ASYNC, ONEWAY, SYNC, every_broker, failure_of, result_of, send
 
 
@@ -295,6 +296,61 @@ def test_vip_channel_is_two_below_but_not_for_asynchronous_retries() -> None:
     result_of(send(bench, ASYNC))
     ports = [address.rpartition(":")[2] for address in bench.addresses()]
     assert ports == ["10909", "10911"]
+
+
+@pytest.mark.parametrize(
+    ("release", "port"),
+    [
+        *[(release, 10909) for release in ("3.5.9", "4.2.0", "4.4.0", "4.5.0")],
+        *[(release, 10911) for release in ("4.5.1", "4.9.8", "5.3.3")],
+    ],
+)
+def test_the_vip_channel_is_on_by_default_below_4_5_1(release: str, port: int) -> None:
+    """The default of com.rocketmq.sendMessageWithVIPChannel in the jar of each release."""
+    for setting, expected in ((None, port), (True, 10909), (False, 10911)):
+        bench = Bench(client_version=version_of_release(release), vip_channel=setting)
+        for number in (1, 2, 3):
+            bench.network.peers[f"10.0.1.{number}:10909"] = stored
+        result_of(send(bench))
+        assert [address.rpartition(":")[2] for address in bench.addresses()] == [str(expected)]
+
+
+@pytest.mark.parametrize(
+    ("release", "attempts"), [("3.5.9", 3), ("4.2.0", 3), ("4.3.0", 1), ("4.9.8", 1), ("5.3.3", 1)]
+)
+def test_attempts_share_one_timeout_since_4_3(release: str, attempts: int) -> None:
+    """Each attempt of an older client waits for the whole timeout."""
+    bench = Bench(client_version=version_of_release(release), vip_channel=False)
+    every_broker(bench, mute)
+    begin = bench.network.time
+    failed = failure_of(send(bench, timeout_ms=1000))
+    assert len(failed.attempts) == attempts
+    assert all(
+        one.latency_us is not None and 0.99e6 < one.latency_us < 1.1e6 for one in failed.attempts
+    )
+    assert attempts * 1000 <= (bench.network.time - begin) // MS < attempts * 1100
+    assert failed.out_of_time is (attempts == 1)
+
+
+@pytest.mark.parametrize(("release", "wait_ms"), [("4.2.0", 1000), ("4.3.0", 600)])
+@pytest.mark.parametrize("mode", [SYNC, ONEWAY])
+def test_the_route_query_counts_since_4_3(mode: SendMode, release: str, wait_ms: int) -> None:
+    bench = Bench(client_version=version_of_release(release), vip_channel=False, retries=0)
+    every_broker(bench, mute)
+
+    def slow(link: ScriptLink, command: RemotingCommand, body: bytes) -> None:
+        bench.network.later(400, lambda: bench.name_server(link, command, body))
+
+    bench.network.peers[NAMESRV] = slow
+    if mode is SYNC:
+        queue = MessageQueue("T", "broker-a", 0)
+        for options in ({}, {"queue": queue}):
+            bench.client.routes._tables.clear()
+            (attempt,) = failure_of(send(bench, timeout_ms=1000, **options)).attempts
+            assert attempt.latency_us is not None
+            assert wait_ms <= attempt.latency_us // 1000 < wait_ms + 30
+    else:
+        result_of(send(bench, mode, timeout_ms=1000))
 
 
 def test_go_away_is_asked_once_more_on_a_new_connection() -> None:
