@@ -9,57 +9,29 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
 from .cluster.client import ClusterClient
-from .config import ProducerConfig
-from .errors import ClosedError
+from .config import ProducerConfig, config_in_child
+from .errors import ClosedError, UnsentError
 from .fault import FaultStrategy
+from .forks import watch_forks
 from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
+from .send_queue import Flushed, SendQueue, run_steps
 from .sending.order_key import Selector, selector_of
 from .sending.request_reply import PendingRequests
 from .sending.send import Sender
 from .sending.trace_dispatcher import TraceDispatcher
 from .sending.transaction import Check, Transactions, state_of
 from .transport.aio import AioNetwork
-from .wire.operation import Runner, RunningOperation
 from .wire.steps import Steps
 
 T = TypeVar("T")
 
-
-class _End(asyncio.Future[T]):
-    """The end of an operation; who cancels it gives the operation up.
-
-    A callback of an ordinary future would do the same, and cost a turn of the loop a message.
-    """
-
-    operation: RunningOperation[T] | None = None
-
-    def settle(self, operation: RunningOperation[T]) -> None:
-        """Handle the end of the operation."""
-        if self.done():
-            return
-        if operation.error is not None:
-            self.set_exception(operation.error)
-        else:
-            self.set_result(operation.result)
-
-    def cancel(self, msg: object = None) -> bool:
-        """Give the operation up."""
-        cancelled = super().cancel(msg)
-        if cancelled and self.operation is not None:
-            self.operation.cancel()
-        return cancelled
-
-
-def run_steps(runner: Runner, steps: Steps[T]) -> asyncio.Future[T]:
-    """Begin an operation on the running loop; the future has its end."""
-    future: _End[T] = _End(loop=asyncio.get_running_loop())
-    future.operation = runner.start(steps, future.settle)
-    return future
+_log = logging.getLogger("rmqtool.replay")
 
 
 class _Core:
@@ -74,9 +46,12 @@ class _Core:
         self.requests = PendingRequests(self.sender)
         self.tracing = TraceDispatcher(self.sender, self.transactions) if config.trace else None
         self.checks: set[asyncio.Task[None]] = set()
+        self.queue = SendQueue(self.client.runner, self.network)
+        self.closing = False
+        """no further send is taken"""
 
     def run(self, steps: Steps[T]) -> asyncio.Future[T]:
-        """Begin an operation; the future has its end."""
+        """Begin an operation that no flush waits for; the future has its end."""
         return run_steps(self.client.runner, steps)
 
 
@@ -87,9 +62,15 @@ class AsyncProducer:
         """Nothing is opened or sent yet."""
         self.config = config
         self._core: _Core | None = None
+        self._is_parents = False
+        """it was started by the parent of this process"""
+        watch_forks(self)
 
     async def start(self) -> None:
         """Make ready; nothing is sent yet. Raises NameServerError where none is named."""
+        if self._is_parents:
+            self.config = config_in_child(self.config)
+            self._is_parents = False
         if self._core is None:
             core = self._core = _Core(self.config)
             core.transactions.on_check = self._checked
@@ -104,7 +85,16 @@ class AsyncProducer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close()
+        """Close; see `close`.
+
+        After an exception of the block that is not an `Exception`, such as a cancellation, no send
+        is waited for. Raise UnsentError where sends had not ended in time and the block itself
+        raised nothing.
+        """
+        at_once = kind is not None and not issubclass(kind, Exception)
+        flushed = await self.close(0 if at_once else None)
+        if flushed.unfinished and kind is None:
+            raise UnsentError(flushed.unfinished)
 
     @property
     def peers(self) -> list[str]:
@@ -152,10 +142,13 @@ class AsyncProducer:
             core = self._started
             if order_key is not None:
                 selector = selector_of(selector, order_key)
-            steps = core.sender.send(message, mode, timeout_ms, queue=queue, selector=selector)
         except Exception as error:
             return _failed(error)
-        return core.run(steps)
+        send = core.sender.send
+        return core.queue.add(
+            lambda: send(message, mode, timeout_ms, queue=queue, selector=selector),
+            self.config.send_timeout_ms if timeout_ms is None else timeout_ms,
+        )
 
     def send_batch(
         self,
@@ -170,16 +163,15 @@ class AsyncProducer:
         """Send messages of one topic as one request; otherwise as `send`."""
         try:
             core = self._started
-            steps = core.sender.send_batch(
-                messages,
-                mode,
-                timeout_ms,
-                queue=queue,
-                selector=selector_of(selector, order_key),
-            )
+            batch = list(messages)
+            selector = selector_of(selector, order_key)
         except Exception as error:
             return _failed(error)
-        return core.run(steps)
+        send = core.sender.send_batch
+        return core.queue.add(
+            lambda: send(batch, mode, timeout_ms, queue=queue, selector=selector),
+            self.config.send_timeout_ms if timeout_ms is None else timeout_ms,
+        )
 
     async def send_in_transaction(
         self,
@@ -195,11 +187,19 @@ class AsyncProducer:
         `send`.
         """
         core = self._started
-        half = await core.run(core.transactions.half(message, timeout_ms))
-        state, problem = core.transactions.decided(half), None
-        if state is None:
-            state, problem = await _outcome_of(execute, message)
-        return await core.run(core.transactions.end(message, half, state, problem))
+        whole = core.queue.track()
+        try:
+            half = await core.run(core.transactions.half(message, timeout_ms))
+            state, problem = core.transactions.decided(half), None
+            if state is None:
+                state, problem = await _outcome_of(execute, message)
+            result = await core.run(core.transactions.end(message, half, state, problem))
+        except BaseException:
+            whole.cancel()
+            raise
+        if not whole.done():
+            whole.set_result(None)
+        return result
 
     async def request(self, message: Message, *, timeout_ms: int | None = None) -> Message:
         """Send a request and wait for the reply to it.
@@ -207,7 +207,10 @@ class AsyncProducer:
         Raises ReplyTimeoutError where none came in time; otherwise as `send`.
         """
         core = self._started
-        return await core.run(core.requests.request(message, timeout_ms))
+        return await core.queue.add(
+            lambda: core.requests.request(message, timeout_ms),
+            self.config.send_timeout_ms if timeout_ms is None else timeout_ms,
+        )
 
     async def queues_of(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be written to. Raises RouteError,
@@ -223,34 +226,76 @@ class AsyncProducer:
         """
         return self._started.sender.known_brokers(topic)
 
-    async def close(self) -> None:
-        """Tell the brokers that we leave (a second at most), end all connections.
+    async def flush(self, timeout: float | None = None) -> Flushed:
+        """Wait until the sends that were begun so far have ended; return how they did.
 
-        Sends that are not answered fail with ClosedError.
+        `timeout` is in seconds; None: as long as it takes, which the sends' own timeouts bound. A
+        send that has not ended then goes on.
         """
-        core, self._core = self._core, None
+        return await self._started.queue.flush(timeout)
+
+    async def close(self, timeout: float | None = None) -> Flushed:
+        """Take no further send, wait for those that were begun, and end all connections.
+
+        Sends that have not ended within `timeout` seconds (None: `close_timeout_ms`) fail with
+        ClosedError, or with SendFailed because of it; they are counted and logged. A second more
+        may go into telling the brokers that we leave. Return how the sends ended.
+        """
+        core = self._core
         if core is None:
-            return
+            return Flushed(0, 0, 0)
+        if core.closing:
+            return await core.queue.flush(timeout)
+        core.closing = True
+        flushed = Flushed(0, 0, 0)
         try:
-            said: list[asyncio.Future[object]] = []
-            if core.tracing is not None:
-                said += [core.run(steps) for steps in core.tracing.farewell()]
-            said += [core.run(steps) for steps in core.client.farewell()]
-            await asyncio.gather(*said, return_exceptions=True)
+            seconds = self.config.close_timeout_ms / 1000 if timeout is None else timeout
+            flushed = await core.queue.flush(seconds)
+            core.queue.abandon()
+            if flushed.unfinished:
+                _log.warning("%s", UnsentError(flushed.unfinished).reason)
+            await self._leave(core)
         finally:
+            self._core = None
+            core.queue.abandon()
             for task in core.checks:
                 task.cancel()
             core.client.close()
-            await core.network.close()
+            unsent = await core.network.close()
+            if unsent:
+                _log.warning("%d bytes of one-way requests were not sent before the end", unsent)
+        return flushed
+
+    async def _leave(self, core: _Core) -> None:
+        """Send what is left of traces, and tell the brokers that we leave."""
+        said: list[asyncio.Future[object]] = []
+        if core.tracing is not None:
+            said += [core.run(steps) for steps in core.tracing.farewell()]
+        said += [core.run(steps) for steps in core.client.farewell()]
+        await asyncio.gather(*said, return_exceptions=True)
+
+    def forked(self) -> None:
+        """Leave all connections to the parent of this process."""
+        core, self._core = self._core, None
+        if core is not None:
+            core.network.forked()
+            self._is_parents = True
 
     # -- inside ---------------------------------------------------------------------------------
 
     @property
     def _started(self) -> _Core:
-        if self._core is None:
+        core = self._core
+        if self._is_parents:
+            hint = "start() it in this process, or make a producer here"
+            raise ClosedError("the producer was started by the parent of this process", hint)
+        if core is None or core.closing:
             hint = "use it within `async with`, or start() it first"
             raise ClosedError("the producer is closed, or was not started", hint)
-        return self._core
+        if core.loop is not asyncio.get_running_loop():
+            hint = "make a producer of its own for each loop"
+            raise ClosedError("the producer was started on another event loop", hint)
+        return core
 
     def _checked(self, check: Check) -> None:
         """Answer a broker that asks what became of a transaction."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dissectors.budget import Budget
@@ -30,6 +30,8 @@ from .validators import why_not_group
 from .wire_capture import WireCapture
 
 NAMESRV_VARIABLE: Final = "NAMESRV_ADDR"
+DEFAULT_INSTANCE: Final = "DEFAULT"
+"""Instance name that becomes one of its own for each producer."""
 NEWEST: Final = V5_3_3
 """MQVersion ordinal of the newest client release that is followed"""
 
@@ -120,7 +122,7 @@ class ProducerConfig:
     """the client belongs to a unit"""
     unit_name: str = ""
     """its name, part of the client id"""
-    instance_name: str = "DEFAULT"
+    instance_name: str = DEFAULT_INSTANCE
     """part of the client id; DEFAULT becomes one of its own for each producer"""
     client_ip: str = ""
     """part of client and message ids; empty: the address that reaches the NameServer"""
@@ -232,6 +234,13 @@ class ProducerConfig:
         if self.retry_codes is not None:
             return self.retry_codes
         return retry_codes_of(self.client_version)
+
+
+def config_in_child(config: ProducerConfig) -> ProducerConfig:
+    """Return the settings of a producer in a forked child: with an instance name of its own."""
+    if config.instance_name == DEFAULT_INSTANCE:  # becomes another one in each process
+        return config
+    return replace(config, instance_name=f"{config.instance_name}#{os.getpid()}")
 
 
 def version_of_release(release: str) -> int:

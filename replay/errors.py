@@ -46,6 +46,17 @@ class ClosedError(ClientError):
     """The producer is closed, or was never started."""
 
 
+class UnsentError(ClosedError):
+    """The producer was closed before sends had ended, and the block around it ended normally."""
+
+    def __init__(self, count: int) -> None:
+        sends = "1 send" if count == 1 else f"{count} sends"
+        reason = f"the producer was closed before {sends} had ended"
+        super().__init__(reason, "await the sends, or raise close_timeout_ms")
+        self.count = count
+        """sends that had not ended"""
+
+
 class NameServerError(ClientError):
     """No NameServer gave an answer that can be used."""
 

@@ -1,7 +1,8 @@
 """A producer for programs without a loop: every call waits for its end, and serves what is due.
 
 Rules: one call at a time (further threads wait); no thread of its own, so heartbeats are sent and
-brokers' questions are answered while a call waits, and in `poll`.
+brokers' questions are answered while a call waits, and in `poll`. In a forked child a producer
+starts afresh: it shares no connection and no number with that of the parent.
 RocketMQ: DefaultMQProducer, TransactionMQProducer.
 """
 
@@ -13,9 +14,10 @@ from types import TracebackType
 from typing import TypeVar
 
 from .cluster.client import ClusterClient
-from .config import ProducerConfig
+from .config import ProducerConfig, config_in_child
 from .errors import ClosedError
 from .fault import FaultStrategy
+from .forks import watch_forks
 from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
 from .sending.order_key import Selector, selector_of
 from .sending.request_reply import PendingRequests
@@ -38,6 +40,14 @@ class Producer:
     def __init__(self, config: ProducerConfig) -> None:
         """Nothing is sent yet. Raises NameServerError where none is named, ConfigError."""
         self.config = config
+        self._closed = False
+        self._lock = threading.RLock()
+        self._make()
+        watch_forks(self)
+
+    def _make(self) -> None:
+        """Make what belongs to one process: connections and ids."""
+        config = self.config
         self._network = BlockingNetwork(config.tls, config.guard)
         try:
             self._client = ClusterClient(config, self._network)
@@ -49,9 +59,25 @@ class Producer:
         self._requests = PendingRequests(self._sender)
         self._tracing = TraceDispatcher(self._sender, self._transactions) if config.trace else None
         self._transactions.on_check = self._checked
-        self._lock = threading.RLock()
         self._last = self._network.now()
-        self._closed = False
+        self._is_parents = False
+        """what was made belongs to the parent of this process"""
+
+    def forked(self) -> None:
+        """Leave all connections to the parent of this process; the next call makes new ones."""
+        self._lock = threading.RLock()  # a thread of the parent may have held the old one
+        if not self._closed:
+            self._network.forked()
+            self._is_parents = True
+
+    def _own(self) -> Producer:
+        """Return this producer, with connections and ids of this process."""
+        if self._is_parents and not self._closed:
+            with self._lock:
+                if self._is_parents:
+                    self.config = config_in_child(self.config)
+                    self._make()
+        return self
 
     def __enter__(self) -> Producer:
         return self
@@ -67,17 +93,17 @@ class Producer:
     @property
     def fault(self) -> FaultStrategy:
         """State of the latency fault strategy."""
-        return self._sender.strategy
+        return self._own()._sender.strategy
 
     @property
     def client_id(self) -> str:
         """How brokers know this producer."""
-        return self._client.client_id
+        return self._own()._client.client_id
 
     @property
     def connections(self) -> int:
         """Connections that are open or being opened."""
-        return self._client.channels.open_count
+        return self._own()._client.channels.open_count
 
     def send(
         self,
@@ -174,6 +200,8 @@ class Producer:
             if self._closed:
                 return
             self._closed = True
+            if self._is_parents:
+                return
             try:
                 runner = self._client.runner
                 traces = self._tracing.farewell() if self._tracing is not None else ()
@@ -187,6 +215,7 @@ class Producer:
     def _open(self) -> None:
         if self._closed:
             raise ClosedError("the producer is closed")
+        self._own()
 
     def _run(self, make: Callable[[], Steps[T]]) -> T:
         """Run an operation to its end, serving everything else meanwhile."""

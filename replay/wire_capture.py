@@ -22,6 +22,8 @@ from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.segment import ACK, FIN, RST, SYN
 from dissectors.temporary import PRIVATE, create_new
 
+from .forks import blind, watch_forks
+
 LINKTYPE_RAW: Final = 101
 _PSH: Final = 0x08
 _TCP: Final = 6
@@ -49,6 +51,7 @@ class WireCapture:
         """the file"""
         self.error: OSError | None = None
         """why nothing more is written; None while all is well"""
+        watch_forks(self)
 
     @property
     def packets(self) -> int:
@@ -85,6 +88,12 @@ class WireCapture:
                 file.close()
             except OSError as error:
                 self.error = error
+
+    def forked(self) -> None:
+        """Leave the file to the parent of this process: this one writes nothing to it."""
+        file, self._file = self._file, None
+        if file is not None:
+            blind([file.fileno()])
 
     def _give_up(self, error: OSError) -> None:
         self.error = error

@@ -42,7 +42,11 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "textual": ("rmqtool.browse.views",),
     "socket": (*NETWORK, MASTER),
     **dict.fromkeys(("socketserver", "selectors", "ssl"), NETWORK),
-    "asyncio": (*NETWORK, "replay.async_producer", "replay.consent", "rmqtool.browse.views.ending"),
+    "asyncio": (
+        *NETWORK,
+        *("replay.async_producer", "replay.send_queue", "replay.consent"),
+        "rmqtool.browse.views.ending",
+    ),
     **dict.fromkeys(("http", "urllib", "requests", "pytest", "hypothesis", "atheris"), ()),
 }
 """module → the only units that import it"""

@@ -20,7 +20,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
 from dissectors.remoting.versions import V5_0_0
 
-from ..config import ProducerConfig
+from ..config import DEFAULT_INSTANCE, ProducerConfig
 from ..errors import ClientError, SendTimeoutError
 from ..namespace import wrap_namespace
 from ..wire.channel import Channel
@@ -259,7 +259,7 @@ def _unheard() -> SendTimeoutError:
 
 def _client_id(config: ProducerConfig, ip: str, now: int) -> str:
     instance = config.instance_name
-    if instance == "DEFAULT":
+    if instance == DEFAULT_INSTANCE:
         instance = f"{os.getpid()}#{now}"
     parts = [f"{ip}@{instance}"]
     if config.unit_name:

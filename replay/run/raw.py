@@ -18,12 +18,12 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
 from dissectors.remoting.send_fields import V1, V2
 
-from ..async_producer import run_steps
 from ..cluster.client import ClusterClient
 from ..config import ProducerConfig
 from ..errors import BrokerError, ClientError, SendTimeoutError
 from ..message import Attempt, AttemptOutcome, MessageQueue, SendResult, SendStatus
 from ..plan.planner import PlannedSend, RawParts
+from ..send_queue import run_steps
 from ..transport.aio import AioNetwork
 from ..wire.request import PlainRequest, plain_request
 from ..wire.steps import Invoke, Steps

@@ -88,7 +88,10 @@ class _Replayer:
         self._run = run
         self._loop = asyncio.get_running_loop()
         self._config = replace(
-            config, on_attempt=self._note_attempt, guard=run.guard.why_not, budget=run.budget
+            config,
+            on_attempt=self._note_attempt,
+            guard=run.guard.why_not,
+            budget=run.budget,
         )
         self._resender = Resender(1 + config.retries)
         self._producers: dict[str, AsyncProducer | ClientError] = {}

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
 
 from ..config import AddressGuard, TlsSettings
+from ..forks import blind
 from ..wire.network import LinkUser
 from .names import addresses_of
 from .problems import NOT_A_NAME, connect_problem, is_ip_address, local_ip, refusal_of
@@ -68,6 +69,18 @@ class AioLink(asyncio.Protocol):
         self._out.clear()
         if self._transport is not None:
             self._transport.abort()
+
+    @property
+    def descriptor(self) -> int:
+        """Descriptor of the socket; -1 without one."""
+        one = self._transport.get_extra_info("socket") if self._transport is not None else None
+        return -1 if one is None else int(one.fileno())
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be sent."""
+        waiting = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return self._size + waiting
 
     def _flush(self) -> None:
         out = self._out
@@ -128,6 +141,8 @@ class AioNetwork:
         self._settings = tls
         self._tls: ssl.SSLContext | None = tls_context(tls) if tls is not None else None
         self._opening: set[asyncio.Task[None]] = set()
+        self._sockets: set[socket.socket] = set()
+        """sockets of the connections that are being opened"""
         self.links: set[AioLink] = set()
         """connections that are open, or not yet closed"""
         self.now: Callable[[], int] = time.monotonic_ns
@@ -155,6 +170,7 @@ class AioNetwork:
             async with asyncio.timeout(timeout):
                 host = server_name_of(self._settings, parts[0]) if self._settings else None
                 connected = await self._connected(address, parts, self._guard)
+                self._sockets.add(connected)
                 try:
                     await self.loop.create_connection(
                         lambda: link, sock=connected, ssl=self._tls, server_hostname=host
@@ -162,6 +178,8 @@ class AioNetwork:
                 except NOT_A_NAME:  # a name that TLS does not take: the socket has no owner yet
                     connected.close()
                     raise
+                finally:
+                    self._sockets.discard(connected)
         except NotAllowed as refusal:
             user.refused(str(refusal), "")
         except (OSError, TimeoutError, *NOT_A_NAME) as error:
@@ -186,6 +204,7 @@ class AioNetwork:
             if guard is not None:
                 _ask(guard, endpoint_of_socket(address), named)
             one = socket.socket(family, socket.SOCK_STREAM)
+            self._sockets.add(one)
             try:
                 one.setblocking(False)
                 await self.loop.sock_connect(one, address)
@@ -198,8 +217,14 @@ class AioNetwork:
             except BaseException:
                 one.close()
                 raise
+            finally:
+                self._sockets.discard(one)
             return one
         raise problem or OSError("the name has no address")
+
+    def forked(self) -> None:
+        """Leave all connections to the parent of this process."""
+        blind([*(link.descriptor for link in self.links), *(one.fileno() for one in self._sockets)])
 
     def call_at(self, when: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call at a time of `now`; never before it."""
@@ -213,10 +238,11 @@ class AioNetwork:
         """Return the own IP address from which an address is reached; nothing is sent."""
         return local_ip(address)
 
-    async def close(self) -> None:
+    async def close(self) -> int:
         """Give up the connections that are being opened; the others end when all has left.
 
-        Connections whose other side does not read are ended after a second.
+        Connections whose other side does not read are ended after a second; return how many bytes
+        were dropped with them.
         """
         for task in list(self._opening):
             task.cancel()
@@ -224,10 +250,12 @@ class AioNetwork:
         until = self.loop.time() + _LINGER
         while self.links and self.loop.time() < until:
             await asyncio.sleep(0 if self.loop.time() < until - _LINGER + 0.01 else 0.01)
+        dropped = sum(link.unsent for link in self.links)
         for link in list(self.links):
             link.abort()
         while self.links:
             await asyncio.sleep(0)
+        return dropped
 
 
 def _ask(guard: AddressGuard, address: str, named: str) -> None:

@@ -17,11 +17,14 @@ from collections.abc import Callable
 from dissectors.endpoint import split_endpoint
 
 from ..config import AddressGuard, TlsSettings
+from ..errors import ClosedError
+from ..forks import blind
 from ..wire.network import LinkUser
 from .problems import NOT_A_NAME, connect_problem, local_ip
 from .socket_link import SocketLink
 from .tls import server_name_of, tls_context
 
+_FORKED = "the process was forked in the middle of a call"
 _LINGER_NS = 1_000_000_000
 """time that a closed connection has to send what was written"""
 
@@ -59,11 +62,16 @@ class BlockingNetwork:
         self._timers: list[SocketTimer] = []
         self._soon: deque[Callable[[], None]] = deque()
         self._calling = False
+        self._is_parents = False
+        """this process was forked: the connections are those of its parent"""
         self.now: Callable[[], int] = time.monotonic_ns
         self.epoch: Callable[[], int] = time.time_ns
 
     def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:  # noqa: ARG002 - the core looks at the clock
         """Open a connection to `host:port`; return what gives the attempt up."""
+        if self._is_parents:
+            user.refused(_FORKED, "")
+            return _nothing
         parts = split_endpoint(address)
         if parts is None:
             user.refused("not a valid address", "a route names it: is the broker set up right?")
@@ -95,6 +103,8 @@ class BlockingNetwork:
     def run(self, done: Callable[[], bool], until: int | None = None) -> None:
         """Serve all connections and timers until `done` says so, or until that time."""
         while not done():
+            if self._is_parents:
+                raise ClosedError(_FORKED)
             self._flush()
             if self._soon and not self._calling:
                 self._call_soon()
@@ -122,6 +132,15 @@ class BlockingNetwork:
         self.selector.close()
         self._timers.clear()
         self._soon.clear()
+
+    def forked(self) -> None:
+        """Leave all connections to the parent of this process."""
+        self._is_parents = True
+        blind(key.fd for key in self.selector.get_map().values())
+        self.selector.close()  # and not unregister: that would change the parent's epoll set
+        self._timers.clear()
+        self._soon.clear()
+        self.dirty.clear()
 
     def _flush(self) -> None:
         while self.dirty:

@@ -1,0 +1,263 @@
+"""The sends of an asynchronous producer that have not ended: some run, further ones wait in line.
+
+Rules: a send waits in line until the next turn of the loop, and its time begins when it leaves it.
+Beginning costs processor time: a burst that began in the turn of its caller would keep the loop
+from reading the route and the responses that its own sends wait for, until their time is over. So
+few begin in one turn, and no more run at once than brokers keep up with: each quick response lets
+one more run, each slow one lets none begin. Responses that do not come change nothing, so that one
+dead broker does not hold up the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeGuard, TypeVar
+
+from .errors import (
+    ClientError,
+    ClosedError,
+    NameServerError,
+    SendFailed,
+    TooManyRequestsError,
+    TransportError,
+)
+from .wire.network import MS, Network
+from .wire.operation import Runner, RunningOperation
+from .wire.steps import Steps
+
+T = TypeVar("T")
+
+_TURN: Final = 256
+"""sends that begin in one turn of the loop: a few milliseconds"""
+_LEAST: Final = 32
+"""sends that may run at once, however slow the responses"""
+_CAREFUL: Final = 1 / 16
+"""what a quick response adds to them once one was slow; before, they double in a round trip"""
+_MOST: Final = 65535
+"""sends that may run at once, however quick the responses"""
+
+
+class Flushed(NamedTuple):
+    """How the sends ended that a flush waited for."""
+
+    sent: int
+    """sends that succeeded"""
+    failed: int
+    """sends that failed or were cancelled; their futures say why"""
+    unfinished: int
+    """sends that had not ended in time"""
+
+
+class SendFuture(asyncio.Future[T]):
+    """The end of a send; who cancels it gives the send up.
+
+    A callback of an ordinary future would do the same, and cost a turn of the loop a message.
+    """
+
+    operation: RunningOperation[T] | None = None
+    """the send; None while it waits in line"""
+    queue: SendQueue | None = None
+    """the queue that it counts in; None where nobody waits for it at the end"""
+    make: Callable[[], Steps[T]] | None = None
+    """gives the send while it waits in line"""
+    timeout_ms = 0
+    """time of the send"""
+    since = 0
+    """when it joined the line, or left it, ns of the steady clock"""
+    failed = False
+    """it has failed"""
+
+    def settle(self, operation: RunningOperation[T]) -> None:
+        """Handle the end of the operation."""
+        if operation.error is not None:
+            self.fail(operation.error)
+            return
+        if self.queue is not None:
+            self.queue.ended(self, None)
+        if not self.done():
+            self.set_result(operation.result)
+
+    def fail(self, error: Exception) -> None:
+        """Handle the failure of the send."""
+        self.failed = True
+        if self.queue is not None:
+            self.queue.ended(self, error)
+        if not self.done():
+            self.set_exception(error)
+
+    def cancel(self, msg: object = None) -> bool:
+        """Give the send up."""
+        cancelled = super().cancel(msg)
+        if cancelled:
+            self.failed = True
+            if self.queue is not None:
+                self.queue.ended(self, None)
+            if self.operation is not None:
+                self.operation.cancel()
+        return cancelled
+
+
+class SendQueue:
+    """The sends of one producer that have not ended."""
+
+    def __init__(self, runner: Runner, network: Network) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._runner = runner
+        self._now = network.now
+        self._growth = 1.0
+        """what a quick response adds to `room`"""
+        self._room: float = _LEAST
+        """sends that may run at once, as responses showed so far"""
+        self._quickest = 0
+        """latency of quick responses, ns; it follows slow ones slowly"""
+        self._pending: set[SendFuture[Any]] = set()
+        self._line: deque[SendFuture[Any]] = deque()
+        self._running = 0
+        self._armed = False
+        """the next turn of the loop begins sends"""
+        self._since = 0
+        """since when nobody has answered while sends waited in line"""
+
+    def add(self, make: Callable[[], Steps[T]], timeout_ms: int) -> SendFuture[T]:
+        """Let the send that `make` gives begin when it is its turn; the future has its end."""
+        future: SendFuture[T] = SendFuture(loop=self._loop)
+        future.queue = self
+        future.make = make
+        future.timeout_ms = timeout_ms
+        future.since = self._now()
+        self._pending.add(future)
+        self._line.append(future)
+        if not self._armed:
+            self._arm()
+        return future
+
+    def track(self) -> SendFuture[None]:
+        """Return a future that a flush waits for; the caller sets its result."""
+        future: SendFuture[None] = SendFuture(loop=self._loop)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        return future
+
+    def _arm(self) -> None:
+        self._armed = True
+        self._loop.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        """Begin sends; leave the rest to further turns, so that the loop reads responses."""
+        self._armed = False
+        line = self._line
+        left = min(_TURN, int(self._room) - self._running)
+        while line and left > 0:
+            future = line.popleft()
+            if not future.done():
+                left -= 1
+                self._begin(future)
+        if not line:
+            self._since = 0
+            return
+        if not self._since:
+            self._since = self._now()
+        if self._running < int(self._room) and not self._armed:
+            self._arm()
+
+    def _begin(self, future: SendFuture[T]) -> None:
+        make, future.make = future.make, None
+        assert make is not None
+        self._running += 1
+        future.since = self._now()
+        try:
+            steps = make()
+        except Exception as error:  # the message is refused before anything is sent
+            future.fail(error)
+        else:
+            future.operation = self._runner.start(steps, future.settle)
+
+    def ended(self, future: SendFuture[Any], error: Exception | None) -> None:
+        """Handle the end of a send."""
+        if future not in self._pending:
+            return
+        self._pending.discard(future)
+        if future.make is not None:  # it was given up in line
+            future.make = None
+            return
+        self._running -= 1
+        if not self._line:
+            return
+        if error is None or not _is_silence(error):
+            self._since = now = self._now()
+            self._judge(now - future.since, future.timeout_ms * MS)
+        elif self._since:
+            self._give_up_line(error)
+        if not self._armed and self._running < int(self._room):
+            self._arm()
+
+    def _judge(self, latency: int, timeout: int) -> None:
+        """Let more or fewer sends run at once after a response that took `latency`."""
+        quickest = self._quickest
+        if latency <= max(timeout // 4, min(4 * quickest, timeout * 3 // 8)):
+            self._room = min(self._room + self._growth, _MOST)
+        else:
+            self._room = max(min(self._room, self._running), _LEAST)
+            self._growth = _CAREFUL
+        if latency < quickest or not quickest:
+            self._quickest = latency
+        else:
+            self._quickest += (latency - quickest) // 64
+
+    def _give_up_line(self, error: ClientError) -> None:
+        """Fail the sends that waited for their whole time while nobody answered another one."""
+        now = self._now()
+        line = self._line
+        while line:
+            first = line[0]
+            if now < max(first.since, self._since) + first.timeout_ms * MS:
+                return
+            line.popleft()
+            if not first.done():
+                late = f"not begun within {first.timeout_ms} ms: nobody answered other sends"
+                first.fail(TooManyRequestsError(f"{late}; {error.reason}", error.hint))
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def flush(self, timeout: float | None) -> Flushed:
+        """Wait until the sends that were added so far have ended, for `timeout` seconds at most."""
+        waiting = list(self._pending)
+        if not waiting:
+            return Flushed(0, 0, 0)
+        done, late = await asyncio.wait(waiting, timeout=timeout)
+        failed = sum(future.failed for future in done)
+        return Flushed(len(done) - failed, failed, len(late))
+
+    def abandon(self) -> None:
+        """Fail the sends that have not ended."""
+        line, self._line = self._line, deque()
+        for waiting in line:
+            if not waiting.done():
+                waiting.fail(_closed("it was not sent"))
+                waiting.exception()  # reported by the close: asyncio need not warn, too
+        for future in list(self._pending):
+            if future.operation is not None:
+                future.operation.fail(_closed("the broker may have stored it"))
+            if not future.done():
+                future.cancel()
+            elif not future.cancelled():
+                future.exception()
+
+
+def _is_silence(error: Exception) -> TypeGuard[ClientError]:
+    """Return whether an error means that a NameServer or broker did not answer."""
+    cause = error.cause if isinstance(error, SendFailed) else error
+    return isinstance(cause, (NameServerError, TransportError))
+
+
+def _closed(what: str) -> ClosedError:
+    return ClosedError(f"the producer was closed before the send ended: {what}")
+
+
+def run_steps(runner: Runner, steps: Steps[T]) -> SendFuture[T]:
+    """Begin an operation on the running loop; the future has its end."""
+    future: SendFuture[T] = SendFuture(loop=asyncio.get_running_loop())
+    future.operation = runner.start(steps, future.settle)
+    return future
