@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .acl import Credentials, credentials_of, read_credentials
     from .async_producer import AsyncProducer
     from .config import ProducerConfig, TlsSettings
-    from .errors import ClientError, SendFailed
+    from .errors import ClientError, ForbiddenError, SendFailed, UnsentError
     from .fault import FaultSettings
     from .message import (
         Attempt,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TransactionState,
     )
     from .producer import Producer
+    from .send_queue import Flushed
     from .sending.attempt_record import record_of_attempt
     from .wire_capture import WireCapture
 
@@ -31,6 +32,8 @@ __all__ = [
     "ClientError",
     "Credentials",
     "FaultSettings",
+    "Flushed",
+    "ForbiddenError",
     "Message",
     "MessageQueue",
     "Producer",
@@ -41,6 +44,7 @@ __all__ = [
     "SendStatus",
     "TlsSettings",
     "TransactionState",
+    "UnsentError",
     "WireCapture",
     "credentials_of",
     "read_credentials",
@@ -52,13 +56,14 @@ _PLACES = {
     "async_producer": ("AsyncProducer",),
     "sending.attempt_record": ("record_of_attempt",),
     "config": ("ProducerConfig", "TlsSettings"),
-    "errors": ("ClientError", "SendFailed"),
+    "errors": ("ClientError", "ForbiddenError", "SendFailed", "UnsentError"),
     "fault": ("FaultSettings",),
     "message": (
         *("Attempt", "Message", "MessageQueue", "SendMode", "SendResult", "SendStatus"),
         "TransactionState",
     ),
     "producer": ("Producer",),
+    "send_queue": ("Flushed",),
     "wire_capture": ("WireCapture",),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

@@ -147,7 +147,7 @@ class AsyncProducer:
         send = core.sender.send
         return core.queue.add(
             lambda: send(message, mode, timeout_ms, queue=queue, selector=selector),
-            self.config.send_timeout_ms if timeout_ms is None else timeout_ms,
+            self._timeout_of(timeout_ms),
         )
 
     def send_batch(
@@ -170,7 +170,7 @@ class AsyncProducer:
         send = core.sender.send_batch
         return core.queue.add(
             lambda: send(batch, mode, timeout_ms, queue=queue, selector=selector),
-            self.config.send_timeout_ms if timeout_ms is None else timeout_ms,
+            self._timeout_of(timeout_ms),
         )
 
     async def send_in_transaction(
@@ -189,7 +189,10 @@ class AsyncProducer:
         core = self._started
         whole = core.queue.track()
         try:
-            half = await core.run(core.transactions.half(message, timeout_ms))
+            steps = core.transactions.half
+            first = core.queue.add(lambda: steps(message, timeout_ms), self._timeout_of(timeout_ms))
+            first.counts = False  # `whole` does, to the end of the transaction
+            half = await first
             state, problem = core.transactions.decided(half), None
             if state is None:
                 state, problem = await _outcome_of(execute, message)
@@ -209,7 +212,7 @@ class AsyncProducer:
         core = self._started
         return await core.queue.add(
             lambda: core.requests.request(message, timeout_ms),
-            self.config.send_timeout_ms if timeout_ms is None else timeout_ms,
+            self._timeout_of(timeout_ms),
         )
 
     async def queues_of(self, topic: str) -> list[MessageQueue]:
@@ -244,6 +247,7 @@ class AsyncProducer:
         core = self._core
         if core is None:
             return Flushed(0, 0, 0)
+        _refuse_other_loop(core)
         if core.closing:
             return await core.queue.flush(timeout)
         core.closing = True
@@ -292,10 +296,11 @@ class AsyncProducer:
         if core is None or core.closing:
             hint = "use it within `async with`, or start() it first"
             raise ClosedError("the producer is closed, or was not started", hint)
-        if core.loop is not asyncio.get_running_loop():
-            hint = "make a producer of its own for each loop"
-            raise ClosedError("the producer was started on another event loop", hint)
+        _refuse_other_loop(core)
         return core
+
+    def _timeout_of(self, timeout_ms: int | None) -> int:
+        return self.config.send_timeout_ms if timeout_ms is None else timeout_ms
 
     def _checked(self, check: Check) -> None:
         """Answer a broker that asks what became of a transaction."""
@@ -312,6 +317,12 @@ class AsyncProducer:
         if listener is not None:
             state, problem = await _outcome_of(listener, check.message)
             await core.run(core.transactions.answer(check, state, problem))
+
+
+def _refuse_other_loop(core: _Core) -> None:
+    if core.loop is not asyncio.get_running_loop():
+        hint = "make a producer of its own for each loop"
+        raise ClosedError("the producer was started on another event loop", hint)
 
 
 async def _outcome_of(

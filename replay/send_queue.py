@@ -68,6 +68,8 @@ class SendFuture(asyncio.Future[T]):
     """when it joined the line, or left it, ns of the steady clock"""
     failed = False
     """it has failed"""
+    counts = True
+    """a flush waits for it and counts it"""
 
     def settle(self, operation: RunningOperation[T]) -> None:
         """Handle the end of the operation."""
@@ -223,7 +225,7 @@ class SendQueue:
 
     async def flush(self, timeout: float | None) -> Flushed:
         """Wait until the sends that were added so far have ended, for `timeout` seconds at most."""
-        waiting = list(self._pending)
+        waiting = [future for future in self._pending if future.counts]
         if not waiting:
             return Flushed(0, 0, 0)
         done, late = await asyncio.wait(waiting, timeout=timeout)

@@ -188,6 +188,24 @@ def test_a_send_that_is_cancelled_in_line_is_not_sent() -> None:
         assert stored(box) == 5
 
 
+def test_a_burst_of_transactions_loses_nothing() -> None:
+    with sandbox_thread() as box:
+
+        async def run() -> list[Any]:
+            async with AsyncProducer(config_of(box, send_timeout_ms=1000)) as producer:
+                tasks = [
+                    asyncio.ensure_future(
+                        producer.send_in_transaction(message(), lambda _: TransactionState.COMMIT)
+                    )
+                    for _ in range(300)
+                ]
+                await asyncio.sleep(0)
+                time.sleep(1.2)
+                return await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert [one for one in asyncio.run(run()) if isinstance(one, Exception)] == []
+
+
 # -- flush and close ----------------------------------------------------------------------------
 
 
@@ -341,10 +359,18 @@ def test_a_producer_of_another_loop_is_refused() -> None:
             await producer.start()
             await producer.send(message())
 
-        async def use() -> Any:
-            return await asyncio.gather(producer.send(message()), return_exceptions=True)
+        async def use() -> list[Any]:
+            calls = (producer.send(message()), producer.flush(), producer.close())
+            return await asyncio.gather(*calls, return_exceptions=True)
 
-        asyncio.run(start())
-        (error,) = asyncio.run(use())
-        assert isinstance(error, ClosedError)
-        assert "another event loop" in str(error)
+        loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(start())
+            errors = asyncio.run(use())
+            loop.run_until_complete(start())  # it works on its own loop as before
+            loop.run_until_complete(producer.close())
+        finally:
+            loop.close()
+        for error in errors:
+            assert isinstance(error, ClosedError)
+            assert "another event loop" in str(error)
