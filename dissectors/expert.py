@@ -52,6 +52,10 @@ class ExpertKind(Enum):
     )
     BAD_HEADER = (Severity.ERROR, "a header that does not parse")
     BAD_FIELD = (Severity.WARNING, "a header field that is missing or does not parse")
+    RELEASES_DIFFER = (
+        Severity.WARNING,
+        "a header or body that some releases of RocketMQ read differently, or not at all",
+    )
     UNKNOWN_CODE = (Severity.NOTE, "a code that is in no known release")
     BAD_BODY = (Severity.WARNING, "a body that does not decode")
     BAD_MESSAGE = (Severity.WARNING, "a stored message that does not decode or fails its CRC")

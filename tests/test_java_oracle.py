@@ -14,6 +14,8 @@ from dissectors.grpc.command import CallCommand
 from dissectors.remoting.framing.layout import encode_frame
 from dissectors.remoting.header_codec import decode_header, encode_header
 from tests.cluster.clients.oracle import JavaCommand, decode_frames
+from tests.dissectors.remoting import odd_bodies
+from tests.dissectors.remoting.odd_headers import RELEASES, answers_of, recorded
 from tests.streams import frames_of, streams_of
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
@@ -96,6 +98,18 @@ def test_java_reads_the_same(
             compared += 1
     if "foreign" not in path.name and "tls" not in path.name and raw_frames[path.name]:
         assert compared or path.name.startswith("grpc-")
+
+
+@pytest.mark.parametrize("column", range(len(RELEASES)), ids=RELEASES)
+def test_java_reads_odd_headers_as_recorded(column: int) -> None:
+    found = recorded()
+    answers = answers_of(RELEASES[column], list(found))
+    assert answers == [of_releases[column] for of_releases in found.values()]
+
+
+@pytest.mark.parametrize("column", range(len(odd_bodies.RELEASES)), ids=odd_bodies.RELEASES)
+def test_java_reads_odd_bodies_as_recorded(column: int) -> None:
+    assert odd_bodies.answers_of(odd_bodies.RELEASES[column]) == odd_bodies.recorded()[column]
 
 
 def test_java_reads_its_own_frames_from_us() -> None:

@@ -69,6 +69,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.remoting.row_facts": (
         *(f"dissectors.remoting.{name}" for name in ("codes", "code_sets", "send_fields")),
         *(f"dissectors.remoting.{name}" for name in ("broker_addresses", "sysflag")),
+        *(f"dissectors.remoting.{name}" for name in ("bodies", "heartbeat")),
         "dissectors.remoting.fastjson",
         "dissectors.remoting.messages",
         "dissectors.facts",

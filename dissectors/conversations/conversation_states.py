@@ -16,7 +16,8 @@ from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import KEEP_CARRIED, KEEP_MESSAGES
-from ..remoting.header_codec import decode_header
+from ..remoting.header_codec import JSON_TYPE, decode_usual_header
+from ..remoting.odd_header import odd_header_of
 from ..replication.finder import ReplicationFinder
 from ..replication.progress import Reading, Replication
 from ..rows.conversation_facts import FIRST_BYTES, conversation_fact
@@ -362,11 +363,16 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
         conversation.frames += 1
         command: RemotingCommand | None = None
         head: RowHeader | None = None
+        note: str | None = None
         try:
             if rows_only:
                 head = scanned(frame.serialize_type, frame.header)
             if head is None:
-                command = decode_header(frame.serialize_type, frame.header)
+                command = decode_usual_header(frame.serialize_type, frame.header)
+                if command is None and frame.serialize_type == JSON_TYPE:
+                    odd = odd_header_of(frame.header)
+                    if odd is not None:
+                        command, note = odd
                 if command is not None:
                     head = header_of_command(command)
         except Exception as error:  # the last line of defence: one frame never ends a run
@@ -379,6 +385,8 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
         pdu = Pdu(direction, frame, command, head)
         if conversation.client is None:
             conversation.client = direction.peer if pdu.flag & 1 else direction
+        if note is not None:
+            conversation.experts.append(pdu.say(ExpertKind.RELEASES_DIFFER, note))
         if frame.missing:
             pdu.say(ExpertKind.GAP, f"{frame.missing} of {frame.body_length} body bytes")
         out.append(pdu)

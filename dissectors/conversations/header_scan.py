@@ -35,6 +35,7 @@ from ..plain_json import (
     word_at,
     word_of,
 )
+from ..remoting.code_names import is_language
 from ..remoting.code_sets import V1_SENDS, V2_SENDS
 from ..remoting.header_codec import JSON_TYPE, first_code_of
 from ..remoting.send_fields import V1, V2
@@ -303,7 +304,7 @@ def _scan_language(found: ScannedHeader, header: bytes, at: i64, size: i64) -> i
     if end < 0:
         return -1
     found.language = header[at:end].decode("ascii")
-    return end + 1
+    return end + 1 if is_language(found.language) else -1
 
 
 def _scan_remark(found: ScannedHeader, header: bytes, at: i64, size: i64) -> i64:

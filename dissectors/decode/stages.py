@@ -249,6 +249,8 @@ class Stages:
                 pdu.groups = groups.names
                 if groups.problem is not None and not pdu.missing:
                     self.experts.append(pdu.say(ExpertKind.BAD_BODY, groups.problem))
+                if groups.note is not None:
+                    self.experts.append(pdu.say(ExpertKind.RELEASES_DIFFER, groups.note))
             if code in BODY_REQUESTS:
                 pdu.facts = request_body_facts(code, pdu.body) or None
         if count > 0:

@@ -82,6 +82,11 @@ def language_name(code: int) -> str:
     return name if name is not None else _unknown(code)
 
 
+def is_language(name: str) -> bool:
+    """Return whether a language is spelled as in Java's enum."""
+    return name in _LANGUAGE_CODES
+
+
 def language_code(name: str) -> int | None:
     """Return the byte of a language as Java spells its enum; None if there is no such name."""
     return _LANGUAGE_CODES.get(name)

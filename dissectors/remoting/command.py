@@ -18,14 +18,14 @@ ONEWAY_FLAG = 2
 JSON = "JSON"
 ROCKETMQ = "ROCKETMQ"
 
-_WIRE_NAMES = {"ext_fields": "extFields", "serialize_type": ""}
-"""`serializeTypeCurrentRPC` is not read: how a header is written is seen, not said"""
+_WIRE_NAMES = {"ext_fields": "extFields", "serialize_type": "serializeTypeCurrentRPC"}
+"""what `serializeTypeCurrentRPC` says does not count: how a header is written is seen, not said"""
 
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 
 
-class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False):
+class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False, forbid_unknown_fields=True):
     """A decoded header."""
 
     code: Int32
@@ -62,3 +62,10 @@ class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False):
             return self.code
         cut = self.code & 0xFFFF
         return cut - 0x10000 if cut & 0x8000 else cut
+
+
+class CertainHeader(msgspec.Struct, gc=False):
+    """What a header in JSON must have to be certainly one: the other members may be any."""
+
+    code: Int32
+    opaque: Int32

@@ -1,7 +1,7 @@
 """Headers to bytes and back, in both serializations: JSON and ROCKETMQ (binary).
 
-`decode_header` gives None for what is not a header and never raises. Headers of other clients that
-only a tolerant reader takes (numbers without quotes, unquoted names) are read like Java does.
+`decode_header` gives None for what is not a header and never raises. Headers that are not as Java
+writes them (numbers without quotes, names in another case) are read by `odd_header`, as Java does.
 Of keys that occur twice the last one counts. The binary form cuts codes to 16 bits; the real
 request code is given back.
 
@@ -16,10 +16,10 @@ import msgspec
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from ..foreign import integer_of, read_json
-from .code_names import language_code, language_name, wide_request_code
-from .command import JSON, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
-from .fastjson.codec import decode_json, encode_json
+from ..foreign import read_json
+from .code_names import is_language, language_code, language_name, wide_request_code
+from .command import JSON, RESPONSE_FLAG, ROCKETMQ, CertainHeader, RemotingCommand
+from .odd_header import odd_header_of
 
 JSON_TYPE: Final = 0
 BINARY_TYPE: Final = 1
@@ -29,18 +29,31 @@ MIN_BINARY_HEADER: Final = 21
 """bytes of a binary header with neither remark nor ext fields"""
 
 _json_decoder: Final = msgspec.json.Decoder(RemotingCommand)
+_certain_decoder: Final = msgspec.json.Decoder(CertainHeader)
 _json_encoder: Final = msgspec.json.Encoder()
 
 
 def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
     """Return the command that a header says, or None where it does not parse."""
+    command = decode_usual_header(serialize_type, header)
+    if command is None and serialize_type != BINARY_TYPE:
+        odd = odd_header_of(header)
+        if odd is not None:
+            return odd.command
+    return command
+
+
+def decode_usual_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
+    """Return the command of a header as Java writes it; None for others, which may be odd."""
     if serialize_type == BINARY_TYPE:
         return _decode_binary(header)
     command = read_json(_json_decoder, header)
     if command is None:
-        return _decode_tolerant(header)
+        return None
+    if command.language and not is_language(command.language):
+        return None
     if command.serialize_type is not JSON:
-        command.serialize_type = JSON  # a member without a name
+        command.serialize_type = JSON
     return command
 
 
@@ -71,9 +84,9 @@ def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> boo
         return _is_binary(header)
     if not tolerant and not header.endswith(b"}"):
         return False
-    command = read_json(_json_decoder, header)
-    if command is None and tolerant:
-        command = _decode_tolerant(header)
+    if not tolerant and read_json(_certain_decoder, header) is None:
+        return False
+    command = decode_header(serialize_type, header)
     if command is None:
         return False
     return 0 <= command.flag <= 3
@@ -154,68 +167,6 @@ def _decode_ext_fields(header: bytes, at: i64, end: i64, fields: dict[str, str])
         at = value + value_length
         fields[name] = header[value:at].decode("utf-8", "replace")
     return True
-
-
-def _decode_tolerant(header: bytes) -> RemotingCommand | None:
-    """Return a header as fastjson would read it; None where it is none, or a reader raised."""
-    try:
-        return _tolerated(header)
-    except Exception:  # the last line of defence: this runs while a frame is looked for, too
-        return None
-
-
-def _tolerated(header: bytes) -> RemotingCommand | None:
-    """Decode a header with absent members as their defaults and bare values as strings."""
-    result = decode_json(header.decode("utf-8", "replace").encode())
-    value = result.value
-    if not isinstance(value, dict) or result.problem is not None:
-        return None
-    members: dict[str, object] = {str(name): member for name, member in value.items()}
-    if "code" not in members and "opaque" not in members:
-        return None
-    fields = members.get("extFields")
-    remark = members.get("remark")
-    language = members.get("language")
-    return RemotingCommand(
-        code=_int_of(members.get("code")),
-        opaque=_int_of(members.get("opaque")),
-        flag=_int_of(members.get("flag")),
-        language=_language_of(language),
-        version=_int_of(members.get("version")),
-        remark=None if remark is None else str(remark),
-        ext_fields=_strings_of(fields),
-        serialize_type=JSON,
-    )
-
-
-def _int_of(value: object) -> int:
-    """Return a 32-bit integer; Java's reader cuts what is larger, so nothing is kept of it."""
-    number: int | float = 0
-    if isinstance(value, str):
-        number = integer_of(value) or 0
-    elif isinstance(value, (int, float)):
-        number = value
-    return int(number) if -(1 << 31) <= number < 1 << 31 else 0  # NaN is in no range
-
-
-def _language_of(value: object) -> str:
-    if isinstance(value, int):
-        return language_name(value)
-    return "" if value is None else str(value)
-
-
-def _strings_of(fields: object) -> dict[str, str]:
-    """Return the ext fields as Java reads them: every value a string, null members left out."""
-    found: dict[str, str] = {}
-    if isinstance(fields, dict):
-        for name, value in fields.items():
-            if isinstance(value, bool):
-                found[str(name)] = "true" if value else "false"
-            elif isinstance(value, (str, int, float)):
-                found[str(name)] = str(value)
-            elif value is not None:
-                found[str(name)] = encode_json(value).decode()
-    return found
 
 
 def encode_header(command: RemotingCommand, serialize_type: int | None = None) -> bytes:

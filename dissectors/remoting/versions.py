@@ -78,6 +78,7 @@ V5_3_0: Final = _ORDINALS["V5_3_0"]
 V5_3_1: Final = _ORDINALS["V5_3_1"]
 V5_3_2: Final = _ORDINALS["V5_3_2"]
 V5_3_3: Final = _ORDINALS["V5_3_3"]
+"""The last release that reads JSON with fastjson 1."""
 
 
 def version_name(ordinal: int) -> str:

@@ -15,9 +15,11 @@ from typing import Final, final
 
 from ...foreign import integer_of
 from ..fastjson.codec import PairMap, to_json_value
+from ..fastjson.spelling import canonical_name, ignored_by_fastjson2
 from ..ids.pop_receipts import decode_bit_set, encode_bit_set
 from .classes import CLASSES, ENUMS, ShortMember
 from .java_types import JavaType, TypeKind, java_type_of
+from .spelling import spellings_of
 
 NOTES_LIMIT: Final = 16
 """Notes kept of one body; a body that is odd throughout would repeat itself."""
@@ -96,8 +98,12 @@ class TypedReader:
     def _read_enum(self, value: object, expected: JavaType, place: str) -> object:
         if not isinstance(value, str):
             return self._odd(value, expected, place)
-        if value not in ENUMS[expected.name]:
-            self._note(f"{place}: {value[:40]!r} is not a value of {expected.name}")
+        if value in ENUMS[expected.name]:
+            return value
+        java = value.upper()
+        if java in ENUMS[expected.name] and value.isascii():  # Java's readers ignore the case
+            return java
+        self._note(f"{place}: {value[:40]!r} is not a value of {expected.name}")
         return value
 
     def _read_bits(self, value: object, expected: JavaType, place: str) -> object:
@@ -145,6 +151,11 @@ class TypedReader:
         read: dict[str, object] = {}
         for name, item in value.items():
             member = members.get(name)
+            if member is None:
+                java = spellings_of(expected.name).get(canonical_name(name))
+                if java is not None and java not in value:
+                    self._note(f"{ignored_by_fastjson2([name])}: it is {expected.name}.{java}")
+                    member = members[java]
             if member is None:
                 if not _is_long_name(name, expected.name):
                     self._note(f"{expected.name}.{name[:40]} is not known")

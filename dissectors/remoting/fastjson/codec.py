@@ -49,7 +49,7 @@ def decode_json(data: bytes, limit: int = TEXT_LIMIT) -> JsonResult:
 
     At most `limit` bytes are read. Invalid UTF-8 becomes U+FFFD and is a problem.
     """
-    if len(data) <= limit and b"$ref" not in data and not _may_be_too_much(data):
+    if len(data) <= limit and b"$ref" not in data and not may_be_too_much(data):
         value = read_json(_decoder, data)
         if value is None and b"\\" not in data and _INTEGER_KEY.search(data):
             value = read_json(_decoder, _STRING_OR_INTEGER_KEY.sub(_quoted, data))
@@ -87,7 +87,7 @@ def _decode_tolerantly(data: bytes, limit: int) -> JsonResult:
     return JsonResult(value, "; ".join(problems) or None, kept)
 
 
-def _may_be_too_much(data: bytes) -> bool:
+def may_be_too_much(data: bytes) -> bool:
     """Return whether the text may have more than `VALUE_LIMIT` values, judged by its commas."""
     if len(data) <= VALUE_LIMIT:
         return False

@@ -28,6 +28,7 @@ _SINGLE_QUOTED = re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d+(\.\d*)?|(\.\d+))([eE][-+]?\d+)?[LSBFDlsbfd]?(?![\w$.])")
 _WORD = re.compile(r"[\w$%@][\w$.\-@%|+]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_KNOWN_ESCAPES: Final = frozenset("btnvfFrux\"'/\\01234567")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _SHORT_ESCAPES: Final = {
@@ -51,6 +52,23 @@ _SETS: Final = ("Set", "TreeSet")
 """Words that fastjson writes before the array of a Java set when it writes class names."""
 
 
+BARE_NAME: Final = "a name without quotes"
+BARE_NUMBER: Final = "a number as a name"
+CONTROL: Final = "a control character around the value"
+MORE_COMMAS: Final = "a comma too many"
+NO_VALUE: Final = "undefined or NaN"
+SET: Final = "a set"
+SMALL_SUFFIX: Final = "a suffix of a number in lower case"
+UNKNOWN_ESCAPE: Final = "an unknown escape"
+"""what one of RocketMQ's JSON libraries takes and another one does not"""
+
+
+class Real(str):
+    """A number with a fraction or an exponent, as it is written."""
+
+    __slots__ = ()
+
+
 class PairMap(list[tuple[object, object]]):
     """A Java map whose keys are not all strings or integers: its (key, value) pairs in order."""
 
@@ -67,13 +85,19 @@ _ABSENT: Final = _Absent()
 
 
 class FastjsonReader:
-    """Reads one text; after `read`, `problem` and the two flags say what was met."""
+    """Reads one text; after `read`, `problem`, `oddities` and the two flags say what was met."""
 
-    __slots__ = ("_at", "_values", "has_pairs", "has_references", "problem", "text")
+    __slots__ = (
+        "_as_written", "_at", "_values", "has_pairs", "has_references", "oddities", "problem",
+        "text",
+    )  # fmt: skip
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, as_written: bool = False) -> None:
+        """`as_written`: numbers with a fraction or an exponent become `Real`."""
         self.text = text
         self.problem: str | None = None
+        self.oddities: set[str] = set()
+        self._as_written = as_written
         self.has_pairs = False
         self.has_references = False
         self._at = 0
@@ -142,6 +166,10 @@ class FastjsonReader:
         if match is None:
             return self._stop("the text ends inside a string")
         self._at = match.end()
+        if "\\" in match[1] and not _KNOWN_ESCAPES.issuperset(
+            found[1][0] for found in _ESCAPE.finditer(match[1])
+        ):
+            self.oddities.add(UNKNOWN_ESCAPE)
         return unescape(match[1])
 
     def _read_number(self, depth: int) -> object:
@@ -152,8 +180,14 @@ class FastjsonReader:
             return self._stop("the text ends after a number that may be cut")
         self._at = match.end()
         digits = match[0].rstrip("LSBFDlsbfd")
+        if match.end() > match.start() + len(digits) and match[0][-1].islower():
+            self.oddities.add(SMALL_SUFFIX)
         if len(digits) > _LONGEST_NUMBER:
             return digits
+        if self._as_written and (len(match[0]) > len(digits) and match[0][-1] in "FD"):
+            return Real(float(digits))  # type: ignore[number-in-text]
+        if self._as_written and (match[1] or match[2] or match[3]):
+            return Real(digits)
         if match[1] is None and match[2] is None and match[3] is None:
             return int(digits)  # type: ignore[number-in-text]
         number = float(digits)  # type: ignore[number-in-text]
@@ -166,9 +200,12 @@ class FastjsonReader:
         word = match[0]
         if word in _WORDS:
             self._at = match.end()
+            if word in ("undefined", "NaN"):
+                self.oddities.add(NO_VALUE)
             return _WORDS[word]
         if match.end() < len(self.text) and word in _SETS and self.text[match.end()] == "[":
             self._at = match.end()
+            self.oddities.add(SET)
             return self._read_value(depth)
         return self._stop(f"unexpected word {word[:40]!r}")
 
@@ -189,7 +226,11 @@ class FastjsonReader:
         members: dict[str, object] = {}
         pairs: list[tuple[object, object]] | None = None
         while self.problem is None:
-            if self._skip(_BLANK_AND_COMMAS) == "}":
+            begin = self._at
+            end = self._skip(_BLANK_AND_COMMAS) == "}"
+            if self.text.count(",", begin, self._at) > (1 if members or pairs else 0):
+                self.oddities.add(MORE_COMMAS)
+            if end:
                 self._at += 1
                 break
             key = self._read_key(depth)
@@ -223,7 +264,9 @@ class FastjsonReader:
             return self._read_string(char)
         if char == "{" or char == "[":
             return self._read_value(depth)
-        match = _NUMBER.match(self.text, self._at) or _WORD.match(self.text, self._at)
+        match = _NUMBER.match(self.text, self._at)
+        self.oddities.add(BARE_NAME if match is None else BARE_NUMBER)
+        match = match or _WORD.match(self.text, self._at)
         if match is None:
             return self._stop(f"unexpected {char!r}" if char else "the text ends")
         self._at = match.end()

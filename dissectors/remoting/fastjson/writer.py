@@ -13,7 +13,7 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from .reader import DEPTH_LIMIT, PairMap
+from .reader import DEPTH_LIMIT, PairMap, Real
 
 _ESCAPED = re.compile('[\\x00-\\x1f"\\\\\\x7f\u2028\u2029]')
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -78,6 +78,8 @@ def _write_pairs(pairs: list[tuple[object, object]], parts: list[str], depth: in
 
 
 def _scalar(value: object) -> str:
+    if isinstance(value, Real):
+        return decimal_text(value)
     if isinstance(value, str):
         return f'"{_ESCAPED.sub(_escape, value)}"'
     if value is None:
@@ -87,7 +89,7 @@ def _scalar(value: object) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return _double(value)
+        return double_text(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f'"{base64.b64encode(value).decode()}"'
     raise ValueError(f"{type(value).__name__} has no JSON form")
@@ -98,7 +100,13 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT_ESCAPES.get(char) or f"\\u{ord(char):04X}"
 
 
-def _double(value: float) -> str:
+def decimal_text(value: Real) -> str:
+    """Return a number as Java's BigDecimal.toString: all its digits, and no negative zero."""
+    number = Decimal(value)
+    return str(number if number else abs(number))
+
+
+def double_text(value: float) -> str:
     """Return a number as Java's Double.toString, null for what is not a number."""
     if not math.isfinite(value):
         return "null"

@@ -8,6 +8,7 @@ RocketMQ: NettyDecoder, RemotingCommand.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from mypy_extensions import i64
@@ -16,6 +17,8 @@ from ..header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
 
 PREFIX: Final = 8
 """bytes of total length, serialization type and header length"""
+_BEGIN_OF_JSON: Final = re.compile(rb"[\0-\x20\x7f\xef\xbb\xbf]*(?:\{|/[/*])")
+"""what Java's readers pass over before an object, and how it begins"""
 MAX_FRAME: Final = 16 * 1024 * 1024
 """largest frame with its four length bytes: RocketMQ's com.rocketmq.remoting.frameMaxLength"""
 
@@ -49,7 +52,10 @@ def is_prefix(prefix: i64) -> bool:
 
 def is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
     """Return whether the header at this place is said to be JSON and is not an object."""
-    return type_of(prefix) == JSON_TYPE and data[at] != 0x7B
+    if type_of(prefix) != JSON_TYPE or data[at] == 0x7B:
+        return False
+    begin = _BEGIN_OF_JSON.match(data, at, at + header_length_of(prefix))
+    return begin is None
 
 
 def encode_frame(serialize_type: int, header: bytes, body: bytes = b"") -> bytes:

@@ -27,8 +27,11 @@ FREE_WORK: Final = 16 * MAX_SOUGHT_HEADER
 PART_COST: Final = 128
 """bytes of memory that a part that is kept takes besides its own: most of it where it is tiny"""
 
-_CANDIDATE: Final = re.compile(rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}\{|\x01\x00))")
-"""what a frame begins with: total length below 16 MiB, type, header length, first byte"""
+_CANDIDATE: Final = re.compile(
+    rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}(?:\{|[\t\n\r ]{1,16}(?:\{|\Z))|\x01\x00))"
+)
+"""what a frame begins with: total length below 16 MiB, type, header length, first byte, which some
+clients write white space before"""
 
 
 @final

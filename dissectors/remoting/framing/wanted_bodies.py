@@ -13,13 +13,13 @@ from ..row_bodies import CARRYING_REQUESTS, MESSAGE_FIELDS, WANTED_REQUESTS, WAN
 _SEVERAL: Final = tuple([name.encode() for name in MESSAGE_FIELDS])
 _WANTED: Final = frozenset(WANTED_REQUESTS)
 _CARRYING: Final = frozenset(CARRYING_REQUESTS)
-_FIRST: Final = b'{"code":'
+_FIRST: Final = re.compile(rb'\{"code":-?[0-9]+,')
+"""how a header begins that is as Java writes it, or nearly"""
 _BINARY_CODES: Final = tuple([code.to_bytes(2, "big") for code in WANTED_REQUESTS])
 _BINARY_SUCCESS: Final = WANTED_RESPONSE.to_bytes(2, "big")
-_ANY_CODE: Final = re.compile(
-    rb'"code": ?(?:%s)[,}]' % b"|".join([b"%d" % code for code in WANTED_REQUESTS])
-)
-_SUCCESS: Final = re.compile(rb'"code": ?%d[,}]' % WANTED_RESPONSE)
+_CODE: Final = rb"(?i)[\"']?_?c[_-]?o[_-]?d[_-]?e_?[\"']?\s*:\s*[\"']?(?:%b)(?:\.0*)?[\"']?\s*[,}]"
+_ANY_CODE: Final = re.compile(_CODE % b"|".join([b"%d" % code for code in WANTED_REQUESTS]))
+_SUCCESS: Final = re.compile(_CODE % b"%d" % WANTED_RESPONSE)
 """answers, of which a route has no ext fields to tell it by"""
 ROUTE_LIMIT: Final = 1024 * 1024
 """bytes of the largest body that may be a route; one of a thousand brokers has some 100 KiB"""
@@ -28,7 +28,7 @@ ROUTE_LIMIT: Final = 1024 * 1024
 def is_wanted(serialize_type: i64, header: bytes, body_length: i64) -> bool:
     """Return whether a row needs something of the body behind a header, which is not decoded."""
     code: i64 = first_code_of(header)
-    if code > 0 or (code < 0 and header.startswith(_FIRST)):
+    if code > 0 or (code < 0 and _FIRST.match(header) is not None):
         # As Java writes it, and no good response: a batch send, or a heartbeat for its groups.
         return code > 0 and int(code) in _WANTED
     for name in _SEVERAL:

@@ -11,8 +11,10 @@ import struct
 from functools import lru_cache
 from typing import Final
 
+from ..bodies.spelling import with_java_names
 from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
+from ..heartbeat import HEARTBEAT_CLASSES
 from ..messages.counting import RECORD_MAGICS
 from .heartbeats import heartbeat_facts
 from .names import (
@@ -38,6 +40,8 @@ _CONFIGS: Final = frozenset(
 )
 _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 
+LOCK_CLASSES: Final = ("LockBatchRequestBody", "MessageQueue")
+"""The classes of the body of a lock; that of an unlock has the same members."""
 BODY_REQUESTS: Final = (*sorted(_LOCKS), *sorted(_CONFIGS), _HEARTBEAT)
 """Requests of which the body gives facts."""
 
@@ -53,7 +57,8 @@ def request_body_facts(code: int, body: bytes) -> list[str]:
     if value is None:
         return []
     if code == _HEARTBEAT:
-        return heartbeat_facts(value)
+        return heartbeat_facts(with_java_names(value, HEARTBEAT_CLASSES)[0])
+    value = with_java_names(value, LOCK_CLASSES)[0]
     queues = value.get("mqSet")
     return given(
         (CLIENT, text_in(value.get("clientId"))),

@@ -22,8 +22,8 @@ def heartbeat_facts(value: dict[str, object]) -> list[str]:
         name = text_in(group.get("groupName"))
         if name is None:
             continue
-        kind = text_in(group.get("consumeType")) or "-"
-        model = text_in(group.get("messageModel")) or "-"
+        kind = (text_in(group.get("consumeType")) or "-").upper()  # Java's readers ignore the case
+        model = (text_in(group.get("messageModel")) or "-").upper()
         facts.append(fact(CONSUMER, f"{kind} {model} {name}"))
         for one in objects_in(group.get("subscriptionDataSet")):
             topic = text_in(one.get("topic")) or "-"

@@ -41,11 +41,13 @@ def object_in(body: bytes) -> dict[str, object] | None:
 
 
 def text_in(value: object) -> str | None:
-    """Return a text that is not empty; None for anything else."""
+    """Return a text that is not empty, or a whole number as one; None for anything else."""
+    if type(value) is int:
+        return str(value)
     return value if isinstance(value, str) and value else None
 
 
 def objects_in(value: object) -> list[dict[str, object]]:
-    """Return the objects of a list; none where it is not a list."""
-    found = value if isinstance(value, list) else []
+    """Return the objects of a list; one alone is a list of it, as it is to Java."""
+    found = value if isinstance(value, list) else [value]
     return [one for one in found[:MAX_FACTS] if isinstance(one, dict)]

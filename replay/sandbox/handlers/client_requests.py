@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dissectors.remoting.bodies.spelling import with_java_names
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import decode_json, encode_json
+from dissectors.remoting.heartbeat import HEARTBEAT_CLASSES
+from dissectors.remoting.row_facts.bodies import LOCK_CLASSES
 from dissectors.remoting.topic_names import RETRY_PREFIX
+from dissectors.remoting.versions import V5_3_3
 
 from ..answer import Answer
 from ..clients import ConsumerGroup, GroupMember, Subscription, subscription_of
@@ -27,13 +31,14 @@ def json_object(body: bytes) -> dict[str, object]:
 
 
 def text_of(value: object) -> str:
-    """Return a text, empty for anything else."""
-    return value if isinstance(value, str) else ""
+    """Return a text, or a whole number as one; empty for anything else."""
+    return str(value) if isinstance(value, str) or type(value) is int else ""
 
 
 def objects_of(value: object) -> list[dict[str, object]]:
-    """Return the objects of a list; nothing for anything else."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    """Return the objects of a list; one alone is a list of it, as it is to Java."""
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def queues_of(value: object) -> Iterable[tuple[str, int]]:
@@ -61,11 +66,18 @@ class ClientHandlers:
             RequestCode.CHECK_CLIENT_CONFIG: self.check,
         }
 
+    def _object(self, body: bytes, class_names: tuple[str, ...]) -> dict[str, object]:
+        """Return the members of a JSON body as this release reads them."""
+        value = json_object(body)
+        if self._state.options.version > V5_3_3:  # fastjson2 wants the names as Java writes them
+            return value
+        return with_java_names(value, class_names)[0]
+
     # -- heartbeats -----------------------------------------------------------------------------
 
     def heartbeat(self, request: ReceivedRequest) -> Answer:
         """Answer 34: note who is there and what it wants."""
-        value = json_object(request.body)
+        value = self._object(request.body, HEARTBEAT_CLASSES)
         client_id = text_of(value.get("clientID"))
         client = GroupMember(
             client_id,
@@ -97,9 +109,9 @@ class ClientHandlers:
         state.topic_of_retries(RETRY_PREFIX + name, state.groups.of(name).retry_queues)
         group = ConsumerGroup(
             name,
-            text_of(member.get("consumeType")) or "CONSUME_PASSIVELY",
-            text_of(member.get("messageModel")) or "CLUSTERING",
-            text_of(member.get("consumeFromWhere")) or "CONSUME_FROM_LAST_OFFSET",
+            text_of(member.get("consumeType")).upper() or "CONSUME_PASSIVELY",
+            text_of(member.get("messageModel")).upper() or "CLUSTERING",
+            text_of(member.get("consumeFromWhere")).upper() or "CONSUME_FROM_LAST_OFFSET",
         )
         subscriptions = None if without else _subscriptions(member.get("subscriptionDataSet"))
         changed = state.clients.add_consumer(group, client, subscriptions)
@@ -138,7 +150,7 @@ class ClientHandlers:
 
     def check(self, request: ReceivedRequest) -> Answer:
         """Answer 46: check whether a subscription can be served; SQL92 cannot."""
-        value = json_object(request.body)
+        value = self._object(request.body, ("CheckClientRequestBody", "SubscriptionData"))
         subscription = value.get("subscriptionData")
         kind = subscription.get("expressionType") if isinstance(subscription, dict) else None
         if kind not in (None, "TAG"):
@@ -152,7 +164,7 @@ class ClientHandlers:
 
     def lock(self, request: ReceivedRequest) -> Answer:
         """Answer 41: lock queues for one client alone and return those that it got."""
-        value = json_object(request.body)
+        value = self._object(request.body, LOCK_CLASSES)
         got = self._state.locks.lock(
             text_of(value.get("consumerGroup")),
             text_of(value.get("clientId")),
@@ -167,7 +179,7 @@ class ClientHandlers:
 
     def unlock(self, request: ReceivedRequest) -> Answer:
         """Answer 42: unlock queues of a client."""
-        value = json_object(request.body)
+        value = self._object(request.body, LOCK_CLASSES)
         self._state.locks.unlock(
             text_of(value.get("consumerGroup")),
             text_of(value.get("clientId")),

@@ -75,6 +75,22 @@ def decode_frames(
     return [_answer_of(row) for row in rows]
 
 
+def decode_bodies(
+    bodies: Iterable[tuple[str, bytes]], version: str = NEWEST_5
+) -> list[str | Refusal | None]:
+    """What the Java classes of a release make of bodies, each of a class below its `protocol`.
+
+    The text is the object as the release encodes it again.
+    """
+    pairs = list(bodies)
+    text = "".join(f"{name} {body.hex()}\n" for name, body in pairs)
+    output = _run("OracleBodies", version, text)
+    rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    if len(rows) != len(pairs):
+        raise RuntimeError(f"{len(rows)} answers for {len(pairs)} bodies:\n{output[-2000:]}")
+    return [Refusal(row["error"]) if "error" in row else row["text"] for row in rows]
+
+
 @cache
 def reflect(version: str = NEWEST_5) -> dict[str, dict[str, dict[str, object]]]:
     """`tables` (name → constant → value) and `headers` (class → fields, code) of a release."""

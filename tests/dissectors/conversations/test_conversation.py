@@ -9,6 +9,7 @@ import pytest
 from dissectors.conversations.conversation_table import SWEEP_PACKETS
 from dissectors.conversations.handshake import HALF_LINGER, LINGER
 from dissectors.expert import ExpertKind, Severity
+from dissectors.remoting.framing.layout import encode_frame
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
 from tests.traffic.decoded import Outcome, decode_bytes, decode_segments
@@ -249,6 +250,69 @@ def test_a_bad_header_costs_its_frame_alone() -> None:
     assert outcome.kinds == {ExpertKind.BAD_HEADER: 1}
     assert outcome.experts[0].offset == len(send(1).frame)
     assert (outcome.stats.frames, outcome.stats.commands) == (5, 4)
+
+
+def with_header(text: bytes, body: bytes = b"") -> bytes:
+    """A frame with any text as its header."""
+    return encode_frame(0, text, body)
+
+
+@pytest.mark.parametrize("blank", [b"\n  ", b"\t", b"\r\n", b"  \n\t"])
+@pytest.mark.parametrize("mss", [1460, 1])
+def test_blanks_before_the_header(blank: bytes, mss: int) -> None:
+    odd = with_header(blank + b'{"code":310,"opaque":1,"version":453}', b"hello")
+    talk = Talk(mss=mss).open().say(0, odd + odd.replace(b'"opaque":1', b'"opaque":2'))
+    talk.say(1, sent(1).frame + sent(2).frame)
+    outcome = decode_segments(talk.segments)
+    assert outcome.statuses == {"answered": 2}
+    assert _quiet(outcome)
+
+
+@pytest.mark.parametrize("blank", [b"\xef\xbb\xbf", b"/*x*/", b"\x0b", b"\0 \n"])
+def test_what_else_may_stand_before_a_header(blank: bytes) -> None:
+    """Where a frame is known to begin; `test_odd_header` has what releases make of it."""
+    odd = with_header(blank + b'{"code":310,"opaque":1}', b"hello")
+    talk = Talk().open().say(0, send(7).frame + odd).say(1, sent(7).frame + sent(1).frame)
+    outcome = decode_segments(talk.segments)
+    assert outcome.statuses == {"answered": 2}
+    assert outcome.kinds.keys() <= {ExpertKind.RELEASES_DIFFER}
+
+
+@pytest.mark.parametrize("cut", [1, 30])
+@pytest.mark.parametrize("mss", [1460, 1])
+def test_blanks_before_the_header_that_is_looked_for(cut: int, mss: int) -> None:
+    """The capture begins inside a frame; the next one begins with white space."""
+    odd = with_header(b'\n  {"code":310,"opaque":1}', b"hello")
+    talk = Talk(mss=mss)
+    talk.say(0, send(1).frame[cut:] + odd + send(3).frame)
+    outcome = decode_segments(talk.segments)
+    assert [pdu.opaque for pdu in outcome.pdus] == [1, 3]
+
+
+def test_blanks_alone_are_no_header() -> None:
+    talk = Talk().open().say(0, send(1).frame + with_header(b" " * 40) + send(2).frame)
+    outcome = decode_segments(talk.segments)
+    assert [pdu.opaque for pdu in outcome.pdus] == [1, 2]
+    assert ExpertKind.BAD_FRAME in outcome.kinds
+
+
+def test_a_header_that_releases_read_differently() -> None:
+    text = b'{"Code":310,"ExtFields":{"a":"G"},"Language":"DOTNET","Opaque":1,"Version":453}'
+    talk = Talk().open().say(0, with_header(text)).say(1, sent(1).frame)
+    outcome = decode_segments(talk.segments)
+    assert outcome.statuses == {"answered": 1}
+    assert outcome.kinds == {ExpertKind.RELEASES_DIFFER: 1}
+    assert outcome.experts[0].detail == (
+        "RocketMQ from 5.4 on (fastjson2) ignores Code, ExtFields, Language, Opaque, Version"
+    )
+
+
+def test_a_number_that_is_none_pairs_nothing() -> None:
+    bad = with_header(b'{"code":0,"flag":1,"opaque":"abc"}')
+    talk = Talk().open().say(0, send(0).frame).say(1, bad).say(1, sent(0).frame)
+    outcome = decode_segments(talk.segments)
+    assert outcome.statuses == {"answered": 1}
+    assert outcome.kinds == {ExpertKind.BAD_HEADER: 1}
 
 
 def test_numbers_of_packets_are_those_that_completed_the_frame() -> None:

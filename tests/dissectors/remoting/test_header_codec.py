@@ -163,12 +163,23 @@ def test_what_is_no_header(header: bytes) -> None:
     assert not is_header(BINARY_TYPE, bytes(40))  # Java would pass over what is behind the fields
 
 
-def test_numbers_over_32_bits() -> None:
-    for text in ("4294967296", "1e400", "-99999999999", "9" * 5000, "NaN", '"x"', "[1]"):
-        header = f'{{"code":5,"opaque":{text},"flag":{text},"version":{text}}}'.encode()
-        found = decode_header(JSON_TYPE, header)
-        if found is not None:
-            assert (found.code, found.opaque, found.flag, found.version) == (5, 0, 0, 0)
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("4294967296", None), ("-99999999999", None), ("9" * 5000, None), ('"x"', None),
+        ('"9e99999"', 2**31 - 1), ("-1e400", -(2**31)), ("NaN", 0), ("[1]", 1), ("[1,1]", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["code", "opaque", "flag", "version"])
+@pytest.mark.parametrize("response", [False, True])
+def test_numbers_over_32_bits(text: str, number: int | None, name: str, response: bool) -> None:
+    """A number that is none never becomes 0, with which a response might be paired."""
+    members = {"code": "5", "opaque": "6", "flag": str(int(response)), "version": "7"} | {
+        name: text
+    }
+    header = "{" + ",".join(f'"{key}":{value}' for key, value in members.items()) + "}"
+    found = decode_header(JSON_TYPE, header.encode())
+    assert (None if found is None else getattr(found, name)) == number
 
 
 def test_every_cut_of_a_binary_header() -> None:

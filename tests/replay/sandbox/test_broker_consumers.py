@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import time
 
+import pytest
+
 from dissectors.remoting.messages.message import StoredMessage
-from replay.sandbox import SandboxThread
+from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
 from tests.patience import Stopwatch
 
 from .requests import TOPIC, messages_of, read
@@ -176,3 +179,21 @@ def test_a_producer_is_asked_for_the_outcome(broker: Talk) -> None:
     settled = {**end, "commitOrRollback": "8", "fromTransactionCheck": "true"}
     assert broker.ask(37, settled).code in (0, 39)  # a third check may have crossed it
     assert read(broker, TOPIC)[0].body == b"H"
+
+
+@pytest.mark.parametrize(
+    ("release", "members"), [("4.9.7", ["one"]), ("5.3.3", ["one"]), ("5.5.0", None)]
+)
+def test_a_heartbeat_with_names_in_another_case(release: str, members: list[str] | None) -> None:
+    """Brokers up to 5.3 find them (fastjson 1), later ones ignore them (fastjson2)."""
+    written = heartbeat("one", producers=("p",), consumers={"g": TOPIC}).decode()
+    body = re.sub(r'"([a-z])(\w+)":', lambda name: f'"{name[1].upper()}{name[2]}":', written)
+    assert '"ClientID"' in body
+    options = SandboxOptions(topics=[TopicSpec(TOPIC, 2)], server_version=release)
+    with sandbox_thread(options) as box, Talk(box.addresses["broker-a"]) as broker:
+        broker.send(34, body=body.encode())
+        replies = {broker.receive().code for _ in ("notice", "answer")[members is None :]}
+        assert replies == ({0} if members is None else {0, 40})
+        answer = broker.ask(38, {"consumerGroup": "g"})
+        found = json.loads(answer.body)["consumerIdList"] if answer.code == 0 else None
+        assert found == members
