@@ -1,9 +1,9 @@
 """Headers that are not as Java writes them, read as RocketMQ's two JSON libraries read them.
 
-RocketMQ up to 5.3 reads with fastjson 1, from 5.4 on with fastjson2. Where they differ, what either
-accepts is accepted; where both accept it, fastjson 1 counts, because it finds members whose names
-are written differently. What the other one makes of the header is a note for a finding. Whether a
-member of an object is first or last in a text, and comments, are no difference here.
+RocketMQ through 5.3 reads with fastjson 1, later releases with fastjson2. What either accepts is
+accepted; where both accept it, fastjson 1 counts, because it finds members whose names are written
+differently. What the other one makes of the header is a note for a finding. The order of the
+members of an object, and comments, are no difference here.
 RocketMQ: RemotingCommand.headerDecode; fastjson's JavaBeanDeserializer and TypeUtils, fastjson2's
 ObjectReaderBean and JSONReaderUTF8.
 """

@@ -1,7 +1,7 @@
 """Members of body classes that are written in another way than Java writes them.
 
-fastjson 1, of RocketMQ up to 5.3, finds a member whatever the case of its name, with `_` and `-`
-anywhere in it, and a boolean one behind `is`, too; fastjson2, from 5.4 on, ignores such members.
+fastjson 1 (RocketMQ through 5.3) finds a member whatever the case of its name, with `_` and `-`
+anywhere in it, and a boolean one behind `is`, too; fastjson2 (5.4 and later) ignores such members.
 RocketMQ: fastjson's JavaBeanDeserializer.smartMatch.
 """
 

@@ -66,15 +66,18 @@ def _members_of(class_name: str) -> dict[str, _Member]:
 class TypedReader:
     """Reads the value of one body; `notes` says what was odd, each oddity once."""
 
-    __slots__ = ("_noted",)
+    __slots__ = ("_noted", "_other_names")
 
     def __init__(self) -> None:
         self._noted: dict[str, None] = {}
+        self._other_names: dict[str, None] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was odd, in the order met."""
-        return tuple(self._noted)
+        if not self._other_names:
+            return tuple(self._noted)
+        return (*self._noted, ignored_by_fastjson2(list(self._other_names)))
 
     def read(self, value: object, expected: JavaType, place: str) -> object:
         """Return the value in JSON types; `place` names it in notes."""
@@ -154,7 +157,7 @@ class TypedReader:
             if member is None:
                 java = spellings_of(expected.name).get(canonical_name(name))
                 if java is not None and java not in value:
-                    self._note(f"{ignored_by_fastjson2([name])}: it is {expected.name}.{java}")
+                    self._other_names[name] = None
                     member = members[java]
             if member is None:
                 if not _is_long_name(name, expected.name):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-FASTJSON1: Final = "RocketMQ up to 5.3 (fastjson 1)"
-FASTJSON2: Final = "RocketMQ from 5.4 on (fastjson2)"
+FASTJSON1: Final = "RocketMQ through 5.3 (fastjson 1)"
+FASTJSON2: Final = "RocketMQ 5.4 and later (fastjson2)"
 
 
 def canonical_name(name: str) -> str:

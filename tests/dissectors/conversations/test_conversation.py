@@ -303,7 +303,7 @@ def test_a_header_that_releases_read_differently() -> None:
     assert outcome.statuses == {"answered": 1}
     assert outcome.kinds == {ExpertKind.RELEASES_DIFFER: 1}
     assert outcome.experts[0].detail == (
-        "RocketMQ from 5.4 on (fastjson2) ignores Code, ExtFields, Language, Opaque, Version"
+        "RocketMQ 5.4 and later (fastjson2) ignores Code, ExtFields, Language, Opaque, Version"
     )
 
 

@@ -111,11 +111,11 @@ def test_a_column_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_header_that_makes_its_decoder_raise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dissectors.remoting import header_codec
+    from dissectors.conversations import conversation_states
 
     if implementation() == "compiled":
         pytest.skip("compiled modules call each other directly")
-    monkeypatch.setattr(header_codec, "_decode_tolerant", _raise)
+    monkeypatch.setattr(conversation_states, "odd_header_of", _raise)
     talk = Talk().open().say(0, send(1).frame).say(1, sent(1).frame).say(0, frame(b"{code:1}"))
     talk.say(0, send(3).frame).say(1, sent(3).frame)
     path = tmp_path / "header.pcap"

@@ -96,9 +96,9 @@ def test_a_difference_is_noted(text: str) -> None:
         )
     note = odd.note or ""
     if old is None:
-        assert "up to 5.3 (fastjson 1) rejects it" in note
+        assert "through 5.3 (fastjson 1) rejects it" in note
     if new is None:
-        assert "from 5.4 on (fastjson2) rejects it" in note
+        assert "5.4 and later (fastjson2) rejects it" in note
     both = [part for part in note.split("; ") if "fastjson" in part]
     assert bool(both) == differ
 
@@ -131,18 +131,18 @@ def test_the_header_of_a_client_in_dotnet() -> None:
     assert (odd.command.code, odd.command.opaque, odd.command.version) == (310, 1, 453)
     assert (odd.command.language, odd.command.ext_fields) == ("DOTNET", {"a": "G"})
     assert odd.note == (
-        "RocketMQ from 5.4 on (fastjson2) ignores Code, ExtFields, Language, Opaque, Version"
+        "RocketMQ 5.4 and later (fastjson2) ignores Code, ExtFields, Language, Opaque, Version"
     )
 
 
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        ('{"code":"1.5","opaque":1}', 'RocketMQ up to 5.3 (fastjson 1) rejects it: code "1.5"'),
-        ('{"code":1,"opaque":[1]}', "RocketMQ up to 5.3 (fastjson 1) rejects it: opaque [1]"),
+        ('{"code":"1.5","opaque":1}', 'RocketMQ through 5.3 (fastjson 1) rejects it: code "1.5"'),
+        ('{"code":1,"opaque":[1]}', "RocketMQ through 5.3 (fastjson 1) rejects it: opaque [1]"),
         ('{"code":1e10,"opaque":1}', (
-            "code is '1410065408' and '2147483647' to RocketMQ up to 5.3 (fastjson 1) and "
-            "RocketMQ from 5.4 on (fastjson2)"
+            "code is '1410065408' and '2147483647' to RocketMQ through 5.3 (fastjson 1) and "
+            "RocketMQ 5.4 and later (fastjson2)"
         )),
         ('{"code":1}', "no opaque: the receiver takes a number of its own"),
         ('{"code":1,"opaque":1,"language":"Java"}', None),

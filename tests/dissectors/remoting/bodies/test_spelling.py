@@ -86,4 +86,6 @@ def test_a_heartbeat_of_a_client_in_dotnet() -> None:
     assert pdu.facts is not None
     assert "subscription=G T TAG *" in pdu.facts
     assert outcome.kinds == {ExpertKind.RELEASES_DIFFER: 1}
-    assert outcome.experts[0].detail.startswith("RocketMQ from 5.4 on (fastjson2) ignores ClientID")
+    assert outcome.experts[0].detail.startswith(
+        "RocketMQ 5.4 and later (fastjson2) ignores ClientID"
+    )
