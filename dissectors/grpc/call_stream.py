@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ..budget import Budget
 from ..http2.connection import StreamEvent
 from ..http2.frame import StreamPlace
-from ..http2.header_blocks import Headers
+from ..http2.header_blocks import Headers, bytes_of
 from .pieces import PREFIX, MessageCutter, Piece
 from .tables.methods import Method
 
@@ -45,6 +45,7 @@ class CallSide:
         "_body",
         "_count",
         "_counted",
+        "_header_held",
         "_held",
         "_missing",
         "_place",
@@ -66,6 +67,7 @@ class CallSide:
         self._place: StreamPlace | None = None
         self._held = held
         self._counted = 0
+        self._header_held = 0
 
     @property
     def place(self) -> StreamPlace | None:
@@ -87,6 +89,17 @@ class CallSide:
         """Keep nothing more of it: where its messages begin is not known."""
         self.cutter.release()
         self._problem = self._problem or BROKEN
+        self._count_held()
+
+    def keep_headers(self, headers: Headers) -> None:
+        """Count headers that are kept with the stream, besides those before."""
+        self._header_held += bytes_of(headers)
+        self._count_held()
+
+    def drop_headers(self) -> None:
+        """Keep no headers: the stream goes on without them."""
+        self.headers = [] if self.headers is not None else None
+        self._header_held = 0
         self._count_held()
 
     def forget(self) -> None:
@@ -115,7 +128,7 @@ class CallSide:
         return taken
 
     def _count_held(self) -> None:
-        held = self.cutter.held + len(self._body)
+        held = self.cutter.held + len(self._body) + self._header_held
         self._held.bytes += held - self._counted
         self._counted = held
 

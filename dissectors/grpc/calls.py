@@ -2,9 +2,10 @@
 
 Rules: a unary call and a server's stream are one request and one response; the response is there
 when the server has ended it. What either end says on a telemetry stream is a request or a response
-for itself: the stream lasts as long as the client. A stream that is reset before its response gives
-one that stands for none. What a server says may be captured before what it answers: it waits for
-that. Streams at a time are bounded; the oldest is given up.
+for itself: the stream lasts as long as the client. Messages whose bytes do not pay for a row have
+one together. A stream that is reset before its response gives one that stands for none. What a
+server says may be captured before what it answers: it waits for that. Streams at a time are
+bounded; the oldest is given up. Headers and bodies that are held are bounded together.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Final
 
 from ..budget import Budget
 from ..http2.connection import Happening, StreamEvent
-from ..http2.frame import StreamPlace
+from ..http2.frame import HEAD, StreamPlace
+from ..http2.header_blocks import bytes_of
 from .call_stream import CallStream, HeldBytes, single
 from .command import CallColumns
 from .commands import (
@@ -34,6 +36,13 @@ MOST_HELD: Final = 32 * 1024 * 1024
 """bytes of a connection that wait for the rest of their calls: one of the largest messages fits"""
 MOST_EARLY: Final = 1024
 """events of streams that wait for the request that opens them: it may be behind a hole"""
+ROW_BYTES: Final = 800
+"""bytes that a row takes as JSON, about"""
+FREE_ROWS: Final = 16
+"""rows about messages of telemetry streams that a connection may have whatever was read"""
+MOST_TIMES: Final = 16
+"""bytes that each byte of a connection may become in such rows besides: those of a client and a
+server are 50 bytes and more, but five bytes are a message, too"""
 _BY_PATH: Final = {method.path: method for method in METHODS}
 
 
@@ -51,6 +60,7 @@ class CallReader:
         """streams that were given up because too many were open"""
         self._budget = budget
         self._held = HeldBytes()
+        self._row_room = FREE_ROWS * ROW_BYTES
         self._streams: dict[int, CallStream] = {}
         self._newest = 0
         self._early: list[StreamEvent] = []
@@ -66,6 +76,7 @@ class CallReader:
     def receive(self, event: StreamEvent, from_client: bool, out: list[Said]) -> None:
         """Append the requests and responses that are complete with an event."""
         what = event.what
+        self._row_room += MOST_TIMES * (HEAD + event.size)
         if what is Happening.GOAWAY:
             return
         if not from_client and event.stream > self._newest:
@@ -89,7 +100,9 @@ class CallReader:
         """Append the requests of which the end cut something off: no more comes."""
         self._settle_all(out)
         for number, stream in self._streams.items():
-            if not stream.said and stream.method.name != TELEMETRY:
+            if stream.method.name == TELEMETRY:
+                self._tell_rest(number, stream, out)
+            elif not stream.said:
                 self._ask(number, stream, stream.place, out)
         self._streams.clear()
         self._held.bytes = 0
@@ -113,15 +126,19 @@ class CallReader:
             for side in (stream.asked, stream.given):
                 side.take()
                 side.lose()
+                side.drop_headers()
+            if stream.ending is not None:
+                stream.ending = stream.ending._replace(headers=[])
         self._forget_early()
 
     def _keep_early(self, event: StreamEvent) -> None:
         """Let what a server says wait for the request that it answers."""
-        if len(self._early) >= MOST_EARLY or self.held + len(event.data) > MOST_HELD:
+        size = len(event.data) + bytes_of(event.headers)
+        if len(self._early) >= MOST_EARLY or self.held + size > MOST_HELD:
             self._forget_early()
         if self._waits:
             self._early.append(event)
-            self._early_bytes += len(event.data)
+            self._early_bytes += size
 
     def _forget_early(self) -> None:
         for event in self._early:
@@ -152,7 +169,9 @@ class CallReader:
 
     def _close(self, event: StreamEvent, stream: CallStream, out: list[Said]) -> None:
         """End a stream, or wait for the rest of its request."""
-        stream.ending = stream.ending or event
+        if stream.ending is None:
+            stream.ending = event
+            stream.given.keep_headers(event.headers)
         if stream.said or stream.method.name == TELEMETRY or stream.asked.cutter.broken:
             self._settle(stream, out)
 
@@ -174,6 +193,10 @@ class CallReader:
                 self._close(event, stream, out)
         elif event.ended or stream.said or side.cutter.broken:
             self._settle(stream, out)
+        self._bound()
+
+    def _bound(self) -> None:
+        """Let go what is held where it is too much."""
         if self.held > MOST_HELD:
             self.given_up += 1
             self.release()
@@ -193,12 +216,14 @@ class CallReader:
             if not from_client and not value_of(headers, ":status"):
                 side.lose()  # these are trailers
             side.headers = headers
+            side.keep_headers(headers)
             side.header_bytes = event.size
             side.cutter.encoding = value_of(headers, "grpc-encoding")
         if event.ended and not from_client:
             self._close(event, stream, out)
         if opens and self._early:
             self._take_early(event.stream, out)
+        self._bound()
 
     def _open(self, event: StreamEvent) -> CallStream | None:
         path = value_of(event.headers, ":path")
@@ -226,13 +251,29 @@ class CallReader:
         if side.place is None:
             return
         if stream.method.name == TELEMETRY:
-            taken = side.take()
-            for one in single(taken):
-                out.append(telemetry_said(event.stream, stream, one, from_client))
+            self._tell(event.stream, stream, from_client, out)
         elif from_client and not stream.said:
             self._ask(event.stream, stream, side.place, out)
         elif from_client:
             side.take()
+
+    def _tell(self, number: int, stream: CallStream, from_client: bool, out: list[Said]) -> None:
+        """Give out messages of a telemetry stream, each for itself unless their bytes are few."""
+        side = stream.asked if from_client else stream.given
+        if self._row_room < ROW_BYTES:
+            return  # they wait for more
+        taken = side.take()
+        every = [taken]
+        if taken.messages * ROW_BYTES <= self._row_room:
+            every = list(single(taken))
+        self._row_room -= len(every) * ROW_BYTES
+        out.extend(telemetry_said(number, stream, one, from_client) for one in every)
+
+    def _tell_rest(self, number: int, stream: CallStream, out: list[Said]) -> None:
+        """Give out what waits on a telemetry stream that has ended."""
+        for side, from_client in ((stream.asked, True), (stream.given, False)):
+            if side.place is not None:
+                out.append(telemetry_said(number, stream, side.take(), from_client))
 
     def _ask(self, number: int, stream: CallStream, place: StreamPlace, out: list[Said]) -> None:
         """Give out the request of a stream."""
@@ -249,6 +290,7 @@ class CallReader:
         """Give out the response: the server says no more."""
         self._remove(event.stream)
         if stream.method.name == TELEMETRY:
+            self._tell_rest(event.stream, stream, out)
             return
         if not stream.said:
             self._ask(event.stream, stream, event.place, out)
@@ -271,6 +313,8 @@ class CallReader:
     ) -> None:
         """End a stream on which no response comes."""
         self._remove(event.stream)
+        if stream.method.name == TELEMETRY:
+            self._tell_rest(event.stream, stream, out)
         if not stream.said or stream.method.name == TELEMETRY:
             return
         command = command_of(stream, event.stream, "RST_STREAM")

@@ -56,10 +56,14 @@ class Said(NamedTuple):
 
 
 def telemetry_said(number: int, stream: CallStream, taken: Taken, from_client: bool) -> Said:
-    """Return what one message of a telemetry stream is: a request, an answer or an announcement."""
+    """Return what messages of a telemetry stream are: a request, an answer or an announcement.
+
+    Of several the first says it.
+    """
     types = stream.method.asks
     side = stream.asked if from_client else stream.given
-    tree = decode_message(types, taken.body[PREFIX:]).tree
+    first = taken.body[PREFIX : PREFIX + int.from_bytes(taken.body[1:PREFIX])]
+    tree = decode_message(types, first).tree
     command = command_of(stream, number, "")
     problem = read_columns(types, taken, command)
     status = command.code, command.name, command.remark

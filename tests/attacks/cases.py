@@ -338,6 +338,14 @@ CASES: tuple[Case, ...] = (
             "::test_runs_of_a_byte_become_no_more_than_their_size_pays_for",
         ),
     ),
+    Case(
+        *("43.7", "gRPC: headers of streams that stay open", ("open streams", "long headers")),
+        (_BOMBS + "test_streams_that_stay_open_keep_few_headers",),
+    ),
+    Case(
+        *("43.7", "gRPC: messages of five bytes on a telemetry stream", ("telemetry",)),
+        (_BOMBS + "test_messages_of_five_bytes_are_few_lines",),
+    ),
     plain(
         *("43.7", "a manifest that names files outside of the log"),
         "attacks/test_manifest.py::test_parts_are_regular_files_of_the_log",

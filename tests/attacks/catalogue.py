@@ -38,6 +38,7 @@ from tests.traffic.tls_records import (
 
 MIB = 1 << 20
 TABLE = ("decode", "pcap", "{}")
+LINES = ("decode", "pcap", "{}", "-T", "jsonl")
 COMMANDS = ("decode", "pcap", "{}", "--commands", "-T", "jsonl")
 TREE = ("decode", "pcap", "{}", "-V")
 MESSAGES = ("decode", "pcap", "{}", "--list-messages", "-T", "jsonl")
@@ -152,13 +153,62 @@ def header_bombs(count: int) -> bytes:
     return _h2c(bytes(client.data))
 
 
+_SEND = "/apache.rocketmq.v2.MessagingService/SendMessage"
+
+
 def calls(count: int) -> bytes:
     """Calls that are begun and never ended."""
     client = Http2Writer()
     for stream in range(1, 2 * count, 2):
-        path = "/apache.rocketmq.v2.MessagingService/SendMessage"
-        client.headers(stream, [(":method", "POST"), (":path", path)])
+        client.headers(stream, [(":method", "POST"), (":path", _SEND)])
         client.data += http2_frame(0, 0, stream, b"\0\0\xff\0\0" + bytes(100))
+    return _h2c(bytes(client.data))
+
+
+def _on_connections(streams: Iterable[bytes]) -> bytes:
+    """A capture of connections on which one client each says something over HTTP/2."""
+    segments: list[Tcp] = []
+    for number, said in enumerate(streams):
+        talk = Talk(mss=60_000, client=End("10.1.0.1", 1024 + number)).open()
+        segments += talk.say(0, said).segments
+    return pcap_of(segments, "raw")
+
+
+def open_streams(count: int) -> bytes:
+    """Calls that stay open on four connections: each of two thousand headers of a byte each."""
+
+    def said() -> bytes:
+        client = Http2Writer()
+        client.call(1, "SendMessage", b"")
+        client.data += http2_frame(1, 4, 3, b"\x40\x01a\x01b")
+        for stream in range(5, 5 + 2 * count, 2):
+            client.headers(stream, [(":method", "POST"), (":path", _SEND)])
+            client.data += http2_frame(1, 4, stream, b"\xbe" * 2000)
+        return bytes(client.data)
+
+    return _on_connections(said() for _ in range(4))
+
+
+def long_headers(count: int) -> bytes:
+    """Calls that stay open on four connections: each with headers of two kilobytes in the clear."""
+
+    def said(connection: int) -> bytes:
+        client = Http2Writer()
+        for stream in range(1, 2 * count, 2):
+            extra = [(f"x-{connection}-{stream}-{n}", "\u00e9" * 60) for n in range(16)]
+            client.headers(stream, [(":method", "POST"), (":path", _SEND), *extra])
+        return bytes(client.data)
+
+    return _on_connections(map(said, range(4)))
+
+
+def telemetry(count: int) -> bytes:
+    """Messages without bytes on a telemetry stream."""
+    client = Http2Writer()
+    path = "/apache.rocketmq.v2.MessagingService/Telemetry"
+    client.headers(1, [(":method", "POST"), (":path", path)])
+    for _ in range(count):
+        client.data += http2_frame(0, 0, 1, bytes(5) * 100)
     return _h2c(bytes(client.data))
 
 
@@ -174,9 +224,8 @@ def call_bombs(count: int) -> bytes:
     """Compressed messages of a kilobyte that are a megabyte each."""
     packed = gzip.compress(bytes(MIB), 9)
     client = Http2Writer()
-    path = "/apache.rocketmq.v2.MessagingService/SendMessage"
     for stream in range(1, 2 * count, 2):
-        headers = [(":method", "POST"), (":path", path), ("grpc-encoding", "gzip")]
+        headers = [(":method", "POST"), (":path", _SEND), ("grpc-encoding", "gzip")]
         client.headers(stream, headers)
         client.message(stream, packed, ends=True, packed=True)
     return _h2c(bytes(client.data))
@@ -365,6 +414,9 @@ ATTACKS: dict[str, Attack] = {
     "zeros": Attack(zeros, 20, (TABLE,), "attack.pcap.gz"),
     "header bombs": Attack(header_bombs, 400, (TABLE, DIAGNOSE)),
     "calls": Attack(calls, 600, (TABLE, MESSAGES)),
+    "open streams": Attack(open_streams, 200, (TABLE, DIAGNOSE)),
+    "long headers": Attack(long_headers, 200, (TABLE, DIAGNOSE)),
+    "telemetry": Attack(telemetry, 40, (LINES, COMMANDS, DIAGNOSE)),
     "continuations": Attack(continuations, 4000, (TABLE,)),
     "call bombs": Attack(call_bombs, 20, (COMMANDS, TREE, MESSAGES)),
     "pieces": Attack(pieces, 5, (TABLE, COMMANDS, MESSAGES)),
