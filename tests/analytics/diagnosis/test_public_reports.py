@@ -17,7 +17,13 @@ EXPECTED = {
         "message traces to RMQ_SYS_TRACE_TOPIC are lost: the topic has no route (31 route requests"
         " refused); messages are not affected",
     ),
+    "07-pop-clock": ("pop-clock-skew", "124 of 124 pops of "),
     "18-timer-late": ("no-route", "topic RepTopic had no route from 14:13:46 to 14:13:53 UTC"),
+    "19-offsets-lost": (
+        "offsets-lost",
+        "broker-a lost offsets of group cg_offsets: 80 was committed in 4 queues of RepTopic, and"
+        " its later answer is 0; up to 80 messages redelivered",
+    ),
     "21-check-at-other": (
         "transaction-ends-contradict",
         "4 half messages of rep_tx to TxTopic were both committed and rolled back",

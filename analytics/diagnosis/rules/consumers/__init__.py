@@ -14,6 +14,7 @@ MODULES: Final = (
     "client_hung",
     "consumer_lag",
     "queue_began_anew",
+    "offsets_lost",
     "pull_from_slave",
     "reconsume_growth",
     "dead_letter",

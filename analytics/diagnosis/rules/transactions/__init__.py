@@ -14,5 +14,6 @@ MODULES: Final = (
     "reply_undeliverable",
     "pop_polling_full",
     "pop_ack_late",
+    "pop_clock_skew",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -1,0 +1,184 @@
+"""A broker returns a lower offset than the one that a group committed before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, shown, time_of
+from ...refusals import counted, listed
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_QUEUES: Final = 5_000
+MAX_EVENTS: Final = 256
+"""commits and queries of one queue that are remembered: the latest"""
+MAX_RESETS: Final = 1_000
+MOST_NAMED: Final = 8
+_QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
+_COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+_RESETS: Final = frozenset(
+    (
+        int(RequestCode.RESET_CONSUMER_CLIENT_OFFSET),
+        int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET),
+        int(RequestCode.RESET_CONSUMER_OFFSET_IN_BROKER),
+        int(RequestCode.RESET_CONSUMER_OFFSET_IN_CONSUMER),
+    )
+)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+
+
+class _Queue(NamedTuple):
+    """A queue of a topic at one broker, as a group uses it."""
+
+    group: str
+    topic: str
+    broker: str
+    """`address:port`"""
+    number: int
+
+
+class _Event(NamedTuple):
+    """A committed or a returned offset."""
+
+    time: int
+    is_query: bool
+    offset: int
+    evidence: Evidence
+
+
+class _Loss(NamedTuple):
+    """A commit and the later response with a lower offset."""
+
+    queue: _Queue
+    before: _Event
+    after: _Event
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._events: dict[_Queue, list[_Event]] = {}
+        self._resets: list[tuple[int, str | None, str | None]] = []
+        """time, group, topic"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code in _RESETS:
+            if len(self._resets) < MAX_RESETS:
+                self._resets.append((time_of(row), row.group, row.topic))
+            return
+        if not row.group or not row.topic or row.queue_id is None or row.queue_offset is None:
+            return
+        queue = _Queue(row.group, row.topic, row.responder, row.queue_id)
+        events = self._events.get(queue)
+        if events is None:
+            if len(self._events) >= MAX_QUEUES:
+                return
+            events = self._events[queue] = []
+        is_query = row.request_code == _QUERY
+        what = f"{'offset' if is_query else 'commit'} {row.queue_offset} of queue {row.queue_id}"
+        evidence = shown(row, what) if is_query else asked(row, what)
+        events.append(_Event(evidence.time, is_query, row.queue_offset, evidence))
+        if len(events) > 2 * MAX_EVENTS:
+            events.sort()
+            del events[:-MAX_EVENTS]
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        losses: dict[tuple[str, str], list[_Loss]] = {}
+        for queue, events in sorted(self._events.items()):
+            loss = self._loss_of(queue, sorted(events)[-MAX_EVENTS:])
+            if loss is not None:
+                broker = context.broker(queue.broker)
+                losses.setdefault((broker, queue.group), []).append(loss)
+        for (broker, group), several in sorted(losses.items()):
+            yield _case(broker, group, several)
+
+    def _loss_of(self, queue: _Queue, events: list[_Event]) -> _Loss | None:
+        """Return the first response below the commit before it, unless somebody reset offsets."""
+        commit: _Event | None = None
+        for event in events:
+            if not event.is_query:
+                commit = event
+            elif commit is not None and event.offset < commit.offset:
+                if not self._was_reset(queue, commit.time, event.time):
+                    return _Loss(queue, commit, event)
+                commit = None
+        return None
+
+    def _was_reset(self, queue: _Queue, since: int, until: int) -> bool:
+        return any(
+            since <= time <= until and group in (None, queue.group) and topic in (None, queue.topic)
+            for time, group, topic in self._resets
+        )
+
+
+def _case(broker: str, group: str, losses: list[_Loss]) -> Case:
+    tally = Tally()
+    for one in losses:
+        tally.add(one.before.evidence, count=0)
+        tally.add(one.after.evidence, count=one.before.offset - one.after.offset)
+    topics = sorted({one.queue.topic for one in losses})
+    had = sum(one.before.offset for one in losses)
+    has = sum(one.after.offset for one in losses)
+    queues = counted(len(losses), "queue")
+    case = tally.case(
+        f"{broker} lost offsets of group {group}: {had:,} was committed in {queues} of"
+        f" {listed(topics)}, and its later answer is {has:,}; up to"
+        f" {counted(had - has, 'message')} redelivered",
+        Subject(
+            broker=broker,
+            group=group,
+            topic=topics[0] if len(topics) == 1 else None,
+            queue=losses[0].queue.number if len(losses) == 1 else None,
+        ),
+    )
+    case.details = [
+        f"queue {one.queue.number} of {one.queue.topic}: offset {one.before.offset:,} →"
+        f" {one.after.offset:,}"
+        for one in losses[:MOST_NAMED]
+    ]
+    return case
+
+
+RULE = DiagnosisRule(
+    id="offsets-lost",
+    severity=ProblemSeverity.ERROR,
+    title="A broker lost the offsets that a group had committed",
+    searched=(
+        "messages consumed again after broker restart",
+        "consumerOffset.json lost",
+        "consumer offset went back to 0",
+    ),
+    proof=(
+        "A response to QUERY_CONSUMER_OFFSET (14) has a lower offset than the one that the group"
+        " committed before with UPDATE_CONSUMER_OFFSET (15), and nobody reset offsets (220, 222)"
+        " in between."
+    ),
+    explanation=(
+        "A broker keeps committed offsets in memory and writes them to config/consumerOffset.json"
+        " every 5 s. After a crash, with a lost or older disk, or on another machine it knows older"
+        " offsets or none. Consumers go back to what it says and get the messages in between again."
+    ),
+    advice=(
+        "Check why the broker lost config/consumerOffset.json: a crash, a disk that was replaced,"
+        " storePathRootDir on a volume that is not kept. To skip what was consumed already, reset"
+        " the group to the time of the loss: mqadmin resetOffsetByTime. Make consumers idempotent."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=whole, requests=frozenset((_QUERY,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=whole, requests=frozenset((_COMMIT,)) | _RESETS),
+    ),
+    limits=(
+        "It is seen only where commits and queries went to the same address. Offsets that a pull"
+        " commits are not compared. A reset that was not captured looks the same."
+    ),
+    needs=frozenset((Need.GROUPS,)),
+    consequence_of=frozenset(("broker-gone",)),
+    lasts=None,
+)
