@@ -238,12 +238,21 @@ class ServerSilences(Fold):
                     yield Wait(row, begin, context.last_time, False, False, pending)
                 continue
             whole = connection.directions == tcp.BOTH and not connection.gaps
-            if connection.ended_by == tcp.SERVER or not whole:
+            # A hole may have an answer, but not all of those that are pending.
+            told = whole or (pending and connection.directions == tcp.BOTH)
+            if connection.ended_by == tcp.SERVER or not told:
                 continue
             if connection.ended_by == tcp.CLIENT:
                 yield Wait(row, begin, connection.end_time, False)
             elif context.last_time is not None and (pending or not context.quality.with_gaps):
-                yield Wait(row, begin, context.last_time, False, pending, pending)
+                yield Wait(row, begin, context.last_time, False, pending and whole, pending)
+
+
+def unsure_reason(silences: Sequence[Silence]) -> str:
+    """Return why none of the requests is certain to have no answer."""
+    if any(one.goes_on for one in silences):
+        return "bytes are missing in the connections on which the requests wait"
+    return "the capture ends while the requests wait"
 
 
 def _waited_through(answers: list[tuple[int, int]], wait: Wait, silence: Silence) -> bool:

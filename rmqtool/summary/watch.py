@@ -111,9 +111,15 @@ class Watch:
             for one in sorted(problems, key=lambda one: one.last_time)
         }  # those before were over when it began
         events: list[ProblemEvent] = []
+        fresh = [key for key in latest if key not in self._open]
         for key in [key for key in self._open if key not in latest]:
-            gone = self._open.pop(key).problem
-            events.append(ProblemEvent(ProblemChange.ENDED, now, gone, WITHDRAWN))
+            gone = self._open.pop(key)
+            same = next((one for one in fresh if _is_same(gone.problem, latest[one])), None)
+            if same is not None:
+                fresh.remove(same)
+                self._open[same] = gone
+            else:
+                events.append(ProblemEvent(ProblemChange.ENDED, now, gone.problem, WITHDRAWN))
         for problem in problems:
             key = problem.rule, problem.subject, problem.part
             if latest[key] is problem:
@@ -143,6 +149,19 @@ class Watch:
         if (before.severity, before.confidence) != (problem.severity, problem.confidence):
             return True
         return before.title != problem.title and now - known.told >= known.growth
+
+
+def _is_same(before: Problem, problem: Problem) -> bool:
+    """Return whether a problem is another one with what it is about better known.
+
+    A broker gets its name from a route, and a topic or group is named while it is the only one.
+    """
+    if (before.rule, before.part) != (problem.rule, problem.part):
+        return False
+    if before.first_time > problem.last_time or problem.first_time > before.last_time:
+        return False
+    shared = {(one.packet, one.conversation, one.time) for one in before.evidence}
+    return any((one.packet, one.conversation, one.time) in shared for one in problem.evidence)
 
 
 def event_lines(events: Sequence[ProblemEvent]) -> list[str]:

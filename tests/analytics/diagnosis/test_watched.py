@@ -95,6 +95,17 @@ def test_a_hang_is_a_fact_while_it_lasts_and_counts_once() -> None:
     )
 
 
+def test_one_hole_long_ago_hides_no_hang() -> None:
+    engine = engine_with(*SERVED)
+    holed = connection(0, 10_500, gaps=1, gap_bytes=100, **OPEN)
+    (one,) = seen(engine, 14, waiting(10_000, 10_500), [holed])
+    assert (one.rule, one.confidence) == ("broker-hung", Confidence.POSSIBLE)
+    assert one.reason is not None
+    assert "bytes are missing" in one.reason
+    half = connection(0, 10_500, directions="client", server_packets=0, server_bytes=0, **OPEN)
+    assert seen(engine, 14, waiting(10_000, 10_500), [half]) == []
+
+
 def test_quiet_ends_no_hang() -> None:
     """The client gave up and is gone: nobody can tell whether the broker still hangs."""
     engine = engine_with(*SERVED)

@@ -135,6 +135,16 @@ def test_what_is_explained_otherwise_is_withdrawn(passing: Passing) -> None:
     assert " withdrawn: WARNING 10.0.0.1:10911 seems gone since " in line
 
 
+def test_a_problem_whose_subject_is_better_known_is_the_same(passing: Passing) -> None:
+    """A topic is named while it is the only one."""
+    passing.engine.add_exchanges([exchange(0, 34, 3, topic="T", group="g")])
+    ((kind, rule, _),) = kinds(passing.events(1))
+    assert (kind, rule) == ("started", "version-mismatch")
+    passing.engine.add_exchanges([exchange(1500, 34, 3, topic="U", group="h")])
+    assert passing.events(2) == []
+    assert kinds(passing.events(12)) == [("changed", "version-mismatch", None)]
+
+
 def test_what_was_over_when_it_was_seen_is_one_line(passing: Passing) -> None:
     passing.engine.add_exchanges([exchange(at, SEND, topic="T") for at in range(0, 900, 100)])
     rows = [exchange(1000 + at, SEND, 0, 2500 - at, topic="T") for at in (0, 100)]

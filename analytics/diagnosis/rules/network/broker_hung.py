@@ -27,7 +27,7 @@ from ...problem import (
 )
 from ...refusals import counted, counted_names, times
 from ...rule import DiagnosisRule
-from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence
+from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence, unsure_reason
 from ...spells import spells
 from .broker_gone import broker_subject, is_broker
 
@@ -96,7 +96,7 @@ class _Fold(ServerSilences):
             case.reason = "one request alone was waiting"
         if not any(wait.certain for wait in waits):
             case.confidence = Confidence.POSSIBLE
-            case.reason = "the capture ends while the requests wait"
+            case.reason = unsure_reason(found)
         return case
 
 

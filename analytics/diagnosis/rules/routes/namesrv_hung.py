@@ -27,7 +27,7 @@ from ...problem import (
 )
 from ...refusals import counted, times
 from ...rule import DiagnosisRule, Exchanges
-from ...silences import CONNECTIONS, ServerSilences, Silence
+from ...silences import CONNECTIONS, ServerSilences, Silence, unsure_reason
 from ...spells import spells
 
 LEAST: Final = 1_000_000_000
@@ -76,7 +76,7 @@ class _Fold(ServerSilences):
             case.details.append(f"all times: {', '.join(map(_from_to, found[:MOST_SPANS]))}")
         if not any(wait.certain for wait in waits):
             case.confidence = Confidence.POSSIBLE
-            case.reason = "the capture ends while the requests wait"
+            case.reason = unsure_reason(found)
         return case
 
     def _title(self, found: list[Silence], what: str, never: int, context: Context) -> str:
