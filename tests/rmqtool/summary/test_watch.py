@@ -176,6 +176,7 @@ def test_looks_that_take_long_are_rarer_but_not_much(
 ) -> None:
     steady = [0.0]
     monkeypatch.setattr(of.time, "monotonic", lambda: steady[0])
+    monkeypatch.setattr(of.time, "thread_time", lambda: steady[0])
     looks = []
 
     def slow() -> Pending:
