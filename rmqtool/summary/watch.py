@@ -31,6 +31,8 @@ FIRST_GROWTH: Final = 10_000_000_000
 """ns after which a problem that only grows is reported again; then after twice as long, and so on
 """
 LAST_GROWTH: Final = 320_000_000_000
+SAME: Final = 1_000_000_000
+"""ns by which the end of what was over may come to be better known"""
 WITHDRAWN: Final = "withdrawn"
 """state of a problem that what was seen later explains otherwise"""
 
@@ -85,7 +87,7 @@ class Watch:
         self._next = 0.0
         self._open: dict[_Key, _Open] = {}
         self._told: dict[_Key, int] = {}
-        """problems that ended -> their last sign"""
+        """problems that ended, of those that there are -> their last sign"""
 
     def look(self) -> list[ProblemEvent]:
         """Look again where it is time; return what happened."""
@@ -110,6 +112,7 @@ class Watch:
             (one.rule, one.subject, one.part): one
             for one in sorted(problems, key=lambda one: one.last_time)
         }  # those before were over when it began
+        self._told = {key: last for key, last in self._told.items() if key in latest}
         events: list[ProblemEvent] = []
         fresh = [key for key in latest if key not in self._open]
         for key in [key for key in self._open if key not in latest]:
@@ -131,7 +134,7 @@ class Watch:
         known = self._open.get(key)
         is_over = problem.state is ProblemState.OVER
         if known is None:
-            if is_over and key in self._told and self._told[key] >= problem.last_time:
+            if is_over and problem.last_time - self._told.get(key, 0) <= SAME:
                 return
             events.append(ProblemEvent(ProblemChange.STARTED, now, problem, problem.state))
             self._open[key] = _Open(problem, now)

@@ -21,10 +21,11 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at, stalls_in
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.outcome import LONG_POLLS
+from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import Context
-from ...keys import Add, Flow, flow_of
+from ...keys import Add, Flow, flow_of, slowest_of
 from ...need import Need
 from ...problem import (
     Case,
@@ -57,6 +58,10 @@ MAX_ENDPOINTS: Final = 1024
 MAX_ROUNDS: Final = 1024
 """rounds of offsets of a connection that are kept as evidence"""
 NEWEST: Final = 64
+LEAST_WAIT_US: Final = LEAST * TICK // 1000
+SLACK: Final = 1_000_000_000
+"""ns between the begin or end of a pause and that of the request that its timer waited for"""
+WAITED: Final = (ANSWERED, UNANSWERED)
 _ASKS: Final = (
     SENDS
     | FETCHES
@@ -105,7 +110,9 @@ class _Pause:
 class _Endpoint:
     """One connection of a client."""
 
-    __slots__ = ("answered", "asked", "committed", "groups", "once", "open", "rounds", "twice")
+    __slots__ = (
+        "answered", "asked", "committed", "groups", "once", "open", "rounds", "twice", "waits",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.asked = Ticks()
@@ -116,12 +123,27 @@ class _Endpoint:
         self.once: dict[tuple[str | None, str | None, int | None], Ticks] = {}
         self.rounds: dict[int, _Round] = {}
         self.groups: set[str] = set()
+        self.waits: list[tuple[int, int | None]] = []
+        """when requests began to wait for long, and until when; None: without response"""
         self.open = True
         """its end was not seen"""
 
     def add(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take requests."""
         self.asked.add({row.request_time // TICK for row in rows if row.request_time is not None})
+        slowest = slowest_of(rows)
+        if slowest is None or slowest >= LEAST_WAIT_US:
+            self.add_waits(rows)
+
+    def add_waits(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Note which requests waited for long: the timer of the client waits for some of them."""
+        for row in rows:
+            latency = row.latency_us
+            if row.status not in WAITED or (latency is not None and latency < LEAST_WAIT_US):
+                continue
+            told = row.request_time is not None and row.request_name not in LONG_POLLS
+            if told and len(self.waits) < MAX_ROUNDS:
+                self.waits.append((row.request_time or 0, row.response_time))
 
     def add_fetches(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take requests for messages; when they were answered tells more than of others."""
@@ -221,6 +243,13 @@ class _Fold(Fold):
             asked.merge(self._endpoints[one].asked)
             answered.merge(self._endpoints[one].answered)
         stalls = [one for name in endpoints for one in self._stalls.get(name, ())]
+        waits = [one for name in endpoints for one in self._endpoints[name].waits]
+        waits += [
+            (row.request_time, None)
+            for row in self.pending
+            if row.requester in endpoints and row.request_time is not None
+            if row.request_name not in LONG_POLLS
+        ]
         for row in self.unended:
             if row.client in endpoints:
                 stalls += [(one.first, one.last) for one in stalls_in(row)]
@@ -241,10 +270,19 @@ class _Fold(Fold):
                     continue
                 if any(a <= pause.end and b >= pause.begin for a, b in stalls):
                     continue  # its packets were lost
+                if any(_covers(wait, pause) for wait in waits):
+                    continue  # its timer waited for a broker
                 found.add(pause.begin)
                 ended = [ended_at.get(one, 0) for one in endpoints]
                 pause.dead = [one for one in ended if pause.begin < one < pause.end]
                 yield pause
+
+
+def _covers(wait: tuple[int, int | None], pause: _Pause) -> bool:
+    """Return whether a request waited from the begin of a pause to its end."""
+    begin, end = wait
+    ends_then = end is None or end >= pause.end - SLACK
+    return abs(begin - pause.begin) <= SLACK and ends_then
 
 
 def _ended_at(row: ConversationRecord) -> int:

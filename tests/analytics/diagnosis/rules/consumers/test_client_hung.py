@@ -68,6 +68,18 @@ def test_packets_that_nobody_acknowledged_are_told_of_elsewhere() -> None:
     assert problems(RULE, STOPPED, [lost]) == []
 
 
+def test_a_timer_that_waits_for_a_broker_does_not_stand_still() -> None:
+    """The timer of a consumer sends heartbeats to all brokers, and waits 15 s for each."""
+    hung = {"responder": "10.0.0.3:10911", "requester": "10.0.0.9:40001", "end": "closed"}
+    alive = exchange(0, HEARTBEAT, facts=["client=10.0.0.9@7"], **hung)
+    beat = exchange(20_050, HEARTBEAT, None, facts=["client=10.0.0.9@7"], **hung)
+    assert problems(RULE, [*STOPPED, alive, beat]) == []
+    late = exchange(20_050, HEARTBEAT, 0, 15_900, facts=["client=10.0.0.9@7"], **hung)
+    assert problems(RULE, [*STOPPED, alive, late]) == []
+    early = exchange(10_050, HEARTBEAT, None, facts=["client=10.0.0.9@7"], **hung)
+    assert len(problems(RULE, [*STOPPED, alive, early])) == 1
+
+
 def test_a_rhythm_that_is_kept_is_none() -> None:
     idle = [*ALIVE, *rounds(10, 15, 20, 25, 30, 35, 40)]
     assert problems(RULE, idle) == []
