@@ -20,6 +20,8 @@ MAX_EVENTS: Final = 256
 """commits and queries of one queue that are remembered: the latest"""
 MAX_RESETS: Final = 1_000
 MOST_NAMED: Final = 8
+SETTLED: Final = 1_000_000_000
+"""ns after which a one-way commit has reached the broker's table"""
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 _RESETS: Final = frozenset(
@@ -83,7 +85,7 @@ class _Fold(Fold):
         is_query = row.request_code == _QUERY
         what = f"{'offset' if is_query else 'commit'} {row.queue_offset} of queue {row.queue_id}"
         evidence = shown(row, what) if is_query else asked(row, what)
-        events.append(_Event(evidence.time, is_query, row.queue_offset, evidence))
+        events.append(_Event(time_of(row), is_query, row.queue_offset, evidence))
         if len(events) > 2 * MAX_EVENTS:
             events.sort()
             del events[:-MAX_EVENTS]
@@ -100,14 +102,21 @@ class _Fold(Fold):
 
     def _loss_of(self, queue: _Queue, events: list[_Event]) -> _Loss | None:
         """Return the first response below the commit before it, unless somebody reset offsets."""
-        commit: _Event | None = None
+        commits: list[_Event] = []
         for event in events:
             if not event.is_query:
-                commit = event
-            elif commit is not None and event.offset < commit.offset:
+                commits.append(event)
+                continue
+            settled = [one for one in commits if one.time <= event.time - SETTLED]
+            if not settled:
+                continue
+            # What was committed in the last second may not have been stored yet; a later, lower
+            # commit is a consumer that went back by itself.
+            commit = min([settled[-1], *commits[len(settled) :]], key=lambda one: one.offset)
+            if event.offset < commit.offset:
                 if not self._was_reset(queue, commit.time, event.time):
                     return _Loss(queue, commit, event)
-                commit = None
+                commits.clear()
         return None
 
     def _was_reset(self, queue: _Queue, since: int, until: int) -> bool:
