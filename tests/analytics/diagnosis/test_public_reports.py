@@ -28,6 +28,11 @@ EXPECTED = {
         "transaction-ends-contradict",
         "4 half messages of rep_tx to TxTopic were both committed and rolled back",
     ),
+    "28-hostname": (
+        "wrong-broker-address",
+        "the route names broker-a by a host name, rocketmq-001:10911, and no client that got it"
+        " connected to a broker",
+    ),
     "29-broker-moved": (
         "broker-gone",
         "broker-a (127.99.7.11:10911) was gone from 14:01:12 to 14:01:29 UTC (16.9 s), then came"

@@ -112,6 +112,10 @@ class _Fold(Fold):
             now = [row for row in self.unended if row.server == address]
             failed = [*self._failed.get(address, []), *now]
             host = host_of(address)
+            if not _is_ip(host):
+                if not translated and not _has_port(address, (*reached, *self._failed)):
+                    yield _unresolved(address, one)
+                continue
             strange = _strange(host, one.askers)
             syns = sum(row.syns for row in failed)
             if not strange and syns < LEAST_SYNS:
@@ -150,6 +154,39 @@ class _Fold(Fold):
             role == BROKER and context.own_address(address) not in self._named
             for address, role in context.servers.items()
         )
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _has_port(address: str, others: Iterable[str]) -> bool:
+    """Return whether clients use or try the port of an address anywhere: its name may lead there."""
+    port = address.rpartition(":")[2]
+    return any(other.rpartition(":")[2] == port for other in others)
+
+
+def _unresolved(address: str, one: _Address) -> Case:
+    """Return the case of a host name behind which nobody connected."""
+    host = host_of(address)
+    case = one.routes.case(
+        f"the route names {one.name} by a host name, {address}, and no client that got it connected"
+        " to a broker: they may not be able to resolve the name",
+        Subject(broker=one.name),
+    )
+    case.severity = ProblemSeverity.WARNING
+    case.confidence = Confidence.LIKELY
+    case.reason = "a client may have had no reason to connect, or connected where nobody captured"
+    case.advice = (
+        f"Check that each client resolves {host} (DNS, /etc/hosts), or set brokerIP1 in broker.conf"
+        " to an IP address that clients reach, and restart the broker."
+    )
+    case.details = [f"clients that got the route: {', '.join(sorted(one.askers)[:5])}"]
+    return case
 
 
 def _add_routes(routes: Tally, rows: Sequence[ExchangeRecord], named: str) -> None:
@@ -208,10 +245,12 @@ RULE = DiagnosisRule(
         "connect to 172.17.0.x:10911 failed",
         "docker rocketmq sendDefaultImpl call timeout",
         "kubernetes rocketmq connect to broker failed",
+        "UnknownHostException broker",
     ),
     proof=(
         "A NameServer's answer names an address that is a loopback, Docker or link-local one for"
-        " clients elsewhere, or to which all connects of those clients fail; none ever succeeds."
+        " clients elsewhere, or to which all connects of those clients fail; none ever succeeds. Or"
+        " it is a host name, and no client that got it connects to its port anywhere."
     ),
     explanation=(
         "Clients connect to the address that a broker has registered, not to the one that people"
@@ -244,6 +283,7 @@ RULE = DiagnosisRule(
         "apache/rocketmq-operator#105",
         "apache/rocketmq-operator#159",
         "alibaba/canal#4009",
+        "apache/rocketmq#8195",
     ),
     limits=(
         "A connect to a loopback address never reaches the network, so it is not in a capture."

@@ -77,3 +77,13 @@ def test_addresses_that_are_wrong_for_everybody_else(address: str, what: str) ->
 def test_an_address_of_the_same_network_is_fine() -> None:
     assert problems(RULE, [route("10.0.0.1:10911")]) == []
     assert problems(RULE, [route("10.0.0.1:10911")], [refused_connect(9)]) == []
+
+
+def test_a_host_name_behind_which_nobody_connects() -> None:
+    named = [route("rocketmq-001:10911")]
+    nameserver = connection(0, 2000, server=NAMESRV)
+    (one,) = problems(RULE, named, [nameserver])
+    assert one.title.startswith("the route names broker-a by a host name, rocketmq-001:10911")
+    assert one.advice.startswith("Check that each client resolves rocketmq-001")
+    for used in (connection(5, 100, 1), refused_connect(5, 1)):
+        assert problems(RULE, named, [nameserver, used]) == []
