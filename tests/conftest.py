@@ -1,6 +1,7 @@
 """What all tests share: which implementation runs, examples, lanes, tools that are absent.
 
 `RMQTOOL_PURE=1` runs the decode path from its sources although compiled modules are there.
+`RMQTOOL_WITHOUT_TOOLS=1` hides optional programs and libraries, installed or not: `tests.tools`.
 `HYPOTHESIS_PROFILE=explore` tries many random examples in place of a few fixed ones.
 """
 
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import profiles
+from tests import profiles, tools
 from tests.pure import implementation, import_sources, wants_sources
 from tests.spark_session import _released as _released
 from tests.spark_session import rmqtool_here as rmqtool_here
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
+if tools.are_hidden():
+    tools.hide()
 if wants_sources():
     import_sources()
 
@@ -59,8 +62,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_report_header() -> str:
-    return f"decode path: {implementation()}"
+def pytest_report_header() -> list[str]:
+    absent = ", ".join(tools.absent()) or "none"
+    why = f" (hidden by {tools.SWITCH})" if tools.are_hidden() else ""
+    return [f"decode path: {implementation()}", f"optional tools absent: {absent}{why}"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -106,6 +111,15 @@ def right_to_capture() -> None:
     from tests.dissectors.live.test_interface import missing_right
 
     if reason := missing_right():
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def capture_filters(right_to_capture: None) -> None:
+    """Skip if no capture filter can be compiled; it needs libpcap."""
+    from tests.dissectors.live.test_interface import missing_right
+
+    if reason := missing_right("tcp"):
         pytest.skip(reason)
 
 

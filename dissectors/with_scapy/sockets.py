@@ -23,6 +23,11 @@ from ..live.packet_ring import RING_BYTES, SO_ATTACH_FILTER, SOL_SOCKET
 
 _RETURN: Final = 0x06
 """BPF_RET|BPF_K: a filter's verdict, the bytes that it accepts"""
+_INSTALL_LIBPCAP: Final = (
+    "Debian, Ubuntu: apt install libpcap0.8\n"
+    "Fedora, RHEL: dnf install libpcap\n"
+    "or capture without a filter"
+)
 
 
 def list_interfaces() -> list[Interface]:
@@ -90,7 +95,7 @@ def _opened(interface: str, filter_text: str, promiscuous: bool) -> ListeningSoc
             interface, "no right to capture packets", _way_to_rights(interface)
         ) from None
     except Scapy_Exception as error:
-        reason, hint = _filter_reason(str(error)), "see pcap-filter(7); e.g. 'tcp port 10911'"
+        reason, hint = _filter_reason(str(error))
         raise LiveError(interface, f"the filter {filter_text!r} {reason}", hint) from None
     except OSError as error:
         raise LiveError(interface, reason_of(error)) from None
@@ -116,11 +121,12 @@ def _widen_filter(opened: ListeningSocket, filter_text: str, interface: str) -> 
     free_filter(program)
 
 
-def _filter_reason(text: str) -> str:
+def _filter_reason(text: str) -> tuple[str, str]:
+    """Return why scapy rejected a filter, and what to do about it."""
     if "libpcap is not available" in text:
-        return "needs libpcap, which is not installed"
+        return "needs libpcap, which is not installed", _INSTALL_LIBPCAP
     inner = text.rpartition(" (")[2].rstrip(")")
-    return f"is not a capture filter: {inner}"
+    return f"is not a capture filter: {inner}", "see pcap-filter(7); e.g. 'tcp port 10911'"
 
 
 def _way_to_rights(interface: str) -> str:

@@ -17,7 +17,7 @@ import typer
 from typer.testing import CliRunner
 
 from rmqtool.cli import app
-from tests.dissectors.live.test_interface import needs_right
+from tests.dissectors.live.test_interface import needs_filter
 from tests.rmqtool.command import PROGRAM, process
 from tests.traffic.commands import route_query
 
@@ -185,7 +185,7 @@ def test_live_md_shows_what_a_missing_interface_gives() -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_commands_of_live_md_capture(tmp_path: Path) -> None:
     captures = [one for one in LIVE if one.startswith("rmqtool decode live -i lo -f")]
     assert captures

@@ -7,7 +7,6 @@ of the given filter.
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import TracebackType
 
 from tests.cluster.servers.artifacts import Unavailable
 from tests.cluster.servers.processes import OwnedProcess, wait_until
+from tests.tools import find
 
 INTERFACE = "lo"
 SETTLE_SECONDS = 0.4
@@ -90,7 +90,7 @@ class Capture:
 
 def tcpdump() -> str:
     """Path of tcpdump; raises `Unavailable` where there is none."""
-    found = shutil.which("tcpdump") or shutil.which("tcpdump", path="/usr/sbin:/sbin")
+    found = find("tcpdump")
     if found is None:
         raise Unavailable("no tcpdump on this machine")
     return found

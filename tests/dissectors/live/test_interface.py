@@ -31,20 +31,23 @@ from dissectors.with_scapy.sockets import list_interfaces, load_scapy, open_capt
 from tests.dissectors.tcp.readers import read
 from tests.patience import Stopwatch, wait_for
 from tests.rmqtool.live_traffic import Wire
+from tests.sources import ROOT
+from tests.tools import STARTUP
 from tests.traffic.captures import pcap
 from tests.traffic.talk import START
 
 
-def missing_right() -> str:
-    """Why packets cannot be captured here; empty: they can."""
+def missing_right(filter_text: str = "") -> str:
+    """Return why packets cannot be captured here, with that filter; empty: they can."""
     try:
-        open_capture("lo").close()
+        open_capture("lo", filter_text).close()
     except LiveError as error:
         return str(error).splitlines()[0]
     return ""
 
 
 needs_right = pytest.mark.usefixtures("right_to_capture")
+needs_filter = pytest.mark.usefixtures("capture_filters")
 every_way = pytest.mark.parametrize("ring", [True, False], ids=["ring", "one"])
 LITTLE_RING = 2 * packet_ring.BLOCK_BYTES
 
@@ -134,12 +137,30 @@ def test_records_are_those_of_a_pcap() -> None:
 
 
 @needs_right
+def test_a_filter_without_libpcap_names_the_packages() -> None:
+    code = (
+        "from dissectors.with_scapy.sockets import *\n"
+        "try: open_capture('lo', 'tcp port 1')\n"
+        "except LiveError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": f"{STARTUP}:{ROOT}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "lo: the filter 'tcp port 1' needs libpcap, which is not installed",
+        "  Debian, Ubuntu: apt install libpcap0.8",
+        "  Fedora, RHEL: dnf install libpcap",
+        "  or capture without a filter",
+    ]
+
+
+@needs_filter
 def test_a_filter_that_is_none_is_said() -> None:
     with pytest.raises(LiveError, match=r"^lo: the filter 'tcp prot 1' is not a capture filter: "):
         open_capture("lo", "tcp prot 1")
 
 
-@needs_right
+@needs_filter
 @every_way
 def test_packets_are_seen_once_in_order_with_their_times(ring: bool) -> None:
     wire = Wire()
@@ -162,7 +183,7 @@ def test_packets_are_seen_once_in_order_with_their_times(ring: bool) -> None:
     assert capture.dropped == 0
 
 
-@needs_right
+@needs_filter
 def test_more_than_the_ring_holds_passes_through_it() -> None:
     wire = Wire()
     with closing(open_capture("lo", f"tcp port {wire.port}", buffer_bytes=LITTLE_RING)) as capture:
@@ -178,7 +199,7 @@ def test_more_than_the_ring_holds_passes_through_it() -> None:
     wire.close()
 
 
-@needs_right
+@needs_filter
 def test_what_nobody_reads_is_dropped_and_counted() -> None:
     wire = Wire()
     with closing(open_capture("lo", f"tcp port {wire.port}", buffer_bytes=LITTLE_RING)) as capture:
@@ -192,7 +213,7 @@ def test_what_nobody_reads_is_dropped_and_counted() -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_tcpdump_sees_the_same(tmp_path: Path) -> None:
     if shutil.which("tcpdump") is None:
         pytest.skip("tcpdump is not installed")
@@ -231,7 +252,7 @@ def test_tcpdump_sees_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_a_source_is_a_pcap_and_ends_when_its_time_is_over() -> None:
     wire = Wire()
     kept: list[RingPacket] = []

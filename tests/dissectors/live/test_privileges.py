@@ -17,7 +17,7 @@ import pytest
 
 from dissectors.live.interface import LiveError
 from dissectors.live.privileges import Account, account_of
-from tests.dissectors.live.test_interface import needs_right
+from tests.dissectors.live.test_interface import needs_filter, needs_right
 from tests.patience import wait_for
 from tests.rmqtool.live.test_command import ENVIRONMENT, settle
 from tests.rmqtool.live_traffic import Wire
@@ -113,7 +113,7 @@ def _owners(folder: Path) -> set[int]:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 @as_root
 def test_root_keeps_its_name_and_no_capability(folder: Path) -> None:
     said, errors = captured([sys.executable, "-P", "-m", "rmqtool"], folder)
@@ -124,7 +124,7 @@ def test_root_keeps_its_name_and_no_capability(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 @as_root
 @pytest.mark.parametrize("how", ["sudo", "--user"])
 def test_it_runs_as_who_called_sudo(folder: Path, how: str) -> None:
@@ -147,7 +147,7 @@ def test_it_runs_as_who_called_sudo(folder: Path, how: str) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 @as_root
 def test_a_user_with_one_capability_keeps_none(folder: Path) -> None:
     if shutil.which("setpriv") is None:
@@ -160,7 +160,7 @@ def test_a_user_with_one_capability_keeps_none(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 @as_root
 def test_a_python_with_a_file_capability_keeps_none(folder: Path) -> None:
     if shutil.which("setcap") is None or shutil.which("setpriv") is None:
@@ -176,7 +176,7 @@ def test_a_python_with_a_file_capability_keeps_none(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 @as_root
 def test_diagnose_gives_them_up_too(folder: Path) -> None:
     command = [sys.executable, "-P", "-m", "rmqtool", "diagnose", "-i", "lo", "-f", "tcp port 1"]

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import rmqtool
+from tests.dissectors.live.test_interface import needs_filter, needs_right
 from tests.rmqtool.live_traffic import Wire
 from tests.traffic.commands import send, sent
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = ROOT / "samples" / "send-sync-5x.pcap"
-may_capture = pytest.mark.skipif(os.geteuid() != 0, reason="no right to capture packets")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to keep")
 
 
 def rows(capture: rmqtool.Capture) -> list[tuple[object, ...]]:
@@ -50,7 +51,8 @@ def test_reading_a_file_does_not_load_scapy() -> None:
     subprocess.run([sys.executable, "-c", code, str(SAMPLE)], cwd=ROOT, check=True)
 
 
-@may_capture
+@as_root
+@needs_filter
 def test_an_interface_gives_rows_as_they_come_and_keeps_the_rights() -> None:
     pytest.importorskip("scapy.packet")
     rights = Path("/proc/self/status").read_text()
@@ -94,7 +96,8 @@ def _rights_in(status: str) -> list[str]:
     return [line for line in status.splitlines() if line.startswith(names)]
 
 
-@may_capture
+@as_root
+@needs_right
 @pytest.mark.slow
 def test_rights_are_given_up_where_that_is_asked_for() -> None:
     pytest.importorskip("scapy.packet")

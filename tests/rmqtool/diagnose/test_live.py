@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from tests.dissectors.live.test_interface import needs_right
+from tests.dissectors.live.test_interface import needs_filter
 from tests.traffic.commands import send
 
 from ..command import PROGRAM, ROOT, rmqtool
@@ -36,7 +36,7 @@ def test_what_cannot_be_is_said(arguments: tuple[str, ...], status: int, said: s
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_a_problem_on_the_wire_is_shown_at_once_and_again_in_the_end() -> None:
     wire = Wire()
     command = [*PROGRAM, "diagnose", "-i", "lo", "-f", f"tcp port {wire.port}", "-T", "jsonl"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dissectors.live.test_interface import needs_right
+from tests.dissectors.live.test_interface import needs_filter
 from tests.patience import wait_for
 from tests.traffic.commands import Command, send, sent
 
@@ -158,7 +158,7 @@ def test_a_missing_right_has_one_message_and_no_traceback() -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_exchanges_are_shown_as_they_happen_and_ctrl_c_completes_them() -> None:
     wire = Wire()
     with live("-f", f"tcp port {wire.port}") as one:
@@ -177,7 +177,7 @@ def test_exchanges_are_shown_as_they_happen_and_ctrl_c_completes_them() -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_all_views_and_filters_of_decode_pcap(tmp_path: Path) -> None:
     wire = Wire()
     kept = tmp_path / "kept.pcapng"
@@ -210,7 +210,7 @@ def test_all_views_and_filters_of_decode_pcap(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 @pytest.mark.parametrize(
     ("options", "found"),
     [
@@ -233,7 +233,7 @@ def test_views(options: tuple[str, ...], found: str) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_a_decoded_log_is_completed_when_the_time_is_over(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     from dissectors.decode.decoded_log import read_manifest
@@ -258,7 +258,7 @@ def test_a_decoded_log_is_completed_when_the_time_is_over(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_a_capture_without_packets_is_one(tmp_path: Path) -> None:
     kept = tmp_path / "kept.pcapng"
     with live("-f", "host 127.9.9.9", "--duration", "300ms", "-w", kept) as one:
@@ -269,7 +269,7 @@ def test_a_capture_without_packets_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_what_was_dropped_is_said(tmp_path: Path) -> None:
     """A reader that is stopped for a while, with the smallest buffer."""
     wire = Wire()
@@ -287,7 +287,7 @@ def test_what_was_dropped_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_a_producer_at_the_sandbox_is_seen() -> None:
     """Every send of `rmqtool send`, with the route query before it, while it happens."""
     from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
@@ -312,7 +312,7 @@ def test_a_producer_at_the_sandbox_is_seen() -> None:
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 def test_ctrl_c_while_nobody_reads_the_output_cuts_no_row() -> None:
     wire = Wire()
     with live("-f", f"tcp port {wire.port}", "--format", "jsonl") as one:
@@ -331,7 +331,7 @@ def test_ctrl_c_while_nobody_reads_the_output_cuts_no_row() -> None:
     wire.close()
 
 
-@needs_right
+@needs_filter
 @pytest.mark.slow
 def test_twenty_thousand_commands_a_second_without_a_loss(tmp_path: Path) -> None:
     """Measured: 150,000 a second on two cores with nothing else to do."""
@@ -359,7 +359,7 @@ def test_twenty_thousand_commands_a_second_without_a_loss(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@needs_right
+@needs_filter
 @pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not installed")
 def test_tcpdump_into_decode_pcap_prints_at_once() -> None:
     wire = Wire()
