@@ -31,6 +31,7 @@ from ..remoting.code_names import request_name, response_name
 from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header
 from ..remoting.ids.parts import header_parts, property_parts
+from ..remoting.messages.orphan_responses import request_code_of_response
 from ..remoting.versions import V4_1_0_SNAPSHOT, version_name
 from ..rows.command_record import CommandRow
 from ..rows.tables import encodable_value
@@ -60,10 +61,16 @@ def kind_of(pdu: Pdu) -> str:
 
 def operation_code_of(seen: CommandSeen) -> int:
     """Return the request code of a command's operation; NO_REQUEST where that is not known."""
-    command = seen.pdu.command
+    pdu = seen.pdu
+    command = pdu.command
     if not command.flag & RESPONSE_FLAG:
         return command.code
-    return seen.request.command.code if seen.request is not None else NO_REQUEST
+    if seen.request is not None:
+        return seen.request.command.code
+    if isinstance(command, CallCommand):
+        return NO_REQUEST
+    code = request_code_of_response(command.code, command.ext_fields, pdu.body, pdu.missing)
+    return NO_REQUEST if code is None else int(code)
 
 
 def name_of(seen: CommandSeen) -> str:
@@ -129,7 +136,7 @@ def body_of(
         budget,
         None if response else fields,
     )
-    if response and seen.request is None:
+    if response and seen.request is None and not body.messages:
         return Body(body.kind, body.value, body.messages, "its request was not captured")
     return body
 

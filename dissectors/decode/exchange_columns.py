@@ -166,17 +166,16 @@ class ExchangeColumns:
         self, exchange: Exchange, row: ExchangeRecord | None, table: MessageTable
     ) -> None:
         """Give the messages of an exchange to a table; `row`: its row, where there is one."""
-        request = exchange.request
-        if request is None:
-            return
-        capture = self._captures[settled_by(exchange) >> CAPTURE_SHIFT]
-        packet = request.packet & _NUMBER_MASK
-        if table.took_send(request, exchange.response, capture, packet):
-            return
-        if table.is_of_messages(request.head.code):
+        request, response = exchange.request, exchange.response
+        if request is not None:
+            capture = self._captures[settled_by(exchange) >> CAPTURE_SHIFT]
+            packet = request.packet & _NUMBER_MASK
+            if table.took_send(request, response, capture, packet):
+                return
+        if table.is_of_messages(request, response):
             if row is None:
                 (row,) = records_of([exchange], self._captures, self._experts)
-            table.rows_of(request, exchange.response, row, self._experts)
+            table.rows_of(request, response, row, self._experts)
 
     def _add_plain(self, exchange: Exchange) -> bool:
         """Add the values of a plain exchange; False, and nothing added, where it is odd."""

@@ -144,9 +144,11 @@ def give_messages(
     for place, exchange in enumerate(exchanges):
         request, response = exchange.request, exchange.response
         capture = captures[settled_by(exchange) >> CAPTURE_SHIFT]
-        if request is None or not table.is_of_messages(request.head.code):
+        if not table.is_of_messages(request, response):
             continue
-        if not table.took_send(request, response, capture, request.packet & _NUMBER_MASK):
+        if request is None or not table.took_send(
+            request, response, capture, request.packet & _NUMBER_MASK
+        ):
             (row,) = records_of([exchange], captures, experts)
             table.rows_of(request, response, row, experts)
         if counts is not None and lines is not None:

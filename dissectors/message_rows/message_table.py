@@ -1,25 +1,29 @@
 """Exchanges in, rows of messages out, of one run.
 
 Rules: an exchange that carries no message costs one look-up. What is remembered between exchanges
-is bounded: the client id of each connection, and the last commit that a pull of it carried. Nothing
-raises because of what a message contains.
+is bounded: the client id of each connection, who fetches what over it, and the last commit that a pull
+of it carried. Nothing raises because of what a message contains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from ..budget import FREE_BYTES, MAX_REMEMBERED, Budget
 from ..conversations.conversation import Pdu
 from ..conversations.scanned_header import ScannedHeader
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import natural_of
-from ..grpc.command import NO_CODE
+from ..grpc.command import NO_CODE, CallCommand
 from ..remoting.bodies.custom import take_problems
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
+from ..remoting.messages.orphan_responses import request_code_of_response
+from ..remoting.messages.records import decode_messages
 from ..remoting.row_facts.names import CLIENT, fact_in
 from ..rows.message_record import ACKNOWLEDGED, DELIVERED, VIEWED, MessageRecord
 from ..rows.record import ExchangeRecord
@@ -68,6 +72,7 @@ _MAKERS: Final[dict[int, Maker]] = {
 }
 """Request code → what makes the rows of its messages."""
 _DELIVERING: Final = frozenset(code for code, make in _MAKERS.items() if make is rows_of_fetch)
+_FETCHING: Final = _DELIVERING | {int(RequestCode.POP_LITE_MESSAGE)}
 _SHOWING: Final = frozenset(code for code, make in _MAKERS.items() if make is rows_of_view)
 _NAMING: Final = frozenset(
     (
@@ -100,6 +105,15 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
+class _Fetcher(NamedTuple):
+    """Who fetches the messages of a topic over a connection."""
+
+    group: str | None
+    """the only consumer group that does; None: several do"""
+    broker_name: str | None
+    """the broker that it fetches them from"""
+
+
 class MessageTable:
     """Makes the rows of messages."""
 
@@ -112,6 +126,7 @@ class MessageTable:
         self._made = 0
         self._clients: dict[int, str] = {}
         self._committed: dict[tuple[int, str | None, int | None], str] = {}
+        self._fetchers: dict[tuple[int, str], _Fetcher] = {}
         self._form: MessageForm | None = None
         self._send = PlainSend()
 
@@ -129,8 +144,11 @@ class MessageTable:
         self._form = columns
         return columns
 
-    def is_of_messages(self, code: int) -> bool:
-        """Return whether requests with a code are of messages, or tell whose they are."""
+    def is_of_messages(self, request: Pdu | None, response: Pdu | None) -> bool:
+        """Return whether an exchange is of messages, or tells whose they are."""
+        if request is None:
+            return response is not None and response.message_count > 0
+        code = request.head.code
         return code in _MAKERS or code in _NAMING
 
     def took_send(self, request: Pdu, response: Pdu | None, capture: str, packet: int) -> bool:
@@ -167,27 +185,33 @@ class MessageTable:
 
         A message of which no row can be made is a finding among the `experts`.
         """
-        if request is None:
+        asked = request or response
+        if asked is None or not self.is_of_messages(request, response):
             return []
-        code = request.head.code
+        code = _code_of(request, asked)
         if code in _NAMING:
             self._note_client(row)
             return []
         make = _MAKERS.get(code)
         if make is None:
             return []
+        if request is None:
+            row = self._with_fetcher(row, asked)
+        elif code in _FETCHING:
+            self._note_fetcher(row)
         client = self._clients.get(row.conversation) or fact_in(row.facts, CLIENT)
         seen: SeenExchange = made(
             SeenExchange, (request, response, row, client, self._body_limit, self._budget)
         )
-        size = len(request.body) + (len(response.body) if response is not None else 0)
+        size = len(request.body) if request is not None else 0
+        size += len(response.body) if response is not None else 0
         self._budget.earn(size)
         paid = 1 + size // _LEAST_RECORD
         most = max(self._budget.room // _ROW, paid)
         rows: list[MessageRecord] = []
         is_more = False
         try:
-            if code in _PULLS:
+            if code in _PULLS and request is not None:
                 commit = self._commit_in(seen, request)
                 if commit is not None:  # a broker takes it, whatever it answers to the pull
                     rows.append(row_of_commit(seen, number_of(commit), ACKNOWLEDGED))
@@ -200,9 +224,9 @@ class MessageTable:
             if self._form is None or is_long or not self._wrote_whole(seen, code):
                 is_more = self._take(make(seen), shared, most, rows)
         except Exception as error:  # the last line of defence: one message never ends a run
-            experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
+            experts.append(asked.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
         if self._body_limit:
-            experts += [request.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
+            experts += [asked.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
         if len(rows) > paid:
             self._budget.spend((len(rows) - paid) * _ROW)
         is_room_over = self._note_made()
@@ -210,7 +234,7 @@ class MessageTable:
             self._most_spent = FREE_BYTES
         if (is_more or is_room_over) and not self._is_cut:
             self._is_cut = True
-            experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))
+            experts.append(asked.say(ExpertKind.BAD_MESSAGE, _CUT))
         if self._form is None:
             return rows
         self._form.add(rows)
@@ -277,12 +301,30 @@ class MessageTable:
     @property
     def remembered(self) -> int:
         """Of how many connections or queues something is remembered."""
-        return max(len(self._clients), len(self._committed))
+        return max(len(self._clients), len(self._committed), len(self._fetchers))
 
     def _note_client(self, row: ExchangeRecord) -> None:
         client = fact_in(row.facts, CLIENT)
         if client is not None:
             _remember(self._clients, row.conversation, client)
+
+    def _note_fetcher(self, row: ExchangeRecord) -> None:
+        if row.topic is None or len(row.topic) + len(row.group or "") > _LONGEST:
+            return
+        key = (row.conversation, row.topic)
+        known = self._fetchers.get(key)
+        if known is None:
+            _remember(self._fetchers, key, _Fetcher(row.group, row.broker_name))
+        elif known.group != row.group:
+            self._fetchers[key] = known._replace(group=None)
+
+    def _with_fetcher(self, row: ExchangeRecord, response: Pdu) -> ExchangeRecord:
+        """Return the row of a response without request, with whose messages it has."""
+        message = decode_messages(response.body).messages[0]
+        fetcher = self._fetchers.get((row.conversation, message.topic))
+        if fetcher is None:
+            return row
+        return msgspec.structs.replace(row, group=fetcher.group, broker_name=fetcher.broker_name)
 
     def _commit_in(self, seen: SeenExchange, request: Pdu) -> str | None:
         """Return the offset that a pull commits; None: none, or the one before it again."""
@@ -297,6 +339,17 @@ class MessageTable:
         if len(row.topic or "") + len(offset) <= _LONGEST:
             _remember(self._committed, queue, offset)
         return offset
+
+
+def _code_of(request: Pdu | None, asked: Pdu) -> int:
+    """Return the code of a request, else of the request that a response must be to; -1: unknown."""
+    if request is not None:
+        return request.head.code
+    command = asked.command
+    if isinstance(command, CallCommand):
+        return -1
+    code = request_code_of_response(command.code, command.ext_fields, asked.body, asked.missing)
+    return -1 if code is None else int(code)
 
 
 def _flag_and_offset_of(request: Pdu) -> tuple[str | None, str | None]:

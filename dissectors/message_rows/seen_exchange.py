@@ -197,14 +197,18 @@ def original_topic_of_name(topic: str | None, group: str | None = None) -> str |
 
 
 def popped_topic_of(topic: str, receipt_text: str | None, group: str | None) -> str | None:
-    """Return the topic that the queue of a stored message is of; None for an empty one.
+    """Return the topic that the queue of a stored message is of; None if that is not known.
 
-    A broker gives a POP retry its original topic; its queue and offset are not of that.
+    A broker gives a POP retry its original topic; its queue and offset are not of that, but of a
+    topic with the name of the group.
     """
-    if receipt_text is not None and group is not None:
+    if receipt_text is not None:
         receipt = decode_pop_receipt(receipt_text)
         if receipt is not None:
-            return receipt.retry_topic(group, topic)
+            if group is not None:
+                return receipt.retry_topic(group, topic)
+            if receipt.topic_kind != "0":
+                return None
     return topic or None
 
 

@@ -125,7 +125,14 @@ class MessageRecord(msgspec.Struct, gc=False):
     producer_group: Annotated[
         str | None, Description("producer group", "ext fields; property `PGROUP`")
     ]
-    consumer_group: Annotated[str | None, Description("consumer group", "ext fields")]
+    consumer_group: Annotated[
+        str | None,
+        Description(
+            "consumer group; of a response without its request the only one that fetches the topic"
+            " over the same connection",
+            "ext fields",
+        ),
+    ]
     unique_key: Annotated[
         str | None,
         Description(

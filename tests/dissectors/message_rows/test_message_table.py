@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.rows.message_record import EVENTS
+from dissectors.message_rows.message_table import MessageTable
+from dissectors.rows.message_record import DELIVERED, EVENTS
 
 from .seen import SAMPLES, seen_in
 
@@ -130,3 +131,36 @@ def test_all_events_are_declared_and_bodies_are_left_out() -> None:
             seen.add(row.event)
             assert row.body is None
     assert seen <= EVENTS.keys()
+
+
+def test_a_pull_from_before_the_capture_is_a_delivery() -> None:
+    rows = [row for row in seen_in("stored-twice-5x.pcap") if row.event == DELIVERED]
+    first = next(row for row in rows if row.keys == "key-0")
+    assert (first.packet, first.request_packet, first.latency_us) == (25, None, None)
+    assert (first.topic, first.queue_id, first.queue_offset) == ("TwiceTopic", 1, 0)
+    assert (first.consumer_group, first.broker_name) == ("twice_group", "broker-b")
+    assert (first.client_address, first.client_id) == ("127.0.0.1:47784", "127.0.0.1@consumer")
+    assert len({row.unique_key for row in rows}) == 30
+    assert {row.consumer_group for row in rows} == {"twice_group"}
+
+
+@pytest.mark.parametrize("name", ["push-consumer-4x.pcap", "pop-push-5x.pcap", "pop-late-5x.pcap"])
+def test_a_response_alone_gives_the_message_that_it_gives_with_its_request(name: str) -> None:
+    """The group is known as long as one group alone fetches the topic over the connection."""
+    whole, alone = MessageTable(), MessageTable()
+    compared = 0
+    run = Decode([str(SAMPLES / name)])
+    for batch in run.exchanges():
+        for one, row in zip(batch, run.rows_of(batch), strict=True):
+            with_request = whole.rows_of(one.request, one.response, row, [])
+            alone.rows_of(one.request, None, row, [])
+            if one.response is None or not any(r.event == DELIVERED for r in with_request):
+                continue
+            without = alone.rows_of(None, one.response, row, [])
+            delivered = [r for r in with_request if r.event == DELIVERED]
+            assert [(r.topic, r.queue_id, r.queue_offset, r.unique_key) for r in without] == [
+                (r.topic, r.queue_id, r.queue_offset, r.unique_key) for r in delivered
+            ]
+            assert [r.consumer_group for r in without] == [r.consumer_group for r in delivered]
+            compared += len(without)
+    assert compared > 3

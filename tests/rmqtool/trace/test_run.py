@@ -130,3 +130,9 @@ def test_since_and_until_take_times_of_day_for_captures_and_logs(
             assert found[0] == found[1]
     since = ("--since", f"{hour}:43:47.9", *zone)
     assert lives(TWICE, key, *since, "-j", "2") == lives(TWICE, key, *since)
+
+
+def test_a_delivery_to_a_pull_from_before_the_capture_is_a_step() -> None:
+    result = rmqtool("trace", SAMPLES / "stored-twice-5x.pcap", "key-0")
+    assert "packet 25: delivered to twice_group from TwiceTopic, queue 1, offset 0\n" in result.out
+    assert "no delivery was seen" not in result.out
