@@ -1,8 +1,8 @@
 """Exchanges in, rows of messages out, of one run.
 
 Rules: an exchange that carries no message costs one look-up. What is remembered between exchanges
-is bounded: the client id of each connection, who fetches what over it, and the last commit that a pull
-of it carried. Nothing raises because of what a message contains.
+is bounded: the client id of each connection, who fetches what over it, and the last commit that a
+pull of it carried. Nothing raises because of what a message contains.
 """
 
 from __future__ import annotations

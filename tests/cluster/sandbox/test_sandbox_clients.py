@@ -18,8 +18,8 @@ from replay.sandbox import (
     sandbox_thread,
 )
 from tests.cluster.clients.clients import run_java, run_mqadmin, start_java
-from tests.cluster.fixtures import skip_or_fail
-from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_5, Unavailable, class_path
+from tests.cluster.fixtures import require_jars
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_5
 from tests.cluster.servers.processes import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -79,10 +79,7 @@ _LOG = re.compile(
 @pytest.fixture(params=[NEWEST_4, NEWEST_5])
 def box(request: pytest.FixtureRequest) -> Iterator[Box]:
     version: str = request.param
-    try:
-        class_path(version)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars([version])
     events: list[SandboxEvent] = []
     options = SandboxOptions(
         brokers=2,
@@ -345,10 +342,7 @@ def test_mqadmin_shows_progress_of_all_groups_queues_and_settings(box: Box) -> N
 
 @pytest.fixture
 def five() -> Iterator[Box]:
-    try:
-        class_path(NEWEST_5)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars([NEWEST_5])
     options = SandboxOptions(topics=[TopicSpec(TOPIC)])
     with sandbox_thread(options) as running:
         yield Box(running, NEWEST_5, [])
@@ -387,10 +381,7 @@ def test_a_push_consumer_that_pops(five: Box) -> None:
 
 @pytest.mark.parametrize("serialize", ["JSON", "ROCKETMQ"])
 def test_headers_in_either_form(serialize: str) -> None:
-    try:
-        class_path(NEWEST_5)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars([NEWEST_5])
     properties = [f"rocketmq.serialize.type={serialize}"]
     with sandbox_thread(SandboxOptions(serialize_type=serialize)) as running:
         printed = run_java("Send", running.namesrv, count=3, topic="Made", properties=properties)

@@ -6,8 +6,8 @@ import pytest
 
 from replay.sandbox import SandboxOptions, TopicSpec, injection_of_text, sandbox_thread
 from tests.cluster.clients.clients import run_java
-from tests.cluster.fixtures import skip_or_fail
-from tests.cluster.servers.artifacts import NEWEST_5, Unavailable, class_path
+from tests.cluster.fixtures import require_jars
+from tests.cluster.servers.artifacts import NEWEST_5
 
 pytestmark = pytest.mark.cluster
 
@@ -33,10 +33,7 @@ TOPIC = "SampleTopic"
     ],
 )
 def test_a_java_producer_under_a_fault(fault: str, failed: int, on_b: int | None) -> None:
-    try:
-        class_path(NEWEST_5)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars([NEWEST_5])
     options = SandboxOptions(
         brokers=2, topics=[TopicSpec(TOPIC)], injections=[injection_of_text(fault)], seed=1
     )
@@ -64,10 +61,7 @@ def test_a_java_producer_under_a_fault(fault: str, failed: int, on_b: int | None
 
 
 def test_no_answer_is_a_timeout_of_java() -> None:
-    try:
-        class_path(NEWEST_5)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars([NEWEST_5])
     options = SandboxOptions(
         topics=[TopicSpec(TOPIC)], injections=[injection_of_text("silent stored=true times=1")]
     )
