@@ -57,6 +57,10 @@ _OUTCOMES: tuple[tuple[type[ClientError], AttemptOutcome], ...] = (
     (InvalidMessageError, AttemptOutcome.REFUSED),
 )
 _GO_AWAY = "the broker said GO_AWAY: again on a new connection"
+_VIP_HINT = (
+    "this is the VIP channel, two ports below the broker's; if brokers cannot be reached there,"
+    " turn it off: --no-vip, vip_channel=False"
+)
 _HINTS = {
     1: "the broker's own log says more",
     2: "the broker is overloaded: send more slowly or to more brokers",
@@ -160,6 +164,8 @@ class AttemptSender:
             invoke.began = invoke.began or started
             invoke.ended = invoke.ended or self._network.now()
             failure = problem if isinstance(problem, ClientError) else _given_up(problem)
+            if isinstance(failure, ConnectError) and self._uses_vip(sending):
+                failure.hint = _VIP_HINT
             attempt = self._record(sending, invoke, queue, why, failure)
             self._after(sending, context, attempt, None, failure)
             raise
@@ -180,9 +186,11 @@ class AttemptSender:
             invoke.ended = self._network.now()
             self._record(sending, invoke, queue, why, error)
             raise error
-        if self._vip and not (sending.mode is SendMode.ASYNC and sending.attempts):
-            return vip_address(address)
-        return address
+        return vip_address(address) if self._uses_vip(sending) else address
+
+    def _uses_vip(self, sending: Sending) -> bool:
+        """Return whether the next attempt goes to the second port of a broker."""
+        return self._vip and not (sending.mode is SendMode.ASYNC and sending.attempts)
 
     def _finish(
         self,

@@ -315,6 +315,14 @@ def test_the_vip_channel_is_on_by_default_below_4_5_1(release: str, port: int) -
         assert [address.rpartition(":")[2] for address in bench.addresses()] == [str(expected)]
 
 
+@pytest.mark.parametrize("mode", [SYNC, ASYNC, ONEWAY])
+def test_a_vip_channel_that_cannot_be_reached_is_named(mode: SendMode) -> None:
+    bench = Bench(client_version=version_of_release("4.2.0"), retries_async=0)
+    cause = failure_of(send(bench, mode)).cause
+    assert isinstance(cause, ConnectError)
+    assert "turn it off: --no-vip, vip_channel=False" in cause.hint
+
+
 @pytest.mark.parametrize(
     ("release", "attempts"), [("3.5.9", 3), ("4.2.0", 3), ("4.3.0", 1), ("4.9.8", 1), ("5.3.3", 1)]
 )
