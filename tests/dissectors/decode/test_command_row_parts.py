@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -243,3 +244,24 @@ def test_the_tree_shows_parts_below_their_text() -> None:
         assert line in out.splitlines()
     out = rmqtool("decode", "pcap", SAMPLES / "transaction-5x.pcap", "-V").out
     assert "        storeHost: 127.77.0.11:10911\n        commitLogOffset: 37691\n" in out
+
+
+@pytest.mark.parametrize(("version", "zone"), [(212, None), (401, -240)])
+def test_the_zone_of_a_client_that_may_count_from_noon(
+    version: int, zone: int | None, tmp_path: Path
+) -> None:
+    """4.0.0 in Shanghai, started in the afternoon: its ids are 12 hours early."""
+    month = datetime(2026, 11, 1, tzinfo=UTC).timestamp() * 1000
+    born = round(datetime(2026, 11, 20, 10, tzinfo=UTC).timestamp() * 1000)
+    offset = born - round(month) + (8 - 12) * 3_600_000
+    key = f"0A000005{1234:04X}{0x1B2A3C4D:08X}{offset:08X}0001"
+    request = send(1)
+    fields = {**request.ext, "g": str(born), "i": f"UNIQ_KEY\x01{key}\x02"}
+    talk = Talk().open().say(0, replace(request, version=version, ext=fields).frame)
+    path = tmp_path / "noon.pcap"
+    path.write_bytes(pcap_of(talk.segments))
+    for messages in [row["messages"] for row in rows_of(path)]:
+        assert isinstance(messages, list)
+        found = messages[0]["parts"]["UNIQ_KEY"]
+        assert found.get("utcOffsetMinutes") == zone
+        assert found["bornTime"] == born
