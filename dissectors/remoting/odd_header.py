@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ..foreign import integer_of, read_json
+from ..foreign import LONGEST_REAL, integer_of, read_json
 from .code_names import language_code, language_name
 from .command import RemotingCommand
 from .fastjson.codec import encode_json, may_be_too_much
@@ -206,6 +206,8 @@ def _int_of(name: str, value: object, new: bool) -> int:
     if value is None:
         return 0
     number: int | None = None
+    if isinstance(value, str) and len(value) > LONGEST_REAL:
+        raise _Refused(f"{name} with {len(value)} characters")
     if isinstance(value, Real):
         number = _truncated(value) if new else _int_value(value)
     elif isinstance(value, str):
@@ -270,6 +272,8 @@ def _int_value(value: Real) -> int | None:
 
 def _truncated(value: Real) -> int | None:
     """Return what fastjson2 makes of a number with a fraction, or of one with an exponent."""
+    if len(value) > LONGEST_REAL:
+        return None
     if "e" in value or "E" in value:
         number = float(value)
         return int(max(_LEAST, min(number, _MOST))) if not math.isnan(number) else None

@@ -171,4 +171,9 @@ def test_work_is_linear() -> None:
     began = time.process_time()
     for unit in ("[", "{", '"', "'", "\\", ",", "/*", "{a:", '{"a":', "[1,", " ", "\0", '"a":1,'):
         odd_header_of(b'{"code":1,"opaque":1,"x":' + unit.encode() * (1 << 18))
+    for number in (b"9" * (1 << 22), b"9" * (1 << 22) + b".5", b"1e" + b"9" * (1 << 22)):
+        for begin, end in ((b"", b""), (b'"', b'"'), (b"[", b"]")):
+            header = b'{"code":1,"opaque":%b%b%b}' % (begin, number, end)
+            assert odd_header_of(header) is None
+            odd_header_of(header.replace(b'"opaque"', b'"opaque":1,"remark"'))
     assert time.process_time() - began < 60
