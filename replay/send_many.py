@@ -18,6 +18,8 @@ from stat import S_ISREG
 from time import monotonic
 from typing import Final, Generic, Protocol, TypeVar
 
+from dissectors.open_files import require_files
+
 from .async_producer import AsyncProducer
 from .config import ProducerConfig
 from .errors import ClientError
@@ -75,6 +77,7 @@ class LineFeed(Generic[T]):
         self._watched = False
         self._arrived = asyncio.Event()
         self._regular = S_ISREG(os.fstat(number).st_mode)
+        """read without waiting"""
 
     async def next(self) -> T | None:
         """Return the next one; None at the end."""
@@ -101,7 +104,11 @@ class LineFeed(Generic[T]):
             self._read()
             return
         if not self._watched:
-            asyncio.get_running_loop().add_reader(self._number, self._read)
+            try:
+                asyncio.get_running_loop().add_reader(self._number, self._read)
+            except PermissionError:  # a device such as /dev/null, which always has something
+                self._regular = True
+                return
             self._watched = True
         self._arrived.clear()
         await self._arrived.wait()
@@ -208,6 +215,7 @@ def send_many(
     `stoppable` is given what takes no further message, which may be called by a signal handler, and
     is entered for as long as messages are taken. Raises what the producer raises at its start.
     """
+    require_files()
     return asyncio.run(_send_many(config, sends, stoppable))
 
 

@@ -15,7 +15,7 @@ import typer
 from dissectors.temporary import remove_all
 
 from .commands import CommandGroup, CommandPlace
-from .ui.errors import draw_errors_with, said_of_system
+from .ui.errors import draw_errors_with, open_standard_files, said_of_system, silence_stdout
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
 from .version import VERSION
@@ -176,12 +176,24 @@ def _framed(lines: Sequence[str]) -> list[str]:
         return []
 
 
+def _run_commands() -> None:
+    """Run what was asked for, and write what is left of it."""
+    try:
+        app(prog_name="rmqtool")
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+
+
 def main() -> None:
     """Run the command line and exit with its status (console entry point)."""
+    open_standard_files()
     install_handlers()
     draw_errors_with(_framed)
     try:
-        app(prog_name="rmqtool")
+        _run_commands()
+    except BrokenPipeError:
+        silence_stdout()
     except OSError as error:  # of what no command prints: help, the version
         sys.exit(said_of_system(error))
     except KeyboardInterrupt as error:

@@ -41,7 +41,16 @@ UNITS: dict[str, tuple[str, ...]] = {
         f"dissectors.{leaf}": ()
         for leaf in (
             *("budget", "endpoint", "expert", "facts", "foreign", "histogram", "json_bytes"),
-            *("patterns", "plain_json", "ports", "printable", "quantities", "temporary", "times"),
+            *(
+                "open_files",
+                "patterns",
+                "plain_json",
+                "ports",
+                "printable",
+                "quantities",
+                "temporary",
+                "times",
+            ),
         )
     },
     "dissectors.owned_folder": ("dissectors.temporary",),
@@ -223,7 +232,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         )
         for facade in ("producer", "async_producer")
     },
-    "replay.send_many": (*ACTIVE_VALUES, "replay.async_producer"),
+    "replay.send_many": (*ACTIVE_VALUES, "replay.async_producer", "dissectors.open_files"),
     "replay.consent": (*ACTIVE_VALUES, "replay.async_producer", "replay.safety"),
     "replay": ("replay",),
     # replay: what was captured, what is sent again, how that goes

@@ -19,6 +19,7 @@ from time import time_ns
 from typing import Final
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
+from dissectors.open_files import require_files
 
 from ..async_producer import AsyncProducer
 from ..captured.captured_send import SkipReason
@@ -60,6 +61,7 @@ def run_replay(
     TargetRefused, ConfigError, NameServerError where nothing can be sent at all, and what the
     sources raise.
     """
+    require_files()
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from dissectors.endpoint import endpoint_text
+from dissectors.open_files import require_files
 
 from .broker import Broker
 from .errors import SandboxError
@@ -209,6 +210,7 @@ class SandboxThread:
 
     def __init__(self, options: SandboxOptions | None = None) -> None:
         self._sandbox = Sandbox(options)
+        require_files()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="sandbox", daemon=True)
 
@@ -319,6 +321,7 @@ def run_sandbox(
                 await box.close()
         return True
 
+    require_files()
     if not asyncio.run(run()):
         raise KeyboardInterrupt
     return box

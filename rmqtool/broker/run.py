@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from dissectors.printable import printable
 from dissectors.remoting.code_names import request_name, response_name
 from replay.sandbox import Sandbox, SandboxEvent, run_sandbox
 
 from ..ui.console import UNLIMITED, Style, terminal_of
-from ..ui.errors import said, silence_stdout
+from ..ui.errors import reason_of, said, silence_stdout
 from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
 from ..ui.json_text import json_line
@@ -103,7 +104,7 @@ class _Run:
             if not isinstance(error, BrokenPipeError):
                 self.is_told = False
                 hint = "the brokers go on; what happens is no longer shown"
-                said(f"standard output cannot be written: {error.strerror}", hint)
+                said(f"standard output cannot be written: {reason_of(error)}", hint)
 
 
 def _now_ms() -> int:
@@ -137,7 +138,7 @@ def _listening(box: Sandbox) -> list[Labelled]:
         rows.append(("topics", ", ".join(texts)))
     if options.store is not None:
         held = sum(len(broker.state.store) for broker in box.brokers.values())
-        rows.append(("store", f"{options.store} ({counted(held, 'message')})"))
+        rows.append(("store", f"{printable(str(options.store))} ({counted(held, 'message')})"))
     rows += [
         ("fault", f"{fault}{_window(fault.from_ms, fault.until_ms)}")
         for fault in options.injections

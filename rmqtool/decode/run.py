@@ -19,7 +19,7 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
 
 from ..ui.columns import text_of_hidden
-from ..ui.errors import said
+from ..ui.errors import said, say_remark
 from ..ui.figures import counted, text_of_counts
 from ..ui.interrupt import first_ends
 from ..ui.option_values import usage_error
@@ -96,7 +96,7 @@ def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
         found = _run(request, decode, exchange_rows(request, decode))
     if not request.quiet:
         for remark in [*found.written, *remarks(decode, found, request)]:
-            print(f"rmqtool: {remark}", file=sys.stderr)
+            say_remark(remark)
     return _status(request, decode, found)
 
 
@@ -387,7 +387,5 @@ def check(decode: Decode) -> ExitStatus:
     }
     if not errors:
         return ExitStatus.OK
-    print(
-        f"rmqtool: --check: findings of severity error: {text_of_counts(errors)}", file=sys.stderr
-    )
+    say_remark(f"--check: findings of severity error: {text_of_counts(errors)}")
     return ExitStatus.FINDINGS

@@ -13,7 +13,7 @@ from analytics.diagnosis.problem import as_json
 from dissectors.rows.tables import encodable_value
 
 from ..ui.console import UNLIMITED, Terminal, terminal_of
-from ..ui.errors import said
+from ..ui.errors import said, say_remark
 from ..ui.json_text import visible_json
 from ..ui.output import Output
 from ..ui.status import ExitStatus
@@ -53,7 +53,7 @@ def status_of(request: DiagnoseRequest, diagnosis: Diagnosis) -> ExitStatus:
     """Say which bounds were reached; return the status by --fail-on."""
     if not request.quiet:
         for line in diagnosis.limits:
-            print(f"rmqtool: a bound was reached: {line}", file=sys.stderr)
+            say_remark(f"a bound was reached: {line}")
     status = ExitStatus.OK
     for line in held(request.fail_on, diagnosis.problems):
         status = said(line, status=ExitStatus.DIFFERENCES)

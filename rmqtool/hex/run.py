@@ -25,6 +25,7 @@ from ..decode.options import View
 from ..decode.sinks import with_cut
 from ..decode.tree import STEP, Tree
 from ..ui.console import Style, When, one_line, styled, terminal_of
+from ..ui.errors import say_remark
 from ..ui.figures import counted
 from ..ui.json_text import json_line
 from ..ui.screen.trees import tree_lines
@@ -89,7 +90,7 @@ def _run(request: HexRequest) -> ExitStatus:
     findings += decode.take_experts()
     _say_findings(request, findings)
     if cut := with_cut("", view.budget):
-        print(f"rmqtool: {cut}", file=sys.stderr)
+        say_remark(cut)
     if shown:
         return ExitStatus.OK
     raise CommandError(f"{name}: no command in {counted(counter.bytes, 'byte')}", _why(counter))
@@ -207,10 +208,7 @@ def _say_findings(request: HexRequest, findings: Iterable[ExpertInfo]) -> None:
         grave = info.kind.severity >= Severity.WARNING
         if info.offset < 0 or (request.quiet and not grave):
             continue
-        print(
-            f"rmqtool: offset {info.offset}: {info.kind.name}: {one_line(info.detail)}",
-            file=sys.stderr,
-        )
+        say_remark(f"offset {info.offset}: {info.kind.name}: {one_line(info.detail)}")
 
 
 def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:

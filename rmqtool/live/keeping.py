@@ -7,7 +7,6 @@ because then exchanges are missing that were there.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from dissectors.live.interface import LiveCapture, LiveSource
 from dissectors.live.packet_ring import RingPacket
 from dissectors.tcp.pcapng_writer import PcapngWriter
 
+from ..ui.errors import say_remark
 from ..ui.figures import count, counted, size
 from ..ui.option_values import usage_error
 from ..ui.output import Output, naming
@@ -58,12 +58,10 @@ class Keeping:
     def say_end(self, quiet: bool) -> None:
         """Say on standard error why the capture ended by itself, what was kept, what was lost."""
         if self.source.problem is not None:
-            text = f"{self.source.name}: {self.source.problem}; it ends here"
-            print(f"rmqtool: {text}", file=sys.stderr)
+            say_remark(f"{self.source.name}: {self.source.problem}; it ends here")
         if self._kept is not None and not quiet:
             packets = counted(self._kept.packets, "packet")
-            text = f"{packets} → {self._kept.name} ({size(self._kept.size)})"
-            print(f"rmqtool: {text}", file=sys.stderr)
+            say_remark(f"{packets} → {self._kept.name} ({size(self._kept.size)})")
         self._losses.say_dropped()
 
     def _keep(self, packets: Sequence[RingPacket]) -> None:
@@ -113,10 +111,9 @@ class _Losses:
         dropped, received = self._capture.dropped, self._capture.received
         if not dropped:
             return
-        print(
-            f"rmqtool: {count(dropped)} of {counted(received, 'packet')} dropped{since}: "
-            "exchanges are missing; capture less (-f), show less, or use a larger --buffer",
-            file=sys.stderr,
+        say_remark(
+            f"{count(dropped)} of {counted(received, 'packet')} dropped{since}: "
+            "exchanges are missing; capture less (-f), show less, or use a larger --buffer"
         )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from dissectors.live.interface import LiveCapture
 from dissectors.live.privileges import Account, account_of, give_up, is_root
 
 from ..api.opened import open_interface
+from ..ui.errors import say_remark
 from .request import LiveRequest
 
 
@@ -28,7 +28,7 @@ def opened_capture(live: LiveRequest, quiet: bool) -> LiveCapture:
         capture.close()
         raise
     if was_root and not quiet:
-        print(f"rmqtool: {said_of(live.interface, account)}", file=sys.stderr)
+        say_remark(said_of(live.interface, account))
     return capture
 
 

@@ -48,6 +48,7 @@ from replay.transport.problems import is_own_address
 from ..send.consent import TITLE, Question, agreement_of, can_ask
 from ..send.options import credentials_of_option, tls_of_options
 from ..ui.console import terminal_of
+from ..ui.errors import say_remark
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
 from ..ui.option_values import usage_error
@@ -306,12 +307,12 @@ class _Sending:
         if self._stopped:
             remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")
         for remark in remarks:
-            print(f"rmqtool: {remark}", file=sys.stderr)
+            say_remark(remark)
 
     def _status(self) -> ExitStatus:
         if self._stopped:
             return ExitStatus.INTERRUPTED
         held = [one for one in self._request.conditions if one.holds(self._comparison)]
         for condition in held:
-            print(f"rmqtool: --fail-on {condition.text}: it is so", file=sys.stderr)
+            say_remark(f"--fail-on {condition.text}: it is so")
         return ExitStatus.DIFFERENCES if held else ExitStatus.OK

@@ -15,10 +15,10 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dissectors.printable import printable
 from dissectors.where.fields import suggestion
 from dissectors.where.filter import WhereError
 
+from ..ui.errors import say_remark
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, require
 from ..ui.figures import count, counted, duration, size
 from ..ui.option_values import usage_error
@@ -63,7 +63,7 @@ def run_report(request: ReportRequest) -> ExitStatus:
     written = write_report(request, results, remarks)
     if not request.quiet:
         for remark in [*written, *remarks]:
-            print(printable(f"rmqtool: {remark}"), file=sys.stderr)
+            say_remark(remark)
     return ExitStatus.OK
 
 

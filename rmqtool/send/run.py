@@ -25,7 +25,7 @@ from replay.wire_capture import WireCapture
 
 from ..decode.sinks import EncodedSink, LinesSink
 from ..ui.console import terminal_of
-from ..ui.errors import said
+from ..ui.errors import said, say_remark
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
 from ..ui.output import Output, refuse_inputs
@@ -182,7 +182,7 @@ class _Run:
         if not isinstance(line, BadLine):
             return line
         self.clear()
-        print(f"rmqtool: line {line.number} {line.reason}", file=sys.stderr)
+        say_remark(f"line {line.number} {line.reason}")
         self._summary.add_bad_line(line.number, line.reason)
         return None
 
@@ -249,7 +249,7 @@ class _Run:
             remarks.append("stopped; what was in flight has ended")
         if not command.quiet:
             for remark in remarks:
-                print(f"rmqtool: {remark}", file=sys.stderr)
+                say_remark(remark)
 
     def _show_summary(self, seconds: float, where: TextIO) -> None:
         lines = summary_lines(self._summary, seconds, terminal_of(where, self._command.colour))

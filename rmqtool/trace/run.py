@@ -29,7 +29,7 @@ from ..api.lives import searched
 from ..decode.options import plugins_option
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
-from ..ui.errors import said
+from ..ui.errors import said, say_remark
 from ..ui.figures import counted
 from ..ui.json_text import visible_json
 from ..ui.option_values import ports_of, time_option, zone_option
@@ -75,7 +75,7 @@ def run_trace(given: TraceArguments) -> ExitStatus:
     _write(given, lives, key or given.where)
     if not given.quiet:
         for line in _limits(search):
-            print(f"rmqtool: {line}", file=sys.stderr)
+            say_remark(line)
     return ExitStatus.OK
 
 

@@ -11,6 +11,7 @@ import platform
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from dissectors.printable import printable
@@ -25,6 +26,7 @@ from .status import CommandError, ExitStatus, Terminated
 DEBUG_VARIABLE = "RMQTOOL_DEBUG"
 ISSUES = "the project's issue tracker"
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_FILE: Final = (errno.EMFILE, errno.ENFILE)
 _IN_FRAMES: Final = (ExitStatus.FAILURE, ExitStatus.USAGE)
 """what is an error, unlike a condition that holds, or Ctrl-C"""
 
@@ -46,7 +48,9 @@ def draw_errors_with(lines_of: Callable[[Sequence[str]], list[str]]) -> None:
 def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
     """Run `command`; return its status, or that of what stopped it after saying so."""
     try:
-        return command()
+        status = command()
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:  # whoever read the output has seen enough
         silence_stdout()
         return ExitStatus.OK
@@ -82,15 +86,53 @@ def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) 
     return status
 
 
+def say_remark(text: str) -> None:
+    """Write a remark to standard error: its lines, with what does not print as escapes.
+
+    Every remark goes this way: names of files and words of the network cannot steer a terminal.
+    """
+    lines = [printable(line) for line in f"rmqtool: {text}".split("\n")]
+    with suppress(OSError):  # nobody reads it
+        print("\n".join(lines), file=sys.stderr, flush=True)
+
+
 def said_of_system(error: OSError) -> ExitStatus:
     """Say what the system refused; what has no name is standard output, all else is named."""
-    reason = error.strerror or str(error) or type(error).__name__
+    reason = reason_of(error)
+    hint = "raise the limit of open files: ulimit -n 1024" if error.errno in _NO_FILE else ""
     if error.filename:
-        return said(f"{error.filename}: {reason}")
-    if error.errno in _NO_ROOM:
+        return said(f"{error.filename}: {reason}", hint)
+    if error.errno in (*_NO_ROOM, errno.EBADF):
         silence_stdout()
         return said(f"standard output cannot be written: {reason}")
-    return said(reason)
+    return said(reason, hint)
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system refused, for people."""
+    if error.errno == errno.EBADF:
+        return "it is closed"
+    return error.strerror or str(error) or type(error).__name__
+
+
+def open_standard_files() -> None:
+    """Put something in the place of standard files that are closed.
+
+    Else the next file or connection that is opened would be taken for standard output. Standard
+    input is then empty, writing to standard output fails as for a closed file, and what is written
+    to standard error is lost.
+    """
+    for number, name, opened_for, mode in (
+        (0, "stdin", os.O_RDONLY, "r"),
+        (1, "stdout", os.O_RDONLY, "w"),
+        (2, "stderr", os.O_WRONLY, "w"),
+    ):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, opened_for)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def silence_stdout() -> None:

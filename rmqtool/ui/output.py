@@ -24,6 +24,7 @@ from dissectors.temporary import (
     temporary_beside,
 )
 
+from .errors import reason_of
 from .status import CommandError, ExitStatus
 
 _PAGES: Final = (".html", ".htm", ".xhtml", ".xht")
@@ -130,7 +131,7 @@ def naming(name: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = reason_of(error)
         raise CommandError(f"{name} cannot be written: {reason}") from error
 
 

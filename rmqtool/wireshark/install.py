@@ -19,6 +19,7 @@ from typing import Final
 from dissectors.printable import printable
 from dissectors.wireshark import FILE_NAME, SIGNATURE, lua_text
 
+from ..ui.errors import say_remark
 from ..ui.output import Output, naming
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
@@ -94,12 +95,7 @@ def _install(folder: Path) -> ExitStatus:
     print(printable(f"{path} {'is there already' if same else 'written'}"))
     print("Wireshark reads it when it starts, or by Analyze > Reload Lua Plugins.")
     for other in _rivals(folder):
-        print(
-            printable(
-                f"rmqtool: {other} declares the same protocol: Wireshark will refuse one of them"
-            ),
-            file=sys.stderr,
-        )
+        say_remark(f"{other} declares the same protocol: Wireshark will refuse one of them")
     return ExitStatus.OK
 
 

@@ -313,6 +313,16 @@ CASES: tuple[Case, ...] = (
             "::test_connections_wait_where_no_file_is_left_and_come_in_later",
         ),
     ),
+    plain(
+        *("43.7", "few open files; closed standard output"),
+        "rmqtool/test_cli_limits.py::test_few_open_files_are_named",
+        "rmqtool/test_cli_limits.py::test_closed_standard_output_is_named",
+    ),
+    plain(
+        *("43.7", "names of files with escapes"),
+        "rmqtool/ui/test_errors.py::test_names_of_files_in_remarks_are_escaped",
+        "rmqtool/ui/test_errors.py::test_remarks_have_one_way_to_standard_error",
+    ),
     Case(
         "19", "TLS: records, handshakes, hellos", ("tiny TLS records", "huge handshakes", "hellos")
     ),

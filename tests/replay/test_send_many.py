@@ -56,6 +56,17 @@ def test_lines_of_a_file_and_of_a_pipe(
     assert asyncio.run(of_pipe()) == expected
 
 
+def test_a_device_is_read_though_no_loop_can_wait_for_it() -> None:
+    async def run() -> list[bytes]:
+        number = os.open(os.devnull, os.O_RDONLY)
+        try:
+            return await _all(LineFeed(number, lambda line: line, 100))
+        finally:
+            os.close(number)
+
+    assert asyncio.run(run()) == []
+
+
 def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "zeros"
     path.write_bytes(bytes(1_000_000))

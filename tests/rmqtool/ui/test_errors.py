@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
 from dissectors.rows.parquet import MissingLibraryError
 from dissectors.tcp.source import CaptureError
 from rmqtool.cli import _framed
-from rmqtool.ui.errors import _Screen, guarded, said
+from rmqtool.ui.errors import _Screen, guarded, said, say_remark
 from rmqtool.ui.status import CommandError, ExitStatus, Terminated
+from tests.expected import SAMPLES
+from tests.rmqtool.command import ROOT, rmqtool
 
 
 def raising(error: BaseException) -> ExitStatus:
@@ -72,3 +75,42 @@ def test_an_error_on_a_terminal_is_in_a_frame(monkeypatch: pytest.MonkeyPatch) -
         screen.seek(0)
         said("it is so", status=status)
         assert screen.getvalue() == "rmqtool: it is so\n"
+
+
+EVIL = "\x1b[2J\u202e\x9bz"
+
+
+def test_a_remark_is_printable_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
+    say_remark(f"36 rows → {EVIL}\n  more")
+    assert capsys.readouterr().err == "rmqtool: 36 rows → \\x1b[2J\\u202e\\x9bz\n  more\n"
+
+
+def test_remarks_have_one_way_to_standard_error() -> None:
+    own = {"rmqtool/ui/errors.py", "rmqtool/owners.py"}
+    for path in (ROOT / "rmqtool").rglob("*.py"):
+        if path.relative_to(ROOT).as_posix() not in own:
+            for line in path.read_text().splitlines():
+                assert not ('"rmqtool: ' in line and "print(" in line), (path, line)
+
+
+def test_names_of_files_in_remarks_are_escaped(tmp_path: Path) -> None:
+    capture = SAMPLES / "push-orderly-5x.pcap"
+    send = ("send", "-n", "127.0.0.1:1", "-t", "T", "--body", "x", "--timeout", "1s")
+    ends = ("broker", "--port", "0", "--namesrv-port", "0", "--duration", "100ms")
+    for number, (command, option) in enumerate(
+        (
+            (("decode", "pcap", capture), "-o"),
+            (("decode", "pcap", capture, "--messages"), "-o"),
+            (("decode", "pcap", capture, "-T", "parquet"), "-o"),
+            (("diagnose", capture), "-o"),
+            (("trace", capture, "key-1"), "-o"),
+            (("wireshark",), "-o"),
+            (send, "--log"),
+            (send, "-w"),
+            (ends, "--store"),
+        )
+    ):
+        done = rmqtool(*command, option, tmp_path / f"{number}{EVIL}")
+        assert "should not have happened" not in done.err
+        for raw in ("\x1b[2J", "\u202e", "\x9b"):
+            assert raw not in done.out + done.err, command
