@@ -46,7 +46,7 @@ class _Core:
         self.requests = PendingRequests(self.sender)
         self.tracing = TraceDispatcher(self.sender, self.transactions) if config.trace else None
         self.checks: set[asyncio.Task[None]] = set()
-        self.queue = SendQueue(self.client.runner, self.network)
+        self.queue = SendQueue(self.client.runner, self.network, config.in_flight_least)
         self.closing = False
         """no further send is taken"""
 

@@ -142,6 +142,9 @@ class ProducerConfig:
     """oneway requests that are not yet written (clientOnewaySemaphoreValue)"""
     async_limit: int = 65535
     """asynchronous requests that are not yet answered (clientAsyncSemaphoreValue)"""
+    in_flight_least: int = 32
+    """sends of an `AsyncProducer` that run at once however slow the responses; more run while
+    brokers keep up"""
     backpressure: bool = False
     """asynchronous sends wait for room (enableBackpressureForAsyncMode)"""
     backpressure_num: int = 1024
@@ -204,6 +207,8 @@ class ProducerConfig:
         ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}", "it must be positive")
+        if self.in_flight_least <= 0:
+            raise ConfigError(f"in_flight_least is {self.in_flight_least}", "it must be positive")
         for name in ("retries", "retries_async"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}", "0 means: one attempt")

@@ -13,6 +13,7 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from fractions import Fraction
 from stat import S_ISREG
 from time import monotonic
@@ -224,7 +225,8 @@ async def _send_many(
     sends: ManySends[T, R],
     stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
 ) -> float:
-    async with AsyncProducer(config) as producer:
+    least = max(config.in_flight_least, sends.in_flight)  # the workers bound what runs at once
+    async with AsyncProducer(replace(config, in_flight_least=least)) as producer:
         run = _Run(producer, sends)
         begin = monotonic()
         with stoppable(run.stop):

@@ -31,10 +31,9 @@ T = TypeVar("T")
 
 _TURN: Final = 256
 """sends that begin in one turn of the loop: a few milliseconds"""
-_LEAST: Final = 32
-"""sends that may run at once, however slow the responses"""
 _CAREFUL: Final = 1 / 16
-"""what a quick response adds to them once one was slow; before, they double in a round trip"""
+"""what a quick response adds to the sends that may run at once, after a slow one; before, they
+double in a round trip"""
 _MOST: Final = 65535
 """sends that may run at once, however quick the responses"""
 
@@ -104,13 +103,15 @@ class SendFuture(asyncio.Future[T]):
 class SendQueue:
     """The sends of one producer that have not ended."""
 
-    def __init__(self, runner: Runner, network: Network) -> None:
+    def __init__(self, runner: Runner, network: Network, least: int) -> None:
+        """`least` sends may run at once, however slow the responses."""
         self._loop = asyncio.get_running_loop()
         self._runner = runner
         self._now = network.now
         self._growth = 1.0
         """what a quick response adds to `room`"""
-        self._room: float = _LEAST
+        self._least = least
+        self._room: float = least
         """sends that may run at once, as responses showed so far"""
         self._quickest = 0
         """latency of quick responses, ns; it follows slow ones slowly"""
@@ -199,9 +200,9 @@ class SendQueue:
         """Let more or fewer sends run at once after a response that took `latency`."""
         quickest = self._quickest
         if latency <= max(timeout // 4, min(4 * quickest, timeout * 3 // 8)):
-            self._room = min(self._room + self._growth, _MOST)
+            self._room = min(self._room + self._growth, max(self._least, _MOST))
         else:
-            self._room = max(min(self._room, self._running), _LEAST)
+            self._room = max(min(self._room, self._running), self._least)
             self._growth = _CAREFUL
         if latency < quickest or not quickest:
             self._quickest = latency

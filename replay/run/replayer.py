@@ -94,6 +94,7 @@ class _Replayer:
             on_attempt=self._note_attempt,
             guard=run.guard.why_not,
             budget=run.budget,
+            in_flight_least=max(config.in_flight_least, run.in_flight),
         )
         self._resender = Resender(1 + config.retries)
         self._producers: dict[str, AsyncProducer | ClientError] = {}

@@ -17,6 +17,7 @@ from replay import AsyncProducer, Message, ProducerConfig, SendMode, Transaction
 from replay.errors import (
     BrokerError,
     ClosedError,
+    ConfigError,
     InvalidMessageError,
     NameServerError,
     SendFailed,
@@ -100,6 +101,25 @@ def test_a_burst_waits_for_a_slow_broker() -> None:
         responder.serve = serve
         assert [one for one in asyncio.run(run()) if isinstance(one, Exception)] == []
         assert 32 <= highest < 100
+
+
+def test_in_flight_least_runs_however_slow_the_responses() -> None:
+    with responding() as responder:
+        config = ProducerConfig(group="g", namesrv=responder.address, in_flight_least=300)
+
+        async def run() -> None:
+            async with AsyncProducer(config) as producer:
+                await producer.send(Message("T", b"x"))
+                responder.serve = silence
+                sends = [producer.send(Message("T", b"x")) for _ in range(350)]
+                await asyncio.sleep(0.3)
+                assert producer.in_flight == 300
+                assert (await producer.close(0)).unfinished == 350
+                await outcomes(sends)
+
+        asyncio.run(run())
+    with pytest.raises(ConfigError, match="in_flight_least is 0"):
+        ProducerConfig(group="g", in_flight_least=0)
 
 
 def test_a_dead_broker_does_not_hold_up_the_others() -> None:
