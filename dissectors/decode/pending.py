@@ -119,6 +119,18 @@ class Overdue:
         return now - pdu.ts >= after
 
 
+def spread(waiting: list[Pdu]) -> list[Pdu]:
+    """Return requests of all times, as many as rows are made of."""
+    if len(waiting) <= MAX_REQUESTS:
+        return waiting
+    waiting.sort(key=_ts_of)
+    return waiting[:: -(-len(waiting) // MAX_REQUESTS)]
+
+
+def _ts_of(pdu: Pdu) -> int:
+    return pdu.ts
+
+
 def latest(conversations: list[Conversation]) -> list[Conversation]:
     """Return the conversations with the latest packets, as many as rows are made of."""
     if len(conversations) > MAX_CONNECTIONS:

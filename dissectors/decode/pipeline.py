@@ -36,12 +36,12 @@ from .exchange_row import give_messages, records_of
 from .exchange_row import settled_by as settled_by
 from .pending import (
     CONNECTING,
-    MAX_REQUESTS,
     QUIET,
     CaptureClock,
     Overdue,
     Pending,
     latest,
+    spread,
 )
 from .secrets import left_out_of, secrets_of
 from .stages import MAX_EXPERTS, ExchangeStages, Stages
@@ -242,10 +242,7 @@ class Decode:
         stages, clock = self._stages, self._clock
         if stages is None or not clock.now:
             return Pending(0, [], [])
-        waiting = stages.matcher.waiting_since(clock.now)
-        if len(waiting) > MAX_REQUESTS:
-            waiting.sort(key=attrgetter("ts"))
-            del waiting[MAX_REQUESTS:]
+        waiting = spread(stages.matcher.waiting_since(clock.now))
         requests = self._provisional_rows([Exchange(one, None) for one in waiting])
         connections = []
         for conversation in latest(stages.table.open_conversations()):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dissectors.decode import pending
 from dissectors.decode.pending import LONG_POLL, CaptureClock
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.record import ExchangeRecord
@@ -113,16 +114,33 @@ def test_what_is_pending_is_told_as_rows() -> None:
     lost = Talk(End("10.0.0.6", 40000))
     lost.segments += Talk(End("10.0.0.6", 40000)).open().segments[:1]  # a SYN alone
     source, decode = passing(talk, lost, after=10 * SECOND)
-    pending = []
-    Seen(source, decode, lambda _: pending.append(decode.pending()))
-    early, late = pending[1], pending[-2]
+    found = []
+    Seen(source, decode, lambda _: found.append(decode.pending()))
+    early, late = found[1], found[-2]
     assert [(row.status, row.end, row.opaque) for row in early.requests] == [
         ("unanswered", "open", 1)
     ]
     assert [row.end for row in early.connections] == ["open"], "the other one may be answered yet"
     assert sorted(row.end for row in late.connections) == ["no_answer", "open"]
     assert (late.now - START) // SECOND == 10
-    assert pending[-1].connections == pending[-1].requests == []
+    assert found[-1].connections == found[-1].requests == []
+
+
+def test_rows_of_what_waits_are_bounded_and_of_all_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "MAX_REQUESTS", 10)
+    monkeypatch.setattr(pending, "MAX_CONNECTIONS", 3)
+    talks = [Talk(End("10.0.0.6", 40000 + place)).open() for place in range(5)]
+    for talk in talks:
+        for number in range(5):
+            talk.say(0, send(number).frame).wait(SECOND // 10)
+    source, decode = passing(*talks, after=2 * SECOND)
+    found = []
+    Seen(source, decode, lambda _: found.append(decode.pending()))
+    assert len(found[-2].connections) == 3
+    times = [row.request_time or 0 for row in found[-2].requests]
+    assert 5 <= len(times) <= 10
+    assert (min(times) - START) / SECOND < 0.1
+    assert (max(times) - START) / SECOND > 0.3
 
 
 def test_the_clock_goes_on_only_while_nothing_waits_to_be_read() -> None:
