@@ -15,6 +15,7 @@ MODULES: Final = (
     "consumer_lag",
     "queue_began_anew",
     "offsets_lost",
+    "consumer_not_pulling",
     "pull_from_slave",
     "reconsume_growth",
     "dead_letter",

@@ -165,7 +165,7 @@ def _is_ip(host: str) -> bool:
 
 
 def _has_port(address: str, others: Iterable[str]) -> bool:
-    """Return whether clients use or try the port of an address anywhere: its name may lead there."""
+    """Return whether clients use or try the port of an address: its name may lead there."""
     port = address.rpartition(":")[2]
     return any(other.rpartition(":")[2] == port for other in others)
 

@@ -1,0 +1,222 @@
+"""A consumer lives and owns queues, and does not pull them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import UNANSWERED, ExchangeRecord
+
+from ...context import Context
+from ...keys import Add, Flow, named_group
+from ...need import Need
+from ...problem import (
+    Case,
+    Evidence,
+    ProblemSeverity,
+    ProblemState,
+    Subject,
+    Tally,
+    asked,
+    clock,
+    clock_after,
+    end_of,
+    place_of,
+    seconds,
+    shown,
+    time_of,
+)
+from ...refusals import counted, listed
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_QUEUES: Final = 5_000
+"""queues of one group that are looked at"""
+QUIET: Final = 40_000_000_000
+"""ns between the end of the last pull and a commit: a long poll takes 30 s at most"""
+ENDED: Final = 15_000_000_000
+"""ns before the end of the capture within which the last commit shows that it goes on"""
+_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
+_COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+
+
+class _Owned(NamedTuple):
+    """A queue as one connection of a client uses it."""
+
+    client: str
+    """`address:port`"""
+    topic: str
+    broker: str
+    """`address:port`"""
+    number: int
+
+
+class _Use:
+    """The last pull of a queue, and the last commit of its offset."""
+
+    __slots__ = ("commit", "commit_time", "offset", "pending", "pull", "pull_end")
+
+    def __init__(self) -> None:
+        self.pull: Evidence | None = None
+        self.pull_end = 0
+        self.pending = False
+        """a pull has no response yet, or its response was not captured"""
+        self.commit: Evidence | None = None
+        self.commit_time = 0
+        self.offset = 0
+        """the one that was committed last"""
+
+
+class _Silent(NamedTuple):
+    """A queue that is committed and not pulled."""
+
+    owned: _Owned
+    use: _Use
+    since: int
+    """end of the last pull, ns"""
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._queues: dict[_Owned, _Use] = {}
+
+    def adder_of(self, flow: Flow) -> Add:
+        return self._add_commits if flow.request_code == _COMMIT else self._add_pulls
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        (self._add_commits if row.request_code == _COMMIT else self._add_pulls)((row,))
+
+    def _use_of(self, row: ExchangeRecord) -> _Use | None:
+        if row.topic is None or row.queue_id is None:
+            return None
+        owned = _Owned(row.requester, row.topic, row.responder, row.queue_id)
+        use = self._queues.get(owned)
+        if use is None and len(self._queues) < MAX_QUEUES:
+            use = self._queues[owned] = _Use()
+        return use
+
+    def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
+        for row in rows:
+            use = self._use_of(row)
+            if use is None:
+                continue
+            use.pending = use.pending or row.status == UNANSWERED
+            ended = end_of(row)
+            if use.pull is None or ended > use.pull_end:
+                use.pull, use.pull_end = shown(row), ended
+
+    def _add_commits(self, rows: Sequence[ExchangeRecord]) -> None:
+        for row in rows:
+            use = self._use_of(row)
+            if use is None or row.queue_offset is None:
+                continue
+            time = time_of(row)
+            if use.commit is None or time > use.commit_time:
+                use.commit = asked(row, f"offset {row.queue_offset} committed again")
+                use.commit_time, use.offset = time, row.queue_offset
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        by_client: dict[tuple[str, str], list[_Silent]] = {}
+        pulled = self._pulled(context)
+        for owned, use in sorted(self._queues.items(), key=lambda one: one[0]):
+            queue = owned.client, owned.topic, context.broker(owned.broker), owned.number
+            known = pulled.get((host_of(queue[0]), *queue[1:]))
+            if known is None or use.commit is None:
+                continue
+            since, pending = known
+            if not pending and use.commit_time - since >= QUIET:
+                client = context.client(owned.client)
+                by_client.setdefault((client, owned.topic), []).append(_Silent(owned, use, since))
+        for (client, topic), silent in sorted(by_client.items()):
+            yield _case(self.key, client, topic, silent, context)
+
+    def _pulled(self, context: Context) -> dict[tuple[str, str, str, int], tuple[int, bool]]:
+        """Return by queue of a client when its last pull ended, and whether one may be pending.
+
+        A client pulls from a slave on another connection than it commits on.
+        """
+        found: dict[tuple[str, str, str, int], tuple[int, bool]] = {}
+        for owned, use in self._queues.items():
+            if use.pull is None:
+                continue
+            broker = context.broker(owned.broker)
+            queue = host_of(owned.client), owned.topic, broker, owned.number
+            end, pending = found.get(queue, (0, False))
+            found[queue] = max(end, use.pull_end), pending or use.pending
+        return found
+
+
+def _case(group: str, client: str, topic: str, silent: list[_Silent], context: Context) -> Case:
+    tally = Tally()
+    for one in silent:
+        for evidence in (one.use.pull, one.use.commit):
+            if evidence is not None:
+                tally.add(evidence)
+    since = max(one.since for one in silent)
+    until = max(one.use.commit_time for one in silent)
+    queues = counted(len(silent), "queue")
+    brokers = {context.broker(one.owned.broker) for one in silent}
+    case = tally.case(
+        f"consumer {client} of group {group} owns {queues} of {topic} on {listed(brokers)} and has"
+        f" not pulled since {clock(since)} UTC, although it committed offsets until"
+        f" {clock_after(since, until)} ({seconds(until - since)})",
+        Subject(
+            group=group,
+            topic=topic,
+            client=client,
+            queue=silent[0].owned.number if len(silent) == 1 else None,
+        ),
+    )
+    case.count = len(silent)
+    case.first_time = since
+    case.details = [
+        f"queue {one.owned.number}: last pull ended {clock(one.since)} UTC, offset"
+        f" {one.use.offset:,} committed again and again"
+        for one in sorted(silent, key=lambda one: one.owned)[:8]
+    ]
+    case.evidence.sort(key=place_of)
+    if context.last_time is not None:
+        goes_on = context.last_time - until <= ENDED
+        case.state = ProblemState.GOING_ON if goes_on else ProblemState.OVER
+    return case
+
+
+RULE = DiagnosisRule(
+    id="consumer-not-pulling",
+    severity=ProblemSeverity.ERROR,
+    title="A consumer owns queues and does not pull them",
+    searched=(
+        "consumer online but not consuming",
+        "consumer suspend",
+        "the cached message count exceeds the threshold, so do flow control",
+        "pullThresholdForQueue",
+    ),
+    proof=(
+        "A client commits the offset of a queue (UPDATE_CONSUMER_OFFSET) 40 s or longer after its"
+        " last pull of that queue has ended, and no pull is pending."
+    ),
+    explanation=(
+        "A consumer commits the offsets of all queues that it owns every 5 s, and pulls each of"
+        " them all the time: a long poll ends after 30 s at the latest. So this client owns the"
+        " queues, which nobody else may consume, and does not ask for their messages. Its program"
+        " suspended it, or its listener is blocked and the client's cache is full (flow control)."
+    ),
+    advice=(
+        "Check whether the program called suspend() or paused its listener container. Else take a"
+        " thread dump (jstack) and look at the ConsumeMessageThread threads: a client stops pulling"
+        " a queue when pullThresholdForQueue (default 1000) messages wait in it. Until it pulls"
+        " again, restart it to give its queues to other members."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=named_group, requests=_PULLS | frozenset((_COMMIT,)), of_flow=True),),
+    limits=(
+        "A queue of which no pull was captured is not judged. Consumers by POP own no queues and"
+        " are not judged."
+    ),
+    needs=frozenset((Need.PULLS, Need.GROUPS)),
+    rests_on_absence=True,
+    consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),
+    lasts=None,
+)
