@@ -17,6 +17,7 @@ from dissectors.decode.decoded_log import DecodedLogWriter, finding_of, manifest
 from dissectors.decode.exchange_columns import log_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.message_rows.message_table import MessageTable
+from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.temporary import remove, temporary_in
 
 from .inputs import Input, inputs_of
@@ -47,15 +48,18 @@ class TemporaryLog:
         seen: OnProgress,
         messages: bool = False,
         tls_keylog: str = "",
+        max_ratio: int = MOST_TIMES,
     ) -> Input:
         """Decode captures into the log; return it as an input under the captures' name.
 
-        `messages`: with the table of messages; `tls_keylog`: file with secrets of TLS. Raise
-        CaptureError where a capture or that file cannot be read.
+        `messages`: with the table of messages; `tls_keylog`: file with secrets of TLS;
+        `max_ratio`: bytes that each compressed byte may become. Raise CaptureError where a capture
+        or that file cannot be read.
         """
         options = DecodeOptions(
             decode_as=frozenset(decode_as),
             tls_keylog=tls_keylog,
+            max_ratio=max_ratio,
             conversations=True,
             messages=messages,
         )

@@ -26,9 +26,10 @@ from ..rows.conversation_record import NO_ANSWER, ConversationRecord
 from ..rows.encoded import Lines
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
+from ..tcp.decompression import MOST_TIMES
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.no_capture import what_it_is
-from ..tcp.source import CaptureError, Source, size_of, sources_of
+from ..tcp.source import CaptureError, Source, StoredSource, size_of, sources_of
 from .command_order import CommandSeen as CommandSeen
 from .command_order import CommandStages
 from .exchange import Exchange
@@ -84,6 +85,8 @@ class DecodeOptions:
     """bytes of each body that these rows have; 0: none"""
     tls_keylog: str = ""
     """file with secrets of TLS sessions, in the key log format; empty: none"""
+    max_ratio: int = MOST_TIMES
+    """bytes that each byte of a compressed capture may become"""
     overdue_after: int = 0
     """nanoseconds after which a request that waits is overdue, while the capture goes on:
     `Decode.take_overdue`; 0: that is not asked for"""
@@ -115,6 +118,9 @@ class Decode:
         """
         self.options = options or DecodeOptions()
         self._sources = sources_of(sources, follow=self.options.follow)
+        for source in self._sources:
+            if isinstance(source, StoredSource):
+                source.max_ratio = self.options.max_ratio
         self._secrets = secrets_of(self.options.tls_keylog, growing=self.options.follow)
         self.sources = [source.name for source in self._sources]
         """names of the captures, in the order they are read"""

@@ -157,7 +157,7 @@ class DecompressedStream:
                 if self._room < 0:
                     self._end(
                         f"the {self.name} stream becomes more than {self._most_times} times its"
-                        " size; --max-ratio allows more"
+                        " size; decompress it first, or raise --max-ratio"
                     )
         return b"".join(parts)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from ..foreign import natural_of
-from .decompression import COMPRESSIONS, DecompressedStream
+from .decompression import COMPRESSIONS, MOST_TIMES, DecompressedStream
 
 STDIN = "-"
 """the name of standard input"""
@@ -119,6 +119,8 @@ class StoredSource(ABC):
         self.size = size
         self.compression: str | None = None
         self.problem: str | None = None
+        self.max_ratio = MOST_TIMES
+        """bytes that each compressed byte may become"""
         self._follow = follow
         self._stored: _StoredBytes | None = None
 
@@ -174,7 +176,7 @@ class StoredSource(ABC):
                     raise CaptureError(
                         self.name, f"a {name} file cannot be followed", hint="decompress it first"
                     )
-                return DecompressedStream(self._stored, which)
+                return DecompressedStream(self._stored, which, self.max_ratio)
         return self._stored
 
 

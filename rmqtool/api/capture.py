@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.processes.choice import decode_of
+from dissectors.tcp.decompression import MOST_TIMES
 
 from ..errors import ArgumentError
 from .choice import Choice, Time, choice_of, in_window, test_of
@@ -58,11 +59,13 @@ class Capture:
         jobs: int = 1,
         plugins: Sequence[NamedDecoder] = (),
         tls_keylog: str = "",
+        max_ratio: int = MOST_TIMES,
     ) -> None:
         self._inputs = inputs
         self._plugins = plugins
         self._decode_as = decode_as
         self._tls_keylog = tls_keylog
+        self._max_ratio = max_ratio
         self._jobs = 1 if plugins else jobs
 
     def __repr__(self) -> str:
@@ -375,6 +378,7 @@ class Capture:
         options = DecodeOptions(
             decode_as=self._decode_as,
             tls_keylog=self._tls_keylog,
+            max_ratio=self._max_ratio,
             follow=self._inputs.live,
             since=choice.since,
             until=choice.until,

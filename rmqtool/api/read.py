@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dissectors.decode.secrets import key_log_named
+from dissectors.tcp.decompression import MOST_TIMES
 
 from ..errors import ArgumentError
 from .capture import Capture
@@ -30,6 +31,7 @@ def read(
     decode_as: Iterable[int] = (),
     jobs: int = 1,
     tls_keylog: str | os.PathLike[str] | None = None,
+    max_ratio: int = MOST_TIMES,
     plugins: Iterable[str | os.PathLike[str] | BodyDecoder] = (),
 ) -> Capture:
     """Return the capture in what is given, or on an interface.
@@ -38,7 +40,8 @@ def read(
     or lists of them. All together are one: a connection goes on from one to the next. `decode_as`
     are TCP ports of which every connection is taken to be RocketMQ; `jobs` is the number of
     processes that decode. `tls_keylog` is a file with secrets of TLS sessions, in the key log
-    format; None: the one that SSLKEYLOGFILE names, where it is there. `plugins` decode bodies of
+    format; None: the one that SSLKEYLOGFILE names, where it is there. `max_ratio` is how many bytes
+    each byte of a compressed capture may become, beyond 128 MiB. `plugins` decode bodies of
     messages: functions of a message, names of files that define ``decode_body``, names of installed
     ones; with them, one process decodes.
     Names of decoded logs, and of nothing else, are read as well: what they have, without commands.
@@ -67,7 +70,7 @@ def read(
         return DecodedLog(logs)
     key_log = key_log_named(None if tls_keylog is None else os.fspath(tls_keylog))
     if interface is None:
-        return Capture(inputs_of(given), frozenset(decode_as), jobs, decoders, key_log)
+        return Capture(inputs_of(given), frozenset(decode_as), jobs, decoders, key_log, max_ratio)
     if given:
         raise ArgumentError("an interface and other inputs", hint="read them one after the other")
     live = interface_inputs(interface, packet_filter, duration, promiscuous, drop_privileges)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dissectors.tcp.decompression import MOST_TIMES
+
 from ..ui import common_options as options
 from ..ui.letters import named
 
@@ -29,6 +31,7 @@ class BrowseArguments:
     tz: options.TimeZone = "UTC"
     decode_as: options.DecodeAs = None
     tls_keylog: options.TlsKeylog = None
+    max_ratio: options.MaxRatio = MOST_TIMES
     plugin: options.Plugins = None
     follow: options.Follow = False
     interface: Annotated[

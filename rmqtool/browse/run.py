@@ -112,6 +112,7 @@ def _options(given: BrowseArguments, live: bool = False) -> DecodeOptions:
     return DecodeOptions(
         decode_as=ports_of(given.decode_as or []),
         tls_keylog=key_log_named(given.tls_keylog),
+        max_ratio=given.max_ratio,
         follow=live or given.follow,
         conversations=True,
         messages=True,

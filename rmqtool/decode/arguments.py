@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dissectors.tcp.decompression import MOST_TIMES
+
 from ..ui import common_options as options
 from ..ui.console import When
 
@@ -37,6 +39,7 @@ class DecodeArguments:
     fail_on: options.FailOn = None
     decode_as: options.DecodeAs = None
     tls_keylog: options.TlsKeylog = None
+    max_ratio: options.MaxRatio = MOST_TIMES
     plugin: options.Plugins = None
     no_message_rows: options.NoMessageRows = False
     follow: options.Follow = False

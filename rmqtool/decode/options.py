@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dissectors.decode.secrets import key_log_named
+from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.times import UTC_ZONE, Moment, Zone
 
 from ..ui.common_options import RowFormat
@@ -87,6 +88,7 @@ class DecodeRequest:
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
     tls_keylog: str = ""
+    max_ratio: int = MOST_TIMES
     """key log that TLS is decrypted by; empty: none"""
     plugins: tuple[NamedDecoder, ...] = ()
     """what decodes bodies of messages"""
@@ -213,6 +215,7 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
         max_output=size_option("--max-output", given.max_output),
         decode_as=ports_of(given.decode_as or []),
         tls_keylog=key_log_named(given.tls_keylog),
+        max_ratio=given.max_ratio,
         follow=given.follow,
         jobs=1 if given.plugin else given.jobs,
         plugins=plugins_option(given.plugin),

@@ -119,6 +119,7 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
     return DecodeOptions(
         decode_as=request.decode_as,
         tls_keylog=request.tls_keylog,
+        max_ratio=request.max_ratio,
         follow=request.follow,
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dissectors.tcp.decompression import MOST_TIMES
+
 from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.letters import named
@@ -58,6 +60,7 @@ class DiagnoseArguments:
     tz: options.TimeZone = "UTC"
     decode_as: options.DecodeAs = None
     tls_keylog: options.TlsKeylog = None
+    max_ratio: options.MaxRatio = MOST_TIMES
     jobs: options.Jobs = None
     interface: Annotated[
         str | None,

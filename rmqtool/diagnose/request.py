@@ -33,6 +33,7 @@ class DiagnoseRequest:
     until: Moment | None
     decode_as: frozenset[int]
     tls_keylog: str
+    max_ratio: int
     jobs: int | None
     interface: str | None
     filter_text: str
@@ -66,6 +67,7 @@ def request_of(given: DiagnoseArguments) -> DiagnoseRequest:
         until=time_option("--until", given.until, zone),
         decode_as=ports_of(given.decode_as or []),
         tls_keylog=key_log_named(given.tls_keylog),
+        max_ratio=given.max_ratio,
         jobs=given.jobs,
         interface=given.interface,
         filter_text=given.filter,

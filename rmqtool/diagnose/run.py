@@ -112,7 +112,10 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
             ExitStatus.USAGE,
         )
     options = DecodeOptions(
-        decode_as=request.decode_as, tls_keylog=request.tls_keylog, conversations=True
+        decode_as=request.decode_as,
+        tls_keylog=request.tls_keylog,
+        max_ratio=request.max_ratio,
+        conversations=True,
     )
     engine.begin_input("")
     # Unasked one: its rows are looked at here, and to hand them over takes as long as to decode.

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from analytics.reports import REPORT_MODULES
+from dissectors.tcp.decompression import MOST_TIMES
 
 from ..ui import common_options as options
 from ..ui.console import When
@@ -122,6 +123,7 @@ class ReportArguments:
     quiet: options.Quiet = False
     decode_as: options.DecodeAs = None
     tls_keylog: options.TlsKeylog = None
+    max_ratio: options.MaxRatio = MOST_TIMES
     master: Annotated[
         str,
         typer.Option(

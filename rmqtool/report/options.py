@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from analytics.reports import REPORT_MODULES
 from dissectors.decode.secrets import key_log_named
+from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.times import UTC_ZONE, Moment, Zone
 
 from ..ui.console import When
@@ -59,6 +60,7 @@ class ReportRequest:
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
     tls_keylog: str = ""
+    max_ratio: int = MOST_TIMES
     """key log that TLS is decrypted by; empty: none"""
     master: str = "local[*]"
     """Spark master"""
@@ -136,6 +138,7 @@ def request_of(given: ReportArguments) -> ReportRequest:
         zone=zone,
         decode_as=ports_of(given.decode_as or []),
         tls_keylog=key_log_named(given.tls_keylog),
+        max_ratio=given.max_ratio,
         master=given.master,
         memory=given.memory,
         settings=settings_option(given.conf),

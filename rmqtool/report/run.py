@@ -142,7 +142,8 @@ def _decode(request: ReportRequest, captures: Input, steps: StageLine, log: Temp
     # Without loading the reports: Spark's modules are being loaded by the thread that starts it.
     messages = not WITH_MESSAGES.isdisjoint(request.reports)
     return log.write(
-        captures, sorted(request.decode_as), VERSION, done.note, messages, request.tls_keylog
+        *(captures, sorted(request.decode_as), VERSION, done.note, messages),
+        *(request.tls_keylog, request.max_ratio),
     )
 
 

@@ -173,6 +173,7 @@ def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageS
     options = DecodeOptions(
         decode_as=ports_of(given.decode_as or []),
         tls_keylog=key_log_named(given.tls_keylog),
+        max_ratio=given.max_ratio,
         messages=True,
         body_limit=PREVIEW_LIMIT if given.plugin else 0,
     )

@@ -241,6 +241,16 @@ TlsKeylog = Annotated[
         rich_help_panel=_READ,
     ),
 ]
+MaxRatio = Annotated[
+    int,
+    typer.Option(
+        "--max-ratio",
+        min=1,
+        metavar="N",
+        help="Decompressed bytes per byte of a compressed capture, beyond 128MiB.",
+        rich_help_panel=_READ,
+    ),
+]
 Follow = Annotated[
     bool,
     typer.Option(

@@ -15,6 +15,7 @@ from dissectors.budget import FREE_BYTES
 from dissectors.decode.pipeline import Decode
 from dissectors.expert import ExpertKind
 from dissectors.tcp.decompression import COMPRESSIONS, MOST_TIMES, DecompressedStream
+from tests.rmqtool.command import rmqtool
 from tests.traffic.commands import send
 
 from .catalogue import one_way, zstd_runs
@@ -98,3 +99,14 @@ def test_a_capture_that_becomes_too_much_needs_little_memory(tmp_path: Path) -> 
     assert ended.status == 0, ended.err
     assert "CAPTURE_TRUNCATED" in (tmp_path / "stdout").read_text()
     assert ended.peak < 200 * MIB
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_the_ratio_is_an_option(tmp_path: Path, jobs: str) -> None:
+    path = tmp_path / "attack.pcap.zst"
+    path.write_bytes(zstd_runs(1030))
+    arguments = ("decode", "pcap", path, "--summary", "--jobs", jobs, "--max-ratio")
+    less, more = rmqtool(*arguments, "1"), rmqtool(*arguments, "5000")
+    assert less.status == more.status == 0, less.err + more.err
+    assert "more than 1 times its size" in less.out
+    assert "CAPTURE_TRUNCATED" not in more.out
