@@ -6,9 +6,7 @@ every healthy client shows is not counted as a failure, so that it does not hide
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
+from typing import Final
 
 from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.outcome import (
@@ -26,10 +24,8 @@ from dissectors.rows.outcome import (
 )
 
 from .schema import SOURCE
-from .spark.expressions import adding, text, texts
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from .sql.expressions import text, texts
+from .sql.relation import Relation
 
 NO_ANSWER, UNKNOWN, WITHDRAWN = "no answer", "unknown", "withdrawn"
 OUTCOMES = (
@@ -43,6 +39,8 @@ expected; an answer of which the request was not captured."""
 
 WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
 """SQL: the broker may hold the request back until there is a message."""
+OUTCOME: Final = "outcome_class"
+"""Column that older logs lack."""
 OUTCOME_CLASS = (
     "case when status != 'answered' then status"
     f" when response_name is null or response_name in {texts(NORMAL_ANSWERS)} then '{OK}'"
@@ -92,7 +90,7 @@ def address_of(endpoint: str) -> str:
     return f"if(startswith({endpoint}, '['), btrim({address}, '[]'), {plain})"
 
 
-def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataFrame:
+def with_outcome(exchanges: Relation, conversations: Relation | None) -> Relation:
     """Return the exchanges with a column `outcome`, one of `OUTCOMES`.
 
     `no answer` is said only where the packets show it: the connection ended, both directions were
@@ -100,21 +98,22 @@ def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataF
     capture ended first, has holes, or does not say how connections went.
     """
     if conversations is None:
-        sound = adding(exchanges, {"_sound": "false", "_left": "false"})
+        sound = exchanges.adding({"_sound": "false", "_left": "false"})
     else:
         # numbers are unique within a source, so no exchange is doubled
         whole = conversations.where("directions = 'both' and coalesce(gaps, 0) = 0")
         left = "coalesce(ended_by = 'client', false) as _left"
-        facts = whole.selectExpr(
+        facts = whole.select(
             f"{SOURCE} as _source", "conversation as _conversation", "true as _sound", left
         )
         # Only exchanges without an answer need it; for a null nothing is looked up.
         asked = "if(status = 'unanswered', conversation, null)"
-        met = F.expr(f"{SOURCE} = _source and {asked} = _conversation")
-        sound = exchanges.join(F.broadcast(facts), met, "left").drop("_source", "_conversation")
+        met = f"{SOURCE} = _source and {asked} = _conversation"
+        sound = exchanges.join(facts, met, "left", small=True)
     no_answer = (
         f"case when not coalesce(_sound, false) or coalesce(`end` not in ('reset', 'closed'), true)"
         f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_ANSWER}' end"
     )
     outcome = f"if(status = 'unanswered', {no_answer}, outcome_class)"
-    return adding(sound, {"outcome": outcome}).drop("_sound", "_left")
+    found = sound.adding({"outcome": outcome})
+    return found.without("_sound", "_left", "_source", "_conversation")

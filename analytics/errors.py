@@ -18,6 +18,7 @@ _JAVA_CAUSE = re.compile(
 _DAMAGED = re.compile(
     r"(file:\S+\.parquet)[^\n]*|(?:not a Parquet file|corrupt|ParquetDecodingException)", re.I
 )
+_FILE = re.compile(r"/[^\n'\"]*\.parquet")
 _GRPC = re.compile(r'StatusCode\.(?P<code>[A-Z_]+)\s+details = "(?P<text>[^"\n]*)')
 _OTHER_PYTHON = re.compile(
     r"PYTHON_VERSION_MISMATCH\] .*?version: (?P<there>[\d.]+).*?: (?P<here>[\d.]+)", re.DOTALL
@@ -67,6 +68,21 @@ def reason_of(error: BaseException) -> ReportError:
     causes = _JAVA_CAUSE.findall(text)
     said = causes[-1] if causes else next(iter(text.strip().splitlines()), type(error).__name__)
     return ReportError(f"Spark could not finish: {_short(said)}", "-V shows what Spark said")
+
+
+def reason_here(error: BaseException) -> ReportError:
+    """Return what an error of DuckDB comes to, in one line."""
+    text = str(error)
+    if type(error).__name__ == "OutOfMemoryException":
+        return ReportError(
+            "there is too little memory for this input",
+            "fewer rows: --where, --since, --until; or Spark: --engine spark",
+        )
+    damaged = _FILE.search(text)
+    if damaged is not None:
+        return damaged_parquet(damaged[0])
+    first = next(iter(text.strip().splitlines()), type(error).__name__)
+    return ReportError(f"DuckDB could not finish: {_short(first)}", "--engine spark may")
 
 
 def damaged_parquet(name: str = "") -> ReportError:

@@ -12,10 +12,12 @@ import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from .spark.engine import SparkEngine
 
 FORMS = ("parquet", "csv", "json")
 
@@ -89,11 +91,12 @@ def _run(chosen: argparse.Namespace) -> None:
         )
         given = filtered(tables.given, chosen.where, since, until)
         refuse_nothing(tables)
+        engine = cast("SparkEngine", given.kept.engine)
         options = ReportOptions(window_us=chosen.window_us, slowest=chosen.slowest)
         for report, frames in built(reports, given, options):
             for table in report.tables:
                 if table.name in frames:
-                    frame = conforming(frames[table.name], table)
+                    frame = engine.frame(conforming(frames[table.name], table))
                     _write(frame, f"{chosen.output}/{table.name}", chosen)
         for remark in tables.remarks:
             sys.stderr.write(f"rmqtool: {remark}\n")

@@ -1,146 +1,93 @@
 """What is derived from an input and asked for more than once: kept for as long as it is needed.
 
 Rules: what is kept follows from the input and the options alone, so whoever finds it made gets what
-it would have made itself. A report's own frames are let go when its tables are computed; what has a
-name among `Report.shares` stays until the last report that names it (`analytics.result.built`).
-Spark analyses all that a frame is made of again with each step that is added to it, which takes
-longer than the rest where there are few rows. So a kept frame is computed at once, and one of at
-most `MOST_HERE` rows is then rows without a history, in one partition, which is grouped, joined and
-sorted where it is: without an exchange, a query is one job of one task. This process has these
-rows, too, and knows without a query whether there are any. A larger one stays in Spark's memory,
-and what is made of it is planned from there (`spark.lineage`).
+it would have made itself. A report's own relations are let go when its tables are computed; what
+has a name among `Report.shares` stays until the last report that names it (`result.built`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from .schema import Described, arrow_schema_of, schema_of
-from .spark.connect import is_connect
-from .spark.expressions import text
-from .spark.lineage import planned_from_memory
+from .schema import Described, arrow_schema_of
+from .sql.engine import OfGroup, OfGroups, SqlEngine
+from .sql.expressions import text
+from .sql.relation import Relation
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 T = TypeVar("T")
 
 OWN = ""
 """The share of what one report alone asks for."""
-MOST_HERE = 20_000
-"""Rows of a kept frame of a large input that this process holds."""
-
-
-def in_one_piece(session: SparkSession, rows: pyarrow.Table, schema: StructType) -> DataFrame:
-    """Return rows that this process holds as a frame of one partition."""
-    if not is_connect(session):
-        return cast("DataFrame", _Unmade(session, rows, schema))
-    if not rows.num_rows:
-        return session.createDataFrame(rows, schema).coalesce(1)
-    import pyarrow
-
-    # without metadata of columns, which a schema brings: Sail joins no frames that have it
-    plain = pyarrow.schema([field.remove_metadata() for field in rows.schema])
-    return session.createDataFrame(rows.cast(plain)).coalesce(1)
-
-
-class _Unmade:
-    """A frame that Spark is given when it is first asked for something: most never are."""
-
-    def __init__(self, session: SparkSession, rows: pyarrow.Table, schema: StructType) -> None:
-        self.sparkSession = session
-        self.schema = schema
-        self._rows = rows
-        self._frame: DataFrame | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked of every object: by copy, by pickle
-            raise AttributeError(name)
-        if self._frame is None:
-            self._frame = self.sparkSession.createDataFrame(self._rows, self.schema).coalesce(1)
-        return getattr(self._frame, name)
 
 
 class Kept:
-    """The frames in Spark's memory that belong to one input, and what was made of it."""
+    """The relations that an engine keeps for one input, and what was made of it."""
 
-    def __init__(self, small: bool = False) -> None:
-        """`small`: the input has so few rows that this process can hold what is made of it."""
-        self.small = small
-        self._frames: dict[str, list[DataFrame]] = {}
-        self._here: dict[str, list[tuple[DataFrame, pyarrow.Table]]] = {}
+    def __init__(self, engine: SqlEngine) -> None:
+        self.engine = engine
+        """what executes relations"""
+        self._relations: dict[str, list[Relation]] = {}
         self._made: dict[str, tuple[Hashable, object]] = {}
-        self._inputs: list[tuple[DataFrame, pyarrow.Table]] = []
 
-    def frame(self, frame: DataFrame, share: str = OWN) -> DataFrame:
-        """Return a frame that is computed once, now."""
-        if self.small:
-            return self.here(frame.sparkSession, frame.toArrow(), frame.schema, share)
-        kept = frame.persist()
-        rows = kept.limit(MOST_HERE + 1).toArrow()
-        if rows.num_rows <= MOST_HERE:
-            kept.unpersist()
-            return self.here(frame.sparkSession, rows, frame.schema, share)
-        self._frames.setdefault(share, []).append(kept)
-        return planned_from_memory(kept)
+    def frame(self, relation: Relation, share: str = OWN) -> Relation:
+        """Return a relation that is computed once, now."""
+        return self._noted(self.engine.keep(relation), share)
 
-    def here(
-        self, session: SparkSession, rows: pyarrow.Table, schema: StructType, share: str = OWN
-    ) -> DataFrame:
-        """Return rows that this process has as a frame of one partition."""
-        frame = in_one_piece(session, rows, schema)
-        self._here.setdefault(share, []).append((frame, rows))
-        return frame
+    def here(self, rows: pyarrow.Table, columns: Sequence[Described], share: str = OWN) -> Relation:
+        """Return rows that this process has as a relation."""
+        return self._noted(self.engine.hold(rows, columns), share)
 
-    def empty(
-        self, session: SparkSession, columns: Sequence[Described], share: str = OWN
-    ) -> DataFrame:
-        """Return a frame without rows."""
-        rows = arrow_schema_of(columns).empty_table()
-        return self.here(session, rows, schema_of(columns), share)
+    def empty(self, columns: Sequence[Described], share: str = OWN) -> Relation:
+        """Return a relation without rows."""
+        return self.here(arrow_schema_of(columns).empty_table(), columns, share)
 
-    def input(self, frame: DataFrame) -> DataFrame:
-        """Return a table of the input: a small one is read now, and never again."""
-        if not self.small or any(one is frame for one, _ in self._inputs):
-            return frame
-        return self.put(frame.sparkSession, frame.toArrow(), frame.schema)
+    def by_group(
+        self,
+        relation: Relation,
+        key: str,
+        make: OfGroup,
+        columns: Sequence[Described],
+        share: str = OWN,
+    ) -> Relation:
+        """Return what `make` gives for each group of rows, computed now."""
+        return self._noted(self.engine.by_group(relation, key, make, columns), share)
 
-    def put(self, session: SparkSession, rows: pyarrow.Table, schema: StructType) -> DataFrame:
-        """Return a table of the input whose rows this process has."""
-        read = in_one_piece(session, rows, schema)
-        self._inputs.append((read, rows))
-        return read
+    def by_groups(
+        self,
+        relation: Relation,
+        other: Relation,
+        key: str,
+        make: OfGroups,
+        columns: Sequence[Described],
+        share: str = OWN,
+    ) -> Relation:
+        """Return what `make` gives for each key of two relations, computed now."""
+        return self._noted(self.engine.by_groups(relation, other, key, make, columns), share)
 
-    def rows_here(self, frame: DataFrame) -> pyarrow.Table | None:
-        """Return the rows of a frame where this process has them."""
-        for held in (self._inputs, *self._here.values()):
-            for one, rows in held:
-                if one is frame:
-                    return rows
-        return None
+    def repeated(self, relation: Relation, share: str = OWN) -> Relation:
+        """Return each `key` that comes more than once or with `wrong`, computed now."""
+        return self._noted(self.engine.repeated(relation), share)
 
-    def is_empty(self, frame: DataFrame) -> bool:
-        """Return whether it is known, without a query, that a frame has no rows."""
-        rows = self.rows_here(frame)
-        return rows is not None and not rows.num_rows
+    def is_empty(self, relation: Relation) -> bool:
+        """Return whether it is known, without a query, that a relation has no rows."""
+        return relation.rows is not None and not relation.rows.num_rows
 
-    def part(self, frame: DataFrame, column: str, value: str) -> DataFrame:
+    def part(self, relation: Relation, column: str, value: str) -> Relation:
         """Return the rows with a text in a column; without a query where they are here."""
-        rows = self.rows_here(frame)
-        if rows is None:
-            return frame.where(f"`{column}` = {text(value)}")
+        if relation.rows is None:
+            return relation.where(f"`{column}` = {text(value)}")
         import pyarrow.compute
 
-        chosen = rows.filter(pyarrow.compute.field(column) == value)
-        return self.here(frame.sparkSession, chosen, frame.schema)
+        chosen = relation.rows.filter(pyarrow.compute.field(column) == value)
+        return self._noted(self.engine.hold(chosen), OWN)
 
-    def rows(self, frame: DataFrame) -> pyarrow.Table:
-        """Return the rows of a frame; those that this process has are not read again."""
-        rows = self.rows_here(frame)
-        return frame.toArrow() if rows is None else rows
+    def rows(self, relation: Relation) -> pyarrow.Table:
+        """Return the rows of a relation; those that this process has are not read again."""
+        return self.engine.rows(relation)
 
     def once(self, share: str, of: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` returns, or returned when it was last asked for with an equal `of`."""
@@ -150,10 +97,13 @@ class Kept:
         return cast(T, found[1])
 
     def let_go(self, but: Collection[str] = ()) -> None:
-        """Free the memory of all frames but those of some shares."""
-        for share in [*{**self._frames, **self._here, **self._made}]:
+        """Free the memory of all relations but those of some shares."""
+        for share in [*{**self._relations, **self._made}]:
             if share not in but:
                 self._made.pop(share, None)
-                self._here.pop(share, None)
-                for frame in self._frames.pop(share, []):
-                    frame.unpersist()
+                for relation in self._relations.pop(share, []):
+                    self.engine.drop(relation)
+
+    def _noted(self, relation: Relation, share: str) -> Relation:
+        self._relations.setdefault(share, []).append(relation)
+        return relation

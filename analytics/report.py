@@ -1,11 +1,11 @@
 """What a report is: a description with documented tables, and a pure function that fills them.
 
-A report is one file in `reports/` that exports `REPORT`. Rules: `build` takes DataFrames and gives
-DataFrames, one for each table it describes, with at least the table's columns (`conforming` takes
-those, in order and typed); it reads no file, and starts no Spark job but for what is asked for more
-than once: that is kept by `ReportInput.kept`, and let go when no report that is wanted needs it.
-Built-in functions rather than Python ones; where state is sequential,
-``groupBy(...).applyInArrow``. Rows that are not there are unknown: `ReportInput.conversations` is
+A report is one file in `reports/` that exports `REPORT`. Rules: `build` takes relations and gives
+relations, one for each table it describes, with at least the table's columns (`typed` takes those,
+in order and typed); it reads no file, and executes nothing but what is asked for more than once:
+that is kept by `ReportInput.kept`, and let go when no report that is wanted needs it. A table is
+Spark SQL text, which Spark or DuckDB executes with the same rows; where state is sequential,
+`Kept.by_group` calls Python. Rows that are not there are unknown: `ReportInput.conversations` is
 None for input that has no connections, and no column may then say zero. To add a report: its file,
 and its name in `reports.REPORT_MODULES`.
 """
@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from .kept import Kept
+from .schema import TYPES
+from .sql.relation import Relation
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame
 
 WITH_MESSAGES: Final = frozenset({"delivery"})
 """names of the reports that take the table of messages; captures are decoded to it only for them"""
@@ -94,22 +95,17 @@ class Chart(NamedTuple):
 class ReportInput:
     """What reports are made from. All tables have the column `source` besides their own."""
 
-    exchanges: DataFrame
+    exchanges: Relation
     """one row per exchange: `analytics.schema.exchange_schema`"""
-    conversations: DataFrame | None = None
+    kept: Kept = field(compare=False, repr=False)
+    """what executes them, and what reports made of them and ask for more than once"""
+    conversations: Relation | None = None
     """one row per TCP connection: `conversation_schema`; None: unknown to the input"""
-    findings: DataFrame | None = None
+    findings: Relation | None = None
     """one row per finding: `finding_schema`; None: the input does not say"""
-    messages: DataFrame | None = None
+    messages: Relation | None = None
     """one row per message and exchange: `message_schema`; None: no report that is wanted takes
     them, or the input has none"""
-    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
-    """what reports made of these tables and ask for more than once"""
-
-    @property
-    def small(self) -> bool:
-        """Whether it has so few rows that this process reads them before Spark has a plan."""
-        return self.kept.small
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +132,7 @@ class ReportOptions:
     """whether the clients had sendLatencyFaultEnable; None: judged by what they did"""
 
 
-Build = Callable[[ReportInput, ReportOptions], Mapping[str, "DataFrame"]]
+Build = Callable[[ReportInput, ReportOptions], Mapping[str, Relation]]
 
 
 def _nothing_to_say(rows: Rows) -> list[str]:  # noqa: ARG001
@@ -156,7 +152,7 @@ class Report:
     tables: tuple[ReportTable, ...]
     """what it consists of, in order"""
     build: Build
-    """(input, options) -> name of a table -> DataFrame; a table may be absent where the input
+    """(input, options) -> name of a table -> relation; a table may be absent where the input
     cannot say anything about it, which is then shown as unknown"""
     charts: tuple[Chart, ...] = ()
     """what the HTML page draws above the tables"""
@@ -171,32 +167,30 @@ class Report:
         return self.name in WITH_MESSAGES
 
 
-def typed(frame: DataFrame, table: ReportTable) -> DataFrame:
-    """Return the columns of `table` of a frame: in order, typed."""
-    from .schema import TYPES
-
-    # as text: a call of Java for each step of each column takes longer than the query
-    return frame.selectExpr(
+def typed(relation: Relation, table: ReportTable) -> Relation:
+    """Return the columns of `table` of a relation: in order, typed."""
+    return relation.select(
         *(
-            f"cast(`{column.name}` as {TYPES[column.type].simpleString()}) as `{column.name}`"
+            f"`{column.name}`"
+            if column.type == "list"  # there is no other
+            else f"cast(`{column.name}` as {TYPES[column.type]}) as `{column.name}`"
             for column in table.columns
         )
     )
 
 
-def conforming(frame: DataFrame, table: ReportTable) -> DataFrame:
-    """Return the columns of `table` of a frame: in order, typed, the rows sorted."""
-    from pyspark.sql import functions as F
+def order_of(table: ReportTable) -> list[str]:
+    """Return, as SQL, what the rows of a table are sorted by."""
+    return [
+        f"`{name[1:]}` desc nulls last" if name.startswith("-") else f"`{name}` asc nulls last"
+        for name in table.order
+    ]
 
-    chosen = typed(frame, table)
-    if not table.order:
-        return chosen
-    return chosen.orderBy(
-        *(
-            F.desc_nulls_last(name[1:]) if name.startswith("-") else F.asc_nulls_last(name)
-            for name in table.order
-        )
-    )
+
+def conforming(relation: Relation, table: ReportTable) -> Relation:
+    """Return the columns of `table` of a relation: in order, typed, the rows sorted."""
+    chosen = typed(relation, table)
+    return chosen.sorted_by(order_of(table)) if table.order else chosen
 
 
 def can_be_ordered(table: ReportTable) -> bool:
@@ -206,7 +200,7 @@ def can_be_ordered(table: ReportTable) -> bool:
 
 
 def in_order(rows: pyarrow.Table, table: ReportTable) -> pyarrow.Table:
-    """Return the rows of a table sorted as `conforming` sorts them."""
+    """Return the rows of a table sorted by `order_of` it."""
     if not table.order or rows.num_rows < 2:
         return rows
     import pyarrow.compute

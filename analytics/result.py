@@ -1,4 +1,4 @@
-"""Reports as computed: Arrow tables on the driver, with what describes them.
+"""Reports as computed: Arrow tables in this process, with what describes them.
 
 Rules: a table is computed once, for all outputs; a table with more than `MAX_ROWS` rows is cut, and
 says so. Tables of a report that the input cannot say anything about are named, never empty.
@@ -18,18 +18,18 @@ from .report import (
     ReportTable,
     Row,
     can_be_ordered,
-    conforming,
     in_order,
+    order_of,
     typed,
 )
 from .schema import arrow_schema_of
+from .sql.relation import Relation
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame
 
 MAX_ROWS = 1_000_000
-"""Rows of a table that are taken to the driver."""
+"""Rows of a table that are taken to this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ def built(
     given: ReportInput,
     options: ReportOptions,
     now: Done = lambda report, table: None,  # noqa: ARG005
-) -> Iterator[tuple[Report, Mapping[str, DataFrame]]]:
+) -> Iterator[tuple[Report, Mapping[str, Relation]]]:
     """Give each report with its tables, to be computed before the next one is asked for.
 
-    What Spark keeps in memory for a report is let go then, but for what a later one shares.
+    What is kept in memory for a report is let go then, but for what a later one shares.
     """
     for place, report in enumerate(reports, 1):
         now(report.name, "")
@@ -118,17 +118,32 @@ def computed(
     return results
 
 
-def _collected(kept: Kept, frame: DataFrame, table: ReportTable) -> TableResult:
+def _collected(kept: Kept, relation: Relation, table: ReportTable) -> TableResult:
     """Return a table, sorted here: Spark would look at all rows once more to sort them."""
     schema = arrow_schema_of(table.columns)
-    rows = kept.rows_here(frame)
-    if rows is not None:
-        rows = rows.select(schema.names)
-    if rows is None or rows.schema.types != schema.types:  # Spark casts otherwise than Arrow
-        rows = typed(frame, table).limit(MAX_ROWS + 1).toArrow()
+    rows = _as_declared(relation.rows, schema)
+    chosen = typed(relation, table)
+    if rows is None:
+        rows = kept.rows(chosen.limited(MAX_ROWS + 1))
     cut = rows.num_rows > MAX_ROWS
     if rows.num_rows > 1 and (cut or not can_be_ordered(table)):
-        rows = conforming(frame, table).limit(MAX_ROWS).toArrow()
+        rows = kept.rows(chosen.ordered(order_of(table), MAX_ROWS))
     else:
         rows = in_order(rows, table)
     return TableResult(table, rows.cast(schema), cut)
+
+
+def _as_declared(rows: pyarrow.Table | None, schema: pyarrow.Schema) -> pyarrow.Table | None:
+    """Return rows that this process has, if their types are those of a table but for zones."""
+    if rows is None:
+        return None
+    rows = rows.select(schema.names)
+    same = (
+        has == wanted or (_is_time(has) and _is_time(wanted))
+        for has, wanted in zip(rows.schema.types, schema.types, strict=True)
+    )
+    return rows if all(same) else None  # Spark casts otherwise than Arrow
+
+
+def _is_time(kind: pyarrow.DataType) -> bool:
+    return str(kind).startswith("timestamp[us")

@@ -1,4 +1,4 @@
-"""Spark schemas of the decoded log and of the report tables, each from its one description.
+"""Schemas of the decoded log and of the report tables, each from its one description.
 
 Rules: a type is one of the words in `TYPES`, as in `dissectors.rows.column.Column`; numbers are 64
 bits and times UTC timestamps of microseconds, as Parquet has them.
@@ -9,18 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
-
 from dissectors.decode.decoded_log import FINDING_COLUMNS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.message_record import MESSAGE_COLUMNS
@@ -28,16 +16,17 @@ from dissectors.rows.record import COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyspark.sql.types import StructType
 
-TYPES: dict[str, DataType] = {
-    "string": StringType(),
-    "int": LongType(),
-    "float": DoubleType(),
-    "bool": BooleanType(),
-    "time": TimestampType(),
-    "list": ArrayType(StringType(), containsNull=True),
+TYPES: dict[str, str] = {
+    "string": "string",
+    "int": "bigint",
+    "float": "double",
+    "bool": "boolean",
+    "time": "timestamp",
+    "list": "array<string>",
 }
-"""Word in a column's description -> Spark type."""
+"""Word in a column's description -> type in SQL."""
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 SOURCE = "source"
@@ -59,7 +48,27 @@ class Described(Protocol):
 
 def schema_of(columns: Iterable[Described]) -> StructType:
     """Return the Spark schema of described columns; everything may be null."""
-    return StructType([StructField(column.name, TYPES[column.type]) for column in columns])
+    from pyspark.sql.types import (
+        ArrayType,
+        BooleanType,
+        DataType,
+        DoubleType,
+        LongType,
+        StringType,
+        StructField,
+        StructType,
+        TimestampType,
+    )
+
+    types: dict[str, DataType] = {
+        "string": StringType(),
+        "int": LongType(),
+        "float": DoubleType(),
+        "bool": BooleanType(),
+        "time": TimestampType(),
+        "list": ArrayType(StringType(), containsNull=True),
+    }
+    return StructType([StructField(column.name, types[column.type]) for column in columns])
 
 
 def arrow_schema_of(columns: Iterable[Described]) -> pyarrow.Schema:

@@ -12,6 +12,12 @@ _COLLECT_AFTER = 50_000
 """objects after which Python looks for circles: loading makes thousands, and each stays"""
 
 
+def _skip_collection() -> None:
+    """Look for no circles at the end: the memory goes with the process."""
+    if "duckdb" not in sys.modules:  # it lists on standard error what was not collected
+        gc.freeze()
+
+
 def main() -> None:
     """Run the command line; a Ctrl-C while it is being loaded ends it without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -19,7 +25,7 @@ def main() -> None:
     gc.set_threshold(_COLLECT_AFTER)
     # NumPy's library for matrices, which nobody needs here, else starts a thread for each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    atexit.register(gc.freeze)  # the memory goes with the process: no circles are looked for
+    atexit.register(_skip_collection)
     from .owners import said_of_owners
 
     if not said_of_owners():

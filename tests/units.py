@@ -21,7 +21,10 @@ SANDBOX_VALUES = tuple(
     f"replay.sandbox.{name}"
     for name in ("offsets", "options", "request", "server", "state", "store", "topics")
 )
-REPORT_CONTRACT = ("analytics.report", "analytics.schema", "analytics.derived", "analytics.spark")
+REPORT_CONTRACT = (
+    *("analytics.report", "analytics.schema", "analytics.derived", "analytics.sql"),
+    *("analytics.kept", "analytics.spark"),
+)
 DIAGNOSIS = (*REPORT_CONTRACT, "analytics.diagnosis", "analytics.inputs.rows", "dissectors")
 ON_FOLDS = (*REPORT_CONTRACT, "analytics.consuming", "analytics.inputs.rows")
 DIAGNOSIS_ON_SPARK = ("analytics.reports.diagnosis_tables", "analytics.reports.diagnosis_tasks")
@@ -283,15 +286,19 @@ UNITS: dict[str, tuple[str, ...]] = {
     # analytics
     "analytics": (),
     "analytics.errors": (),
-    "analytics.kept": ("analytics.schema", "analytics.spark"),
+    "analytics.kept": ("analytics.schema", "analytics.sql"),
     "analytics.schema": ("dissectors.decode", "dissectors.rows"),
-    "analytics.spark": ("analytics.errors", "dissectors.histogram", ENDPOINT),
+    "analytics.sql": ("analytics.errors", "analytics.schema", "dissectors.histogram"),
+    "analytics.spark": ("analytics.errors", "analytics.schema", "analytics.sql", ENDPOINT),
+    "analytics.spark.frames": ("analytics.kept", "analytics.report", "analytics.spark"),
     "analytics.derived": (
-        *("analytics.schema", "analytics.spark"),
+        *("analytics.schema", "analytics.sql"),
         *("dissectors.remoting.topic_names", "dissectors.rows"),
     ),
-    "analytics.report": ("analytics.kept", "analytics.schema"),
-    "analytics.result": ("analytics.report", "analytics.kept", "analytics.schema"),
+    "analytics.report": ("analytics.kept", "analytics.schema", "analytics.sql"),
+    "analytics.result": (
+        *("analytics.report", "analytics.kept", "analytics.schema", "analytics.sql"),
+    ),
     "analytics.tables": ("analytics.result",),
     "analytics.csv_tables": ("analytics.result", "dissectors.rows", "dissectors.times"),
     "analytics.compare": ("analytics.report", "analytics.result"),
@@ -327,14 +334,26 @@ UNITS: dict[str, tuple[str, ...]] = {
         "analytics.inputs.rows",
         "dissectors",
     ),
-    "analytics.reports.keyed_folds": (*ON_FOLDS, "dissectors.rows"),
+    "analytics.reports.keyed_folds": (
+        *(*ON_FOLDS, "analytics.reports.folding", "analytics.reports.keyed_fold_tasks"),
+    ),
+    "analytics.reports.folding": ("analytics.consuming", "dissectors.rows"),
+    "analytics.reports.keyed_fold_tasks": (*ON_FOLDS, "analytics.reports.folding"),
     "analytics.reports.delivery": (
         *ON_FOLDS,
+        "analytics.reports.folding",
         "analytics.reports.keyed_folds",
         "dissectors.remoting",
     ),
-    "analytics.reports.consumers": (*ON_FOLDS, "analytics.reports.keyed_folds"),
-    "analytics.reports.diagnosis": (*DIAGNOSIS, "analytics.sends", *DIAGNOSIS_ON_SPARK),
+    "analytics.reports.consumers": (
+        *(*ON_FOLDS, "analytics.reports.folding", "analytics.reports.keyed_folds"),
+    ),
+    "analytics.reports.diagnosis": (
+        *(*DIAGNOSIS, *DIAGNOSIS_ON_SPARK, "analytics.reports.diagnosis_on_spark"),
+    ),
+    "analytics.reports.diagnosis_on_spark": (
+        *(*DIAGNOSIS, "analytics.sends", *DIAGNOSIS_ON_SPARK),
+    ),
     DIAGNOSIS_ON_SPARK[0]: DIAGNOSIS,
     DIAGNOSIS_ON_SPARK[1]: (*DIAGNOSIS, DIAGNOSIS_ON_SPARK[0]),
     "analytics.reports": (

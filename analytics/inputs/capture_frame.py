@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from dissectors.tcp.source import expand_sources
 from dissectors.times import Moment
 
-from ..report import ReportInput
 from ..schema import SOURCE
+from ..spark.engine import SparkEngine
+from ..spark.frames import spark_input
 from ..spark.session import safe_workers
 from ..spark.workers import serve_modules
 from .capture_source import CaptureTaskReader
@@ -71,8 +72,9 @@ def capture_frame(
             frame = frame.replace(others, subset=["capture"])
         if not where and since is None and until is None:
             return frame
-        given = ReportInput(frame)
-        return chosen(given, where, moment_at(since), moment_at(until)).exchanges
+        given = spark_input(frame.withColumn(SOURCE, F.lit("")))
+        found = chosen(given, where, moment_at(since), moment_at(until)).exchanges
+        return SparkEngine(spark).frame(found.without(SOURCE))
 
 
 def decoded_rows(spark: SparkSession, task: ShuffleTask) -> DataFrame:

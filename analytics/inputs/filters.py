@@ -1,8 +1,8 @@
-"""Which exchanges a report is about: `--where`, `--since`, `--until` on a DataFrame.
+"""Which exchanges a report is about: `--where`, `--since`, `--until`.
 
 Rules: a filter means the same as in `rmqtool decode pcap`, by the same code
-(`dissectors.where.filter`): in this process for a small input, else in Python workers, to which
-only the columns that the expression names are sent. Times are compared by Spark.
+(`dissectors.where.filter`): in this process, or by Python workers of Spark, to which only the
+columns that the expression names are sent. Times are compared by the engine.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType
+from typing import TYPE_CHECKING, cast
 
 from dissectors.rows.record import COLUMNS
 from dissectors.times import UTC_ZONE, Moment, zone_named
@@ -23,10 +20,14 @@ from dissectors.where.filter import Test, compile_where
 from .. import derived
 from ..report import ReportInput
 from ..schema import SOURCE
+from ..sql.engine import SqlEngine
+from ..sql.relation import Relation
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
+
+    from ..spark.engine import SparkEngine
 
     Arrays = pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]
     Columns = Arrays | pyarrow.ChunkedArray[pyarrow.Scalar[pyarrow.DataType]]
@@ -91,7 +92,7 @@ def chosen(
     exchanges, conversations = given.exchanges, given.conversations
     first = 0
     if any(moment is not None and not moment.has_date for moment in (since, until)):
-        first = _first_time(exchanges)
+        first = _first_time(given)
     for moment, compare in ((since, ">="), (until, "<")):
         if moment is None:
             continue
@@ -100,21 +101,28 @@ def chosen(
         if conversations is not None:
             end = "end_time" if compare == ">=" else "start_time"
             conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
-    kept = given.kept
-    if where and given.small:
-        rows = _rows_for_which(kept.rows(exchanges), where, zone)
-        exchanges = kept.put(exchanges.sparkSession, rows, exchanges.schema)
+    engine = given.kept.engine
+    if where and engine.is_distributed:
+        on_spark = cast("SparkEngine", engine)
+        exchanges = on_spark.given(on_spark.frame(exchanges).where(_column_of(where, zone)))
     elif where:
-        exchanges = exchanges.where(_column_of(where, zone))
+        exchanges = engine.hold(_rows_for_which(engine, exchanges, where, zone))
     messages = given.messages
     if messages is not None and exchanges is not given.exchanges:
         messages = _messages_in(messages, exchanges)
 
-    def read(frame: DataFrame | None) -> DataFrame | None:
-        return None if frame is None else kept.input(frame)
+    def read(relation: Relation | None) -> Relation | None:
+        """Return a table of the input: a small one is read now, and never again."""
+        if relation is None or relation.rows is not None or not engine.small:
+            return relation
+        return engine.keep(relation)
 
     return ReportInput(
-        kept.input(exchanges), read(conversations), read(given.findings), read(messages), kept
+        engine.keep(exchanges) if engine.small and exchanges.rows is None else exchanges,
+        given.kept,
+        read(conversations),
+        read(given.findings),
+        read(messages),
     )
 
 
@@ -123,30 +131,38 @@ _OF_EXCHANGE = (SOURCE, "conversation", "capture", "request_packet", "request_na
 that were asked in one packet and took equally long."""
 
 
-def _messages_in(messages: DataFrame, exchanges: DataFrame) -> DataFrame:
+def _messages_in(messages: Relation, exchanges: Relation) -> Relation:
     """Return the messages that these exchanges carried."""
-    chosen = exchanges.select(*(F.col(name).alias(f"_{name}") for name in _OF_EXCHANGE)).distinct()
+    chosen = exchanges.select_distinct(*(f"{name} as _{name}" for name in _OF_EXCHANGE))
     same = " and ".join(f"{name} <=> _{name}" for name in _OF_EXCHANGE)
-    return messages.join(chosen, F.expr(same), "left_semi")
+    return messages.join(chosen, same, "left semi")
 
 
-def _first_time(exchanges: DataFrame) -> int:
+def _first_time(given: ReportInput) -> int:
     """Return the time of the first exchange, nanoseconds since the epoch."""
-    first = exchanges.selectExpr(f"min(unix_micros({derived.HAPPENED}))").first()
-    micros = first[0] if first is not None and first[0] is not None else 0
-    return int(micros) * 1000
+    first = given.exchanges.grouped((), {"first": f"min(unix_micros({derived.HAPPENED}))"})
+    micros = given.kept.rows(first).column("first")[0].as_py()
+    return int(micros or 0) * 1000
 
 
-def _rows_for_which(table: pyarrow.Table, where: str, zone: str) -> pyarrow.Table:
+def _rows_for_which(engine: SqlEngine, exchanges: Relation, where: str, zone: str) -> pyarrow.Table:
     """Return the rows for which an expression holds; without a worker that reads them."""
     import pyarrow
 
     holds, names = compiled(where, zone)
-    found = [holds(row) for row in _rows_of([table.column(name) for name in names], names)]
-    return table.filter(pyarrow.array(found, pyarrow.bool_()))
+    chosen = []
+    for batch in engine.batches(exchanges):
+        found = [holds(row) for row in _rows_of([batch.column(name) for name in names], names)]
+        chosen.append(
+            pyarrow.Table.from_batches([batch]).filter(pyarrow.array(found, pyarrow.bool_()))
+        )
+    return pyarrow.concat_tables(chosen) if chosen else engine.rows(exchanges)
 
 
 def _column_of(where: str, zone: str) -> Column:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import BooleanType
+
     _, names = compiled(where, zone)
 
     def test(*columns: Arrays) -> Arrays:

@@ -318,6 +318,18 @@ SMALL_BYTES = {
 """Bytes of an input that has about that many, by kind."""
 
 
+LOCAL_ROWS = 5_000_000
+"""Exchanges up to which the local engine computes unless Spark is asked for."""
+
+
+def is_for_spark(inputs: Iterable[Input]) -> bool:
+    """Return whether Spark computes unless it is said otherwise: remote or very large inputs."""
+    each = list(inputs)
+    if any(one.kind is InputKind.remote for one in each):
+        return True
+    return sum(map(_share_of_small, each)) * SMALL_ROWS > LOCAL_ROWS
+
+
 def is_small(inputs: Iterable[Input]) -> bool:
     """Return whether Spark's start takes longer than its work."""
     return sum(map(_share_of_small, inputs)) <= 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..schema import SOURCE
 from ..spark.session import safe_workers
+from ..sql.relation import Relation
 from .capture_frame import moment_at
 from .filters import chosen
 from .inputs import Input
@@ -14,6 +15,8 @@ from .source import read_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ..spark.engine import SparkEngine
 
 
 def log_frame(
@@ -32,5 +35,7 @@ def log_frame(
         given = read_inputs(spark, logs, messages=table == "messages").given
         if where or since is not None or until is not None:
             given = chosen(given, where, moment_at(since), moment_at(until))
-        frame: DataFrame | None = getattr(given, table)
-        return None if frame is None else frame.drop(SOURCE)
+        relation: Relation | None = getattr(given, table)
+        if relation is None:
+            return None
+        return cast("SparkEngine", given.kept.engine).frame(relation.without(SOURCE))

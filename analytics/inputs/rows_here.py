@@ -1,7 +1,7 @@
-"""Files of a small input that this process reads: Spark takes longer to begin, or may not see them.
+"""Files of rows that this process reads, as Arrow tables.
 
-Rules: the same rows and types as Spark reads (`source`): a column that a file does not have is
-null, a line that is no JSON object is kept as text. A time in JSON that is none is null.
+Rules: the same rows and types as Spark reads (`spark_reader`): a column that a file does not have
+is null, a line that is no JSON object is left out. A value of another type is absent.
 """
 
 from __future__ import annotations
@@ -11,28 +11,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from pyspark.sql import functions as F
 
 from dissectors.foreign import Unreadable, json_of
 from dissectors.rows.outcome import outcome_class_of
+from dissectors.times import moment_of
 
+from ..derived import OUTCOME
 from ..errors import damaged_parquet
-from ..schema import SOURCE
+from ..schema import SOURCE, Described, arrow_rows, arrow_schema_of
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
-def parquet_here(files: Sequence[str], schema: StructType, source: str) -> pyarrow.Table:
-    """Return the rows of Parquet files with the columns of `schema`, and `SOURCE`."""
+def parquet_here(files: Sequence[str], columns: Sequence[Described], source: str) -> pyarrow.Table:
+    """Return the rows of Parquet files with some columns, and `SOURCE`."""
     import pyarrow
     import pyarrow.parquet
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    wanted = to_arrow_schema(schema)
-    tables = []
+    wanted = arrow_schema_of(columns)
+    tables = [wanted.empty_table()]
     for file in files:
         try:
             with pyarrow.parquet.ParquetFile(file) as opened:
@@ -40,22 +38,21 @@ def parquet_here(files: Sequence[str], schema: StructType, source: str) -> pyarr
                 table = opened.read(columns=[name for name in wanted.names if name in there])
         except (pyarrow.ArrowException, OSError) as error:
             raise damaged_parquet(file) from error
-        columns = [
+        arrays = [
             table.column(field.name).cast(field.type)
             if field.name in there
             else _absent(field, table)
             for field in wanted
         ]
-        tables.append(pyarrow.Table.from_arrays(columns, schema=wanted))
-    every = pyarrow.concat_tables(tables)
-    return every.append_column(SOURCE, pyarrow.repeat(source, every.num_rows))
+        tables.append(pyarrow.Table.from_arrays(arrays, schema=wanted))
+    return _with_source(pyarrow.concat_tables(tables), source)
 
 
 def _absent(field: pyarrow.Field[Any], table: pyarrow.Table) -> pyarrow.Array[Any]:
     """Return a column that an older log lacks: computed where its rows say it, else null."""
     import pyarrow
 
-    if field.name != "outcome_class" or not {*_OUTCOME_OF} <= {*table.column_names}:
+    if field.name != OUTCOME or not {*_OUTCOME_OF} <= {*table.column_names}:
         nulls: pyarrow.Array[Any] = pyarrow.nulls(table.num_rows, field.type)
         return nulls
     values = [table.column(name).to_pylist() for name in _OUTCOME_OF]
@@ -65,54 +62,54 @@ def _absent(field: pyarrow.Field[Any], table: pyarrow.Table) -> pyarrow.Array[An
 
 
 def json_lines_here(
-    spark: SparkSession, files: Sequence[str], schema: StructType, broken: str
-) -> DataFrame:
-    """Return the rows of JSON lines with one more column, `broken`: a line that is no object."""
-    import pyarrow
-    from pyspark.sql.types import StringType, StructField, StructType, TimestampType
-
-    times = {field.name for field in schema if isinstance(field.dataType, TimestampType)}
-    texts = [
-        StructField(field.name, StringType() if field.name in times else field.dataType)
-        for field in schema
-    ]
-    good, bad = _lines_of(files)
-    lines = pyarrow.table(
-        {
-            "value": pyarrow.array([*good, *[None] * len(bad)], pyarrow.string()),
-            broken: pyarrow.array([*[None] * len(good), *bad], pyarrow.string()),
-        }
-    )
-    if not lines.num_rows:
-        return spark.createDataFrame([], StructType([*schema, StructField(broken, StringType())]))
-    parsed = spark.createDataFrame(lines).select(
-        F.from_json("value", StructType(texts)).alias("row"), broken
-    )
-    columns = (
-        f"try_cast(row.`{field.name}` as timestamp) as `{field.name}`"
-        if field.name in times
-        else f"row.`{field.name}`"
-        for field in schema
-    )
-    return parsed.selectExpr(*columns, broken)
-
-
-_OUTCOME_OF: Final = ("status", "request_name", "response_name", "topic")
-"""arguments of `outcome_class_of`"""
-_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def _lines_of(files: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the lines that are JSON objects, and those that are not; blank ones are neither."""
-    good, bad = [], []
+    files: Sequence[str], columns: Sequence[Described], source: str
+) -> tuple[pyarrow.Table, list[str]]:
+    """Return the rows of JSON lines with some columns and `SOURCE`, and the lines that are none."""
+    rows: list[dict[str, object]] = []
+    broken: list[str] = []
+    types = {column.name: column.type for column in columns}
     for file in files:
         for line in Path(file).read_bytes().decode("utf-8", "replace").split("\n"):
             if not line.strip():
                 continue
             try:
-                json_of(_OBJECT, line)
+                values = json_of(_OBJECT, line)
             except Unreadable:
-                bad.append(line)
-            else:
-                good.append(line)
-    return good, bad
+                broken.append(line)
+                continue
+            row = {name: _value_of(values.get(name), kind) for name, kind in types.items()}
+            if OUTCOME in types and row[OUTCOME] is None:
+                status, *texts = (_text_of(row[name]) for name in _OUTCOME_OF)
+                row[OUTCOME] = outcome_class_of(status or "", *texts)
+            rows.append(row)
+    return _with_source(arrow_rows(rows, columns), source), broken
+
+
+_OUTCOME_OF: Final = ("status", "request_name", "response_name", "topic")
+"""arguments of `outcome_class_of`"""
+_PYTHON: Final[dict[str, type]] = {"string": str, "int": int, "float": float, "bool": bool}
+_OBJECT: Final = msgspec.json.Decoder(dict[str, object])
+
+
+def _value_of(value: object, kind: str) -> object:
+    """Return the value of a column; a time is µs since the epoch; None: it is of another type."""
+    if kind == "time":
+        moment = moment_of(value) if isinstance(value, str) else None
+        return None if moment is None else moment.ns // 1000
+    if kind == "list":
+        if not isinstance(value, list):
+            return None
+        return [one if isinstance(one, str) else None for one in value]
+    if isinstance(value, bool):
+        return value if kind == "bool" else None
+    return value if isinstance(value, _PYTHON[kind]) else None
+
+
+def _text_of(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _with_source(rows: pyarrow.Table, source: str) -> pyarrow.Table:
+    import pyarrow
+
+    return rows.append_column(SOURCE, pyarrow.repeat(source, rows.num_rows))

@@ -1,48 +1,41 @@
-"""Inputs as DataFrames with one schema, whatever they are: `read_inputs`.
+"""Inputs as relations with one schema, whatever they are: `read_inputs`, and `read_here`.
 
 Rules: every table has the columns of this program, in order; a column that an older log does not
 have is null. `source` says which input a row is from, and numbers of conversations are unique
 within it. Captures are one ordered list, as in `rmqtool decode pcap`, and are decoded by
-Spark's tasks.
+Spark's tasks; for the local engine they are decoded before (`captures`).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from dissectors.decode.decoded_log import FINDING_COLUMNS
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.message_record import MESSAGE_COLUMNS
+from dissectors.rows.record import COLUMNS
 
-from ..derived import OUTCOME_CLASS
+from ..derived import OUTCOME, OUTCOME_CLASS
 from ..errors import ReportError
 from ..kept import Kept
 from ..report import ReportInput
-from ..schema import (
-    SOURCE,
-    conversation_schema,
-    exchange_schema,
-    finding_schema,
-    message_schema,
-)
-from ..spark.connect import is_connect
-from ..spark.expressions import text
-from ..spark.workers import serve_modules
-from .capture_frame import decoded_rows, table_in
+from ..schema import Described
+from ..sql.relation import Relation
 from .inputs import Input, InputError, InputKind, is_small
-from .row_batches import CONVERSATIONS, EXCHANGES, FINDINGS, MESSAGES
-from .rows_here import json_lines_here, parquet_here
-from .shuffle import ShuffleTask
+from .reader import LineRows, Reader
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-_BROKEN = "_broken_line"
-OUTCOME = "outcome_class"
-"""column that older logs lack"""
+_TABLES: tuple[tuple[str, Sequence[Described]], ...] = (
+    ("exchanges", COLUMNS),
+    ("conversations", CONVERSATION_COLUMNS),
+    ("findings", FINDING_COLUMNS),
+    ("messages", MESSAGE_COLUMNS),
+)
 
 
 @dataclass(slots=True)
@@ -57,23 +50,15 @@ class Tables:
 
 @dataclass(slots=True)
 class _Parts:
-    exchanges: list[DataFrame] = field(default_factory=list)
-    conversations: list[DataFrame] = field(default_factory=list)
-    findings: list[DataFrame] = field(default_factory=list)
-    messages: list[DataFrame] = field(default_factory=list)
+    exchanges: list[Relation] = field(default_factory=list)
+    conversations: list[Relation] = field(default_factory=list)
+    findings: list[Relation] = field(default_factory=list)
+    messages: list[Relation] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    kept: Kept = field(default_factory=Kept)
-    """what rows this process has"""
     without: list[str] = field(default_factory=list)
     """inputs that have no connections"""
-    with_messages: bool = False
-    """messages are wanted"""
-    tls_keylog: str = ""
-    """file with secrets of TLS; empty: none"""
     without_messages: list[str] = field(default_factory=list)
     """inputs that have none"""
-    here: bool = False
-    """lines of JSON are read by this process: Spark is elsewhere and may not see them"""
 
 
 def read_inputs(
@@ -83,22 +68,37 @@ def read_inputs(
     messages: bool = False,
     tls_keylog: str = "",
 ) -> Tables:
-    """Return the tables of all inputs together; raise ReportError where one cannot be read.
+    """Return the tables of all inputs together, for Spark.
+
+    Raise ReportError where one cannot be read.
 
     Connections are given only if every input has them: what is known of half the rows would look
     like knowledge of all. So are messages, and only if they are wanted. `tls_keylog` is a file
     with secrets of TLS, which tasks must see under the same path.
     """
-    small = is_small(inputs)
-    here = small and is_connect(spark)
-    parts = _Parts(with_messages=messages, tls_keylog=tls_keylog, kept=Kept(small), here=here)
+    from .spark_reader import SparkReader
+
+    reader = SparkReader(spark, is_small(inputs), decode_as, messages, tls_keylog)
+    return _read(reader, inputs, messages)
+
+
+def read_here(inputs: Sequence[Input], messages: bool = False) -> Tables:
+    """Return what `read_inputs` does, for the local engine; captures are decoded already."""
+    from .local_reader import LocalReader
+
+    return _read(LocalReader(inputs), inputs, messages)
+
+
+def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
+    parts = _Parts()
     for one in inputs:
         if one.kind is InputKind.captures:
-            _add_captures(spark, one, decode_as, parts)
+            for name, table in reader.captures(one).items():
+                getattr(parts, name).append(table)
         elif one.kind is InputKind.remote:
-            _add_remote(spark, one, parts)
+            _add_remote(reader, one, parts, messages)
         else:
-            _add_files(spark, one, parts)
+            _add_files(reader, one, parts, messages)
     if parts.without and parts.conversations:
         parts.remarks.append(
             f"{', '.join(parts.without)}: no TCP connections in it, so nothing is said about those"
@@ -114,147 +114,99 @@ def read_inputs(
     return Tables(
         ReportInput(
             _together(parts.exchanges),
+            Kept(reader.engine),
             _together(parts.conversations) if known and parts.conversations else None,
             _together(parts.findings) if known and parts.findings else None,
             _together(parts.messages) if every and parts.messages else None,
-            parts.kept,
         ),
         parts.remarks,
     )
 
 
-def _together(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(lambda one, other: one.unionByName(other), frames)
+def _together(relations: Sequence[Relation]) -> Relation:
+    return reduce(lambda one, other: one.union(other), relations)
 
 
-def _add_files(spark: SparkSession, one: Input, parts: _Parts) -> None:
-    form = "jsonl" if one.exchanges and one.exchanges[0].endswith(("json", "jsonl")) else None
-    if one.kind is InputKind.jsonl:
-        form = "jsonl"
-    read: Callable[..., DataFrame] = _read_jsonl if form == "jsonl" else _read_parquet
-    parts.exchanges.append(read(spark, one.exchanges, exchange_schema(), one.name, parts))
+def _add_files(reader: Reader, one: Input, parts: _Parts, messages: bool) -> None:
+    is_lines = one.kind is InputKind.jsonl or bool(
+        one.exchanges and one.exchanges[0].endswith(("json", "jsonl"))
+    )
+    files = {
+        "exchanges": one.exchanges,
+        "conversations": None if one.conversations is None else (one.conversations,),
+        "findings": None if one.findings is None else (one.findings,),
+        "messages": one.messages if messages else None,
+    }
+    for name, columns in _TABLES:
+        of_table = files[name]
+        if of_table is not None:
+            table = _file_rows(reader, one.name, of_table, columns, is_lines, parts)
+            getattr(parts, name).append(table)
     if one.conversations is None:
         parts.without.append(one.name)
-    else:
-        parts.conversations.append(
-            read(spark, [one.conversations], conversation_schema(), one.name, parts)
-        )
-    if one.findings is not None:
-        parts.findings.append(read(spark, [one.findings], finding_schema(), one.name, parts))
-    if parts.with_messages:
-        if one.messages is None:
-            parts.without_messages.append(one.name)
-        else:
-            parts.messages.append(read(spark, one.messages, message_schema(), one.name, parts))
+    if messages and one.messages is None:
+        parts.without_messages.append(one.name)
     if one.manifest is not None and one.manifest.options:
         chosen = ", ".join(f"{name} {value}" for name, value in one.manifest.options.items())
         parts.remarks.append(f"{one.name} has only what was chosen when it was decoded: {chosen}")
 
 
-def _read_parquet(
-    spark: SparkSession,
-    files: Sequence[str],
-    schema: StructType,
+def _file_rows(
+    reader: Reader,
     source: str,
+    files: Sequence[str],
+    columns: Sequence[Described],
+    is_lines: bool,
     parts: _Parts,
-) -> DataFrame:
-    if not files:
-        return spark.createDataFrame([], schema).withColumn(SOURCE, F.lit(source))
-    if parts.kept.small:  # Spark takes longer, and this process needs them
-        rows = parquet_here(files, schema, source)
-        return parts.kept.put(spark, rows, StructType([*schema, StructField(SOURCE, StringType())]))
-    frame = spark.read.schema(schema).parquet(*map(_uri, files))
-    return _with_outcome_class(frame).selectExpr("*", f"{text(source)} as {SOURCE}")
-
-
-def _with_outcome_class(frame: DataFrame) -> DataFrame:
-    """Return exchanges with the column that older logs lack; other tables as they are."""
-    if OUTCOME not in frame.columns:
-        return frame
-    return frame.withColumn(OUTCOME, F.expr(f"coalesce({OUTCOME}, {OUTCOME_CLASS})"))
-
-
-def _read_jsonl(
-    spark: SparkSession, files: Sequence[str], schema: StructType, source: str, parts: _Parts
-) -> DataFrame:
-    if parts.here:
-        frame = json_lines_here(spark, files, schema, _BROKEN)
+) -> Relation:
+    if is_lines:
+        lines = reader.json_lines(files, columns, source)
+        if lines.broken:
+            parts.remarks.append(_about(lines, source))
+        rows = lines.rows
     else:
-        reader = spark.read.schema(schema.add(_BROKEN, "string")).options(
-            mode="PERMISSIVE", columnNameOfCorruptRecord=_BROKEN
-        )
-        frame = reader.json([_uri(file) for file in files])
-    frame = frame.cache()
-    broken = frame.where(F.col(_BROKEN).isNotNull())
-    count = broken.count()
-    if count:
-        example = broken.select(_BROKEN).first()
-        start = str(example[0])[:40] if example is not None else ""
-        parts.remarks.append(
-            f"{source}: {count:,} lines are not exchanges and were left out, the first begins"
-            f" with {start!r}"
-        )
-    whole = _with_outcome_class(frame.where(F.col(_BROKEN).isNull()).drop(_BROKEN))
-    return whole.withColumn(SOURCE, F.lit(source))
+        rows = reader.parquet(files, columns, source)
+    if rows.rows is None and OUTCOME in rows.columns:
+        return rows.adding({OUTCOME: f"coalesce({OUTCOME}, {OUTCOME_CLASS})"})  # of an older log
+    return rows
 
 
-def _add_remote(spark: SparkSession, one: Input, parts: _Parts) -> None:
+def _about(lines: LineRows, source: str) -> str:
+    return (
+        f"{source}: {lines.broken:,} lines are not exchanges and were left out, the first begins"
+        f" with {lines.example[:40]!r}"
+    )
+
+
+def _add_remote(reader: Reader, one: Input, parts: _Parts, messages: bool) -> None:
     """Describe a log on a file system that Spark reads: its folder, or a file."""
     base = one.name.rstrip("/")
-    single = base.endswith((".parquet", ".jsonl", ".ndjson"))
-    form = "jsonl" if base.endswith(("jsonl", "ndjson")) else "parquet"
-    read: Callable[..., DataFrame] = _read_jsonl if form == "jsonl" else _read_parquet
-    files = [base] if single else [f"{base}/{EXCHANGES}"]
-    parts.exchanges.append(read(spark, files, exchange_schema(), one.name, parts))
-    if single:
+    is_single = base.endswith((".parquet", ".jsonl", ".ndjson"))
+    is_lines = base.endswith(("jsonl", "ndjson"))
+    form = "jsonl" if is_lines else "parquet"
+    exchanges = base if is_single else f"{base}/exchanges"
+    parts.exchanges.append(_file_rows(reader, one.name, [exchanges], COLUMNS, is_lines, parts))
+    if is_single:
         parts.without.append(one.name)
         parts.without_messages.append(one.name)
         return
-    if parts.with_messages:
+    if messages:
         try:
-            folder = f"{base}/{MESSAGES}"
-            parts.messages.append(read(spark, [folder], message_schema(), one.name, parts))
+            folder = [f"{base}/messages"]
+            table = _file_rows(reader, one.name, folder, MESSAGE_COLUMNS, is_lines, parts)
+            parts.messages.append(table)
         except Exception:
             parts.without_messages.append(one.name)
-    conversations = f"{base}/conversations.{form}"
     try:
-        parts.conversations.append(
-            read(spark, [conversations], conversation_schema(), one.name, parts)
-        )
+        file = [f"{base}/conversations.{form}"]
+        table = _file_rows(reader, one.name, file, CONVERSATION_COLUMNS, is_lines, parts)
+        parts.conversations.append(table)
     except Exception:
         parts.without.append(one.name)
 
 
-def _uri(file: str) -> str:
-    """Return a path so that Spark takes none of its characters for a pattern."""
-    if "://" in file:
-        return file
-    for char in "\\{}[]*?":
-        file = file.replace(char, "\\" + char)
-    return file
-
-
-def _add_captures(spark: SparkSession, one: Input, decode_as: Sequence[int], parts: _Parts) -> None:
-    serve_modules(spark)
-    task = ShuffleTask(
-        one.exchanges,
-        one.name,
-        frozenset(decode_as),
-        parts.with_messages,
-        os.path.abspath(parts.tls_keylog) if parts.tls_keylog else "",
-    )
-    rows = decoded_rows(spark, task)
-    parts.exchanges.append(table_in(rows, EXCHANGES))
-    parts.conversations.append(table_in(rows, CONVERSATIONS))
-    parts.findings.append(table_in(rows, FINDINGS))
-    if parts.with_messages:
-        parts.messages.append(table_in(rows, MESSAGES))
-
-
 def _has_rows(given: ReportInput) -> bool:
-    if given.small:
-        return bool(given.kept.rows(given.exchanges).num_rows)
-    return bool(given.exchanges.limit(1).count())
+    return bool(given.kept.rows(given.exchanges.limited(1)).num_rows)
 
 
 def refuse_nothing(tables: Tables) -> None:
@@ -266,4 +218,4 @@ def refuse_nothing(tables: Tables) -> None:
         )
 
 
-__all__ = ["InputError", "Tables", "read_inputs", "refuse_nothing"]
+__all__ = ["InputError", "Tables", "read_here", "read_inputs", "refuse_nothing"]

@@ -7,7 +7,6 @@ a member whose connections are elsewhere, is not a row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ..consuming.group_fold import GroupRows, fold_groups, group_tables
 from ..consuming.group_items import REQUESTS, items_of_connections, items_of_group_exchanges
@@ -21,10 +20,9 @@ from ..consuming.group_tables import (
     TABLES,
 )
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows
-from .keyed_folds import SHARE, Folding, folded, known_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from ..sql.relation import Relation
+from .folding import SHARE, Folding
+from .keyed_folds import folded, known_of
 
 FOLDING = Folding(
     exchanges=items_of_group_exchanges,
@@ -37,7 +35,7 @@ FOLDING = Folding(
 )
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
     known = known_of(given)
     # Without a route nothing says which brokers are slaves.

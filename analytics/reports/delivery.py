@@ -7,7 +7,6 @@ to fetch or to get something.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from dissectors.remoting.code_sets import FETCHES
 
@@ -16,11 +15,10 @@ from ..consuming.delivery_tables import DUPLICATES, GROUPS, LAG, TABLES
 from ..consuming.items import items_of_exchanges, items_of_messages
 from ..consuming.sums import Sums
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows
-from ..spark.windows import window_of
-from .keyed_folds import SHARE, Folding, folded, known_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from ..sql.relation import Relation
+from ..sql.windows import window_of
+from .folding import SHARE, Folding
+from .keyed_folds import folded, known_of
 
 FOLDING = Folding(
     exchanges=items_of_exchanges,
@@ -33,7 +31,7 @@ FOLDING = Folding(
 )
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables; none where the input has no messages."""
     if given.messages is None:
         return {}

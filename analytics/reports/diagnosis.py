@@ -1,167 +1,65 @@
-"""What is wrong, why, and what to do: the rules of `analytics.diagnosis`, on Spark.
+"""What is wrong, why, and what to do: the rules of `analytics.diagnosis`, as a report.
 
-Rules: the same folds as in one pass, so that both say the same. Rows are given to (rule, key), each
-of which is folded by one task; what all rows together say (`Context`) is small and made first, by
-the one job that a report starts while it is built. Attempts of messages are stitched host by host.
-A small input is judged in this process, by the one pass itself. What tasks run:
-`analytics.reports.diagnosis_tasks`.
+Rules: the local engine judges in this process, in the one pass of `rmqtool diagnose`; Spark's tasks
+run the same folds (`diagnosis_on_spark`), so that both say the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
-from pyspark.sql import functions as F
-
-from dissectors.remoting.code_sets import SENDS, STORED
-
-from .. import derived
-from ..diagnosis.context import Context
 from ..diagnosis.engine import Engine
-from ..diagnosis.messages import LONG_US
 from ..diagnosis.registry import rules
 from ..inputs.rows import connections_in, exchanges_in
 from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
-from ..schema import SOURCE, arrow_rows, schema_of
-from ..sends import sends
-from ..sends.broker_names import broker_names
-from ..sends.telling import telling_keys
-from ..spark.expressions import adding, numbers
+from ..schema import SOURCE, arrow_rows
+from ..sql.expressions import text
+from ..sql.relation import Relation
 from .diagnosis_tables import ALL_COLUMNS, LIMITS, PROBLEMS, rows_of
-from .diagnosis_tasks import (
-    CONNECTION,
-    EXCHANGE,
-    FAILURE,
-    ITEM,
-    PART,
-    TEXT,
-    concluded_rows,
-    connection_context,
-    connection_items,
-    exchange_context,
-    exchange_items,
-    finding_context,
-    findings_in,
-    folded,
-    parts_of,
-    stitched,
-)
-
-if TYPE_CHECKING:
-    import pyarrow
-    from pyspark.sql import DataFrame
+from .diagnosis_tasks import findings_in
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:  # noqa: ARG001
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:  # noqa: ARG001
     """Return the tables."""
-    whole = _in_one_pass(given) if given.small else given.kept.frame(_on_spark(given))
+    if given.kept.engine.is_distributed:
+        from .diagnosis_on_spark import rows_on_spark
+
+        whole = rows_on_spark(given)
+    else:
+        whole = _in_one_pass(given)
     return {
         PROBLEMS.name: given.kept.part(whole, "kind", "problem"),
         LIMITS.name: given.kept.part(whole, "kind", "limit"),
     }
 
 
-def _on_spark(given: ReportInput) -> DataFrame:
-    """Return the rows of both tables, made by Spark's tasks."""
-    context = _context_of(given)
-    known = msgspec.json.encode(context).decode()
-    items = given.exchanges.mapInArrow(exchange_items, schema_of(ITEM))
-    items = items.unionByName(_message_items(given, context))
-    if given.conversations is not None:
-        items = items.unionByName(given.conversations.mapInArrow(connection_items, schema_of(ITEM)))
-    # Sorted and not grouped: a call of Python for each of thousands of keys takes longer than all
-    # folds together.
-    sorted_items = items.repartition("rule", "key").sortWithinPartitions("rule", "key")
-    found = sorted_items.mapInArrow(folded(known), schema_of(TEXT))
-    # One row more, so that the limits are said where nothing is wrong, too.
-    spark = given.exchanges.sparkSession
-    every = found.unionByName(spark.createDataFrame([("",)], schema_of(TEXT)))
-    grouped = adding(every, {"one": "1"}).groupBy("one")
-    return grouped.applyInArrow(concluded_rows(known), schema_of(ALL_COLUMNS))
-
-
-def _in_one_pass(given: ReportInput) -> DataFrame:
-    """Return the rows of both tables, made here from all rows; runs a job for each table."""
-
+def _in_one_pass(given: ReportInput) -> Relation:
+    """Return the rows of both tables, made here from all rows."""
     engine = Engine(rules())
-    exchanges = _by_source(given, given.exchanges)
-    connections = _by_source(given, given.conversations)
-    for source in sorted(exchanges.keys() | connections.keys()):
+    batches = given.kept.engine.batches
+    for source in _sources(given):
         engine.begin_input(source)
-        for batch in exchanges.get(source, ()):
+        same = f"{SOURCE} = {text(source)}"
+        for batch in batches(given.exchanges.where(same)):
             engine.add_exchanges(exchanges_in(batch))
-        for batch in connections.get(source, ()):
-            engine.add_connections(connections_in(batch))
+        if given.conversations is not None:
+            for batch in batches(given.conversations.where(same)):
+                engine.add_connections(connections_in(batch))
     if given.findings is not None:
-        for batch in given.kept.rows(given.findings).select(["kind"]).to_batches():
+        for batch in batches(given.findings.select("kind")):
             engine.add_findings(findings_in(batch))
     rows = rows_of(engine.diagnosis())
-    table = arrow_rows(rows, ALL_COLUMNS)
-    return given.kept.here(given.exchanges.sparkSession, table, schema_of(ALL_COLUMNS))
+    return given.kept.here(arrow_rows(rows, ALL_COLUMNS), ALL_COLUMNS)
 
 
-def _by_source(given: ReportInput, frame: DataFrame | None) -> dict[str, list[pyarrow.RecordBatch]]:
-    """Return the rows of each input."""
-    if frame is None:
-        return {}
-    import pyarrow.compute
-
-    table = given.kept.rows(frame)
-    return {
-        str(source): table.filter(pyarrow.compute.field(SOURCE) == source).to_batches()
-        for source in table.column(SOURCE).unique().to_pylist()
-    }
-
-
-# -- what all rows say ----------------------------------------------------------------------------
-
-
-def _context_of(given: ReportInput) -> Context:
-    """Return what all rows together say; runs a job."""
-    parts = [given.exchanges.mapInArrow(exchange_context, schema_of(TEXT))]
-    if given.conversations is not None:
-        parts.append(given.conversations.mapInArrow(connection_context, schema_of(TEXT)))
-    if given.findings is not None:
-        parts.append(given.findings.select("kind").mapInArrow(finding_context, schema_of(TEXT)))
-    context = Context()
-    for part in parts:
-        for row in part.toLocalIterator():
-            context.merge(msgspec.json.decode(row["value"], type=Context))
-    return context
-
-
-def _message_items(given: ReportInput, context: Context) -> DataFrame:
-    """Return the messages that need a closer look, for the rules that take messages."""
-    names = broker_names(given)
-    produced = sends.sends_of(given.exchanges)
-    failures = None
-    if given.conversations is not None:
-        failures = sends.connect_failures(given.conversations, names)
-    keys = telling_keys(produced, names, failures, LONG_US * 10 // 9)
-    quick = (
-        f"(coalesce(response_code in {numbers(STORED)} and latency_us <= {LONG_US}, false)"
-        " or status = 'oneway')"
-    )
-    others = produced.where(f"unique_key is not null and not {quick}")
-    keys = keys.unionByName(others.selectExpr(f"{sends.KEY} as key")).distinct()
-    chosen = given.exchanges.where(
-        f"request_code in {numbers(SENDS)} and unique_key is not null and status != 'orphan'"
-        f" and request_time is not null and not {sends.OF_CONSUMERS}"
-    ).join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
-    placed = adding(chosen, {"host": sends.HOST})
-    parts = placed.mapInArrow(parts_of(EXCHANGE), schema_of(PART))
-    if given.conversations is not None:
-        where = placed.select(SOURCE, "conversation").distinct()
-        used = given.conversations.join(where, [SOURCE, "conversation"], "left_semi")
-        failed = given.conversations.where("`end` in ('refused', 'no_answer')")
-        for frame, kind in ((used, CONNECTION), (failed, FAILURE)):
-            hosted = adding(frame, {"host": derived.address_of("client")})
-            parts = parts.unionByName(hosted.mapInArrow(parts_of(kind), schema_of(PART)))
-    return parts.groupBy("host").applyInArrow(
-        stitched(msgspec.json.encode(context.names_of_ports()).decode()), schema_of(ITEM)
-    )
+def _sources(given: ReportInput) -> list[str]:
+    found: set[str] = set()
+    for relation in (given.exchanges, given.conversations):
+        if relation is not None:
+            rows = given.kept.rows(relation.select(SOURCE).distinct())
+            found.update(map(str, rows.column(SOURCE).to_pylist()))
+    return sorted(found)
 
 
 # -- words ----------------------------------------------------------------------------------------

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from ..isolation import strategy_replay as isolation
 from ..isolation.isolation_input import NUMBER, WHO, born, with_texts
 from ..isolation.isolation_table import (
@@ -32,19 +30,17 @@ from ..isolation.isolation_table import (
     isolation_rows,
 )
 from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
-from ..schema import arrow_rows, schema_of
 from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import OWN, RELAYS
 from ..sends.stitched import STITCHED, Stitched, stitched
 from ..sends.strategy_events import coded_events, events
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import BUCKET, UNAVAILABLE, failed_connects, gone_by_time
-from ..spark.expressions import adding, grouped
+from ..sql.relation import Relation
 from .retries import limits_of
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame
 
 PRODUCERS = ReportTable(
     "isolation_producers",
@@ -180,7 +176,7 @@ _KINDS = {
 }
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
     limits = limits_of(options)
     stitch = stitched(given, limits)
@@ -201,52 +197,44 @@ def _rows(
     stitch: Stitched,
     timeout_us: int,
     fold: Callable[[pyarrow.Table], pyarrow.Table],
-) -> DataFrame:
+) -> Relation:
     """Return the rows of the tables of `_KINDS`."""
-    schema = schema_of(ALL_COLUMNS)
     failed = failed_connects(given)
     unknown = failed is None
-    if not given.small and (failed is None or given.kept.is_empty(failed)):
+    if failed is None or given.kept.is_empty(failed):
         coded = coded_events(given, stitch)
         if coded is not None:
             kinds, gone = coded.kinds, None if unknown else ""
-            return given.kept.frame(
-                coded.events.groupBy("producer").applyInArrow(
-                    lambda table: fold(born(with_texts(table, kinds, gone), timeout_us)), schema
-                )
+            return given.kept.by_group(
+                coded.events,
+                "producer",
+                lambda table: fold(born(with_texts(table, kinds, gone), timeout_us)),
+                ALL_COLUMNS,
             )
-    seen = _with_connects(given, events(stitch), stitch)
-    if not given.small:
-        producers = adding(seen, {"producer": NUMBER}).groupBy("producer")
-        return given.kept.frame(
-            producers.applyInArrow(lambda table: fold(born(table, timeout_us)), schema)
-        )
-    here = seen.toArrow()  # to start Python for Spark's tasks takes longer
-    found = fold(born(here, timeout_us)) if here.num_rows else arrow_rows((), ALL_COLUMNS)
-    return given.kept.here(seen.sparkSession, found, schema)
+    seen = _with_connects(given, events(stitch), stitch).adding({"producer": NUMBER})
+    return given.kept.by_group(
+        seen, "producer", lambda table: fold(born(table, timeout_us)), ALL_COLUMNS
+    )
 
 
-def _with_connects(given: ReportInput, events: DataFrame, stitch: Stitched) -> DataFrame:
+def _with_connects(given: ReportInput, events: Relation, stitch: Stitched) -> Relation:
     """Return the attempts with `gone`: brokers that their client could not reach; null: unknown."""
     failed = failed_connects(given)
     if failed is None:
-        return adding(events, {"gone": "cast(null as string)"})
+        return events.adding({"gone": "cast(null as string)"})
     if given.kept.is_empty(failed):
-        return adding(events, {"gone": "''"})
-    told = gone_by_time(failed, stitch.attempts).withColumnRenamed("gone", "_gone")
-    joined = adding(events, {"bucket": BUCKET}).join(
-        F.broadcast(told), ["client", "bucket"], "left"
-    )
-    return adding(joined, {"gone": "coalesce(_gone, '')"}).drop("_gone", "bucket")
+        return events.adding({"gone": "''"})
+    told = gone_by_time(failed, stitch.attempts)
+    joined = events.adding({"bucket": BUCKET}).join(told, ["client", "bucket"], "left", small=True)
+    return joined.adding({"gone": "coalesce(gone, '')"}).without("bucket")
 
 
-def _queues(stitch: Stitched) -> DataFrame:
+def _queues(stitch: Stitched) -> Relation:
     """Return how often each queue was asked for; copies of a request in several captures count."""
     named = with_names(stitch.counts, stitch.names)
     asked = named.where("queue_id is not null and topic is not null")
-    counted = grouped(asked, ("topic", "broker", "queue_id"), {"attempts": "sum(times)"})
-    return adding(
-        counted,
+    counted = asked.grouped(("topic", "broker", "queue_id"), {"attempts": "sum(times)"})
+    return counted.adding(
         {
             "share": "attempts / sum(attempts) over (partition by topic)",
             "evenly": "1D / count(*) over (partition by topic)",
@@ -254,29 +242,32 @@ def _queues(stitch: Stitched) -> DataFrame:
     )
 
 
-def _topics(queues: DataFrame) -> DataFrame:
+def _topics(queues: Relation) -> Relation:
     """Return each topic's distance from evenly loaded queues, by Pearson's chi-square.
 
     Wilson and Hilferty: its cube root is nearly normal, which gives the standard deviations.
     """
-    squares = "sum(pow(attempts - attempts / share * evenly, 2) / (attempts / share * evenly))"
-    summed = grouped(
-        queues,
+    summed = queues.grouped(
         ("topic",),
         {
             "brokers": "count(distinct broker)",
             "queues": "count(*)",
             "least": "min(attempts)",
             "most": "max(attempts)",
-            "chi_square": squares,
             "attempts": "sum(attempts)",
+            "_squares": "sum(cast(attempts as double) * attempts)",
         },
+    )
+    # of whole numbers, so that no order of the rows changes the last digit
+    squared = summed.adding(
+        {"chi_square": "(queues * _squares - attempts * cast(attempts as double)) / attempts"}
     )
     spread = "2 / (9 * (queues - 1))"
     deviations = f"(cbrt(chi_square / (queues - 1)) - (1 - {spread})) / sqrt({spread})"
-    measured = adding(summed, {"deviations": f"if(queues > 1, {deviations}, null)"})
-    return adding(
-        measured, {"uneven": "if(attempts >= 50 * queues, coalesce(deviations > 3.1, false), null)"}
+    rounded = f"round({deviations}, 9)"  # cube roots differ in the last digit
+    measured = squared.adding({"deviations": f"if(queues > 1, {rounded}, null)"})
+    return measured.adding(
+        {"uneven": "if(attempts >= 50 * queues, coalesce(deviations > 3.1, false), null)"}
     )
 
 

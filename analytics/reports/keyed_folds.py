@@ -1,63 +1,25 @@
-"""Pure folds of rows by key, on Spark: rows to items, items sorted by key to sums, sums to tables.
+"""Keyed folds (`folding`) of an input, by the local engine or by Spark.
 
-Rules: what a fold needs of the rest of the input (`Known`) is small and made first, by the one job
-that a report starts while it is built; reports share it. A small input is folded in this process;
-of a large one each task streams the sorted items of its keys, so memory does not depend on how many
-there are.
+Rules: what a fold needs of the rest of the input (`Known`) is small and made first, by the one
+query that a report executes while it is built; reports share it. The local engine folds here;
+what Spark's tasks do is in `keyed_fold_tasks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
-
-import msgspec
-from pyspark.sql import functions as F
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from ..consuming.items import Item
 from ..consuming.known import Known
-from ..inputs.rows import connections_in, exchanges_in, json_text_of, messages_in
-from ..report import ReportInput, ReportTable, TableColumn
-from ..schema import TYPES, arrow_rows, arrow_schema_of, schema_of
-from ..spark.expressions import numbers, text
+from ..inputs.rows import connections_in, exchanges_in, messages_in
+from ..report import ReportInput, ReportTable
+from ..schema import arrow_rows
+from ..sql.expressions import numbers
+from ..sql.relation import Relation
+from .folding import SHARE, Folding
 
-if TYPE_CHECKING:
-    import pyarrow
-    from pyspark.sql import DataFrame
-
-    from dissectors.rows.conversation_record import ConversationRecord
-    from dissectors.rows.message_record import MessageRecord
-    from dissectors.rows.record import ExchangeRecord
-
-Batches = Iterator["pyarrow.RecordBatch"]
 T = TypeVar("T")
-SHARE: Final = "known"
-"""name of what reports share (`Report.shares`)"""
-_ITEM: Final = (
-    TableColumn("key", "string", "", ""),
-    TableColumn("at", "int", "", ""),
-    TableColumn("then", "int", "", ""),
-    TableColumn("text", "string", "", ""),
-)
-_TEXT: Final = (TableColumn("value", "string", "", ""),)
-_ROW: Final = (TableColumn("table", "string", "", ""), TableColumn("value", "string", "", ""))
-
-
-@dataclass(frozen=True)
-class Folding(Generic[T]):
-    """How rows become tables; all of it functions of modules, which tasks can be given."""
-
-    exchanges: Callable[[list[ExchangeRecord], Known], Iterable[Item]]
-    requests: frozenset[int]
-    """codes of the exchanges that are taken"""
-    fold: Callable[[Iterable[Item], Known], T]
-    """items sorted by key, at, then, text -> sums"""
-    sums: type[T]
-    merge: Callable[[T, T], None]
-    tables: Callable[[T, Known], Mapping[str, list[dict[str, object]]]]
-    messages: Callable[[list[MessageRecord], Known], Iterable[Item]] | None = None
-    connections: Callable[[list[ConversationRecord], Known], Iterable[Item]] | None = None
 
 
 def known_of(given: ReportInput) -> Known:
@@ -66,180 +28,44 @@ def known_of(given: ReportInput) -> Known:
 
 
 def _known_of(given: ReportInput) -> Known:
+    if given.kept.engine.is_distributed:
+        from .keyed_fold_tasks import known_by_tasks
+
+        return known_by_tasks(given)
     known = Known(with_connections=given.conversations is not None)
-    if given.small:
-        for batch in given.kept.rows(given.exchanges).to_batches():
-            known.add_exchanges(exchanges_in(batch))
-        return known
-    for row in given.exchanges.mapInArrow(_known_rows, schema_of(_TEXT)).toLocalIterator():
-        known.merge(msgspec.json.decode(row["value"], type=Known))
-    return known
-
-
-def _known_rows(batches: Batches) -> Batches:
-    known = Known()
-    for batch in batches:
+    for batch in given.kept.engine.batches(given.exchanges):
         known.add_exchanges(exchanges_in(batch))
-    yield _batch(_TEXT, [(json_text_of(known),)])
+    return known
 
 
 def folded(
     given: ReportInput, folding: Folding[T], known: Known, tables: Iterable[ReportTable]
-) -> Mapping[str, DataFrame]:
+) -> Mapping[str, Relation]:
     """Return the tables."""
-    if given.small:
-        return _here(given, folding, known, tables)
     exchanges = given.exchanges.where(f"request_code in {numbers(folding.requests)}")
-    whole = given.kept.frame(_by_tasks(given, exchanges, folding, known))
-    return {table.name: _rows_of(whole, table) for table in tables}
+    if given.kept.engine.is_distributed:
+        from .keyed_fold_tasks import folded_by_tasks
 
-
-def _here(
-    given: ReportInput,
-    folding: Folding[T],
-    known: Known,
-    tables: Iterable[ReportTable],
-) -> Mapping[str, DataFrame]:
-    import pyarrow
-    import pyarrow.compute
-
-    items: list[Item] = []
-    taken = pyarrow.compute.field("request_code").isin(sorted(folding.requests))
-    for batch in given.kept.rows(given.exchanges).filter(taken).to_batches():
-        items += folding.exchanges(exchanges_in(batch), known)
-    if folding.messages is not None and given.messages is not None:
-        for batch in given.kept.rows(given.messages).to_batches():
-            items += folding.messages(messages_in(batch), known)
-    if folding.connections is not None and given.conversations is not None:
-        for batch in given.kept.rows(given.conversations).to_batches():
-            items += folding.connections(connections_in(batch), known)
-    items.sort()
+        return folded_by_tasks(given, exchanges, folding, known, tables)
+    items = sorted(_items(given, exchanges, folding, known))
     rows = folding.tables(folding.fold(items, known), known)
-    session = given.exchanges.sparkSession
     return {
         table.name: given.kept.here(
-            session,
-            arrow_rows(rows.get(table.name, []), table.columns),
-            schema_of(table.columns),
+            arrow_rows(rows.get(table.name, []), table.columns), table.columns
         )
         for table in tables
     }
 
 
-def _by_tasks(
-    given: ReportInput, exchanges: DataFrame, folding: Folding[T], known: Known
-) -> DataFrame:
-    """Return the rows of all tables, each as JSON."""
-    said = json_text_of(known)
-    items = exchanges.mapInArrow(_items_of_exchanges(folding, said), schema_of(_ITEM))
+def _items(
+    given: ReportInput, exchanges: Relation, folding: Folding[T], known: Known
+) -> Iterator[Item]:
+    batches = given.kept.engine.batches
+    for batch in batches(exchanges):
+        yield from folding.exchanges(exchanges_in(batch), known)
     if folding.messages is not None and given.messages is not None:
-        more = given.messages.mapInArrow(_items_of_messages(folding, said), schema_of(_ITEM))
-        items = items.unionByName(more)
+        for batch in batches(given.messages):
+            yield from folding.messages(messages_in(batch), known)
     if folding.connections is not None and given.conversations is not None:
-        begun = given.conversations.mapInArrow(
-            _items_of_connections(folding, said), schema_of(_ITEM)
-        )
-        items = items.unionByName(begun)
-    ordered = items.repartition("key").sortWithinPartitions("key", "at", "then", "text")
-    sums = ordered.mapInArrow(_folds(folding, said), schema_of(_TEXT))
-    # One row more, so that there are tables where nothing was folded, too.
-    session = given.exchanges.sparkSession
-    every = sums.unionByName(session.createDataFrame([("",)], schema_of(_TEXT)))
-    return every.coalesce(1).mapInArrow(_concluded(folding, said), schema_of(_ROW))
-
-
-def _items_of_exchanges(folding: Folding[T], said: str) -> Callable[[Batches], Batches]:
-    def items(batches: Batches) -> Batches:
-        known = msgspec.json.decode(said, type=Known)
-        for batch in batches:
-            yield _batch(_ITEM, list(folding.exchanges(exchanges_in(batch), known)))
-
-    return items
-
-
-def _items_of_messages(folding: Folding[T], said: str) -> Callable[[Batches], Batches]:
-    make = folding.messages
-    assert make is not None
-
-    def items(batches: Batches) -> Batches:
-        known = msgspec.json.decode(said, type=Known)
-        for batch in batches:
-            yield _batch(_ITEM, list(make(messages_in(batch), known)))
-
-    return items
-
-
-def _items_of_connections(folding: Folding[T], said: str) -> Callable[[Batches], Batches]:
-    make = folding.connections
-    assert make is not None
-
-    def items(batches: Batches) -> Batches:
-        known = msgspec.json.decode(said, type=Known)
-        for batch in batches:
-            yield _batch(_ITEM, list(make(connections_in(batch), known)))
-
-    return items
-
-
-def _folds(folding: Folding[T], said: str) -> Callable[[Batches], Batches]:
-    def fold(batches: Batches) -> Batches:
-        known = msgspec.json.decode(said, type=Known)
-        sums = folding.fold(_items_in(batches), known)
-        yield _batch(_TEXT, [(json_text_of(sums),)])
-
-    return fold
-
-
-def _items_in(batches: Batches) -> Iterator[Item]:
-    for batch in batches:
-        columns = [batch.column(column.name).to_pylist() for column in _ITEM]
-        for values in zip(*columns, strict=True):
-            yield Item(*values)
-
-
-def _concluded(folding: Folding[T], said: str) -> Callable[[Batches], Batches]:
-    def conclude(batches: Batches) -> Batches:
-        known = msgspec.json.decode(said, type=Known)
-        sums = folding.sums()
-        for batch in batches:
-            for value in batch.column("value").to_pylist():
-                if value:
-                    folding.merge(sums, msgspec.json.decode(value, type=folding.sums))
-        for name, rows in folding.tables(sums, known).items():
-            yield _batch(_ROW, [(name, json_text_of(row)) for row in rows])
-
-    return conclude
-
-
-def _rows_of(whole: DataFrame, table: ReportTable) -> DataFrame:
-    """Return the rows of one table; in JSON a time is a number of microseconds."""
-    chosen = whole.where(f"table = {text(table.name)}")
-    plain = ", ".join(
-        f"`{column.name}` {_JSON_TYPES.get(column.type, TYPES[column.type].simpleString())}"
-        for column in table.columns
-    )
-    parsed = chosen.select(F.from_json("value", plain).alias("row")).select("row.*")
-    times = {column.name for column in table.columns if column.type == "time"}
-    return parsed.selectExpr(
-        *(
-            f"timestamp_micros(`{column.name}`) as `{column.name}`"
-            if column.name in times
-            else f"`{column.name}`"
-            for column in table.columns
-        )
-    )
-
-
-_JSON_TYPES: Final = {"time": "bigint"}
-
-
-def _batch(columns: tuple[TableColumn, ...], rows: list[tuple[object, ...]]) -> pyarrow.RecordBatch:
-    import pyarrow
-
-    schema = arrow_schema_of(columns)
-    values: Iterable[object] = zip(*rows, strict=True) if rows else [()] * len(columns)
-    arrays = [
-        pyarrow.array(list(column), field.type)  # type: ignore[call-overload]
-        for column, field in zip(values, schema, strict=True)
-    ]
-    return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+        for batch in batches(given.conversations):
+            yield from folding.connections(connections_in(batch), known)

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from .. import derived
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows
@@ -21,9 +18,10 @@ from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
 from ..sends.hops import RELAYS, relay_latencies
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import UNAVAILABLE, failed_connects, outages
-from ..spark.expressions import adding, grouped, texts, total_of
-from ..spark.percentiles import percentiles, power_below, with_bucket
-from ..spark.windows import window_of, with_window
+from ..sql.expressions import texts, total_of
+from ..sql.percentiles import percentiles, power_below, with_bucket
+from ..sql.relation import Relation
+from ..sql.windows import window_of, with_window
 from . import latency_network
 from .latency_tables import (
     BROKERS,
@@ -38,9 +36,6 @@ from .latency_tables import (
     SLOWEST,
     TABLES,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _KEYS = ("operation", "responder", "broker_name", "topic", "group", "client", "long_poll")
 _PER_WINDOW = ("window_start", "window_us")
@@ -62,27 +57,29 @@ _KEY_TYPES = {
     "window_start": "timestamp",
     "window_us": "bigint",
 }
+_MOST = f"{2**63 - 1}D"
+"""SQL: the largest number of 64 bits, as a floating-point one."""
 _COUNTED = ("answered", "failed", "not_durable", "no_answer", "unknown", "withdrawn", "oneway")
 _SUMS = ("exchanges", *_COUNTED)
 _NUMBERS = ("bucket", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
 """Columns of cells that are added up, or that percentiles are made from."""
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables; `NETWORK` is absent where the input has no connections."""
     every = {table.name for table in TABLES}
     wanted = every if options.tables is None else every & options.tables
     seen = _seen(given)
     cells = given.kept.frame(_cells(seen, _KEYS))
     names = broker_names(given, lambda: cells)
-    made: dict[str, Callable[[], DataFrame]] = {
+    made: dict[str, Callable[[], Relation]] = {
         RELAYED.name: lambda: relay_latencies(given),
         HISTOGRAM.name: lambda: _histogram(cells),
         SLOWEST.name: lambda: latency_network.slowest(
             given, names, options.slowest, _least_of_slowest(given, cells, options.slowest)
         ),
     }
-    whole_us, calls_us = _spans_of(cells)
+    whole_us, calls_us = _spans_of(given, cells)
     windows = None
     if not wanted.isdisjoint((OVER_TIME.name, HEAT.name)):
         length = options.window_us or window_of(calls_us)
@@ -106,10 +103,10 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     return {name: make() for name, make in made.items() if name in wanted}
 
 
-def _seen(given: ReportInput) -> DataFrame:
+def _seen(given: ReportInput) -> Relation:
     """Return the requests with what they are counted by."""
-    told = adding(
-        derived.with_outcome(given.exchanges, given.conversations).where("outcome != 'orphan'"),
+    every = derived.with_outcome(given.exchanges, given.conversations)
+    told = every.where("outcome != 'orphan'").adding(
         {
             "operation": derived.OPERATION,
             "client": derived.address_of("requester"),
@@ -120,14 +117,13 @@ def _seen(given: ReportInput) -> DataFrame:
     return with_bucket(told, "latency_us")
 
 
-def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
+def _cells(seen: Relation, keys: Sequence[str]) -> Relation:
     """Return one row per combination of `keys`, bucket and outcome: one pass over the exchanges.
 
     The bucket comes first: groups that share a place in Spark's hash map are told apart by it. That
     the outcome is a key spares each exchange a counter for each kind of outcome.
     """
-    counted = grouped(
-        seen,
+    counted = seen.grouped(
         ["bucket", *keys, "outcome"],
         {
             "exchanges": "count(*)",
@@ -139,34 +135,31 @@ def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
         },
     )
     told = derived.counted_by_outcome(*_COUNTED)
-    return adding(counted, {**told, "values": "if(bucket is null, 0L, exchanges)"})
+    return counted.adding({**told, "values": "if(bucket is null, 0L, exchanges)"})
 
 
-def _spans_of(cells: DataFrame) -> tuple[int | None, int | None]:
+def _spans_of(given: ReportInput, cells: Relation) -> tuple[int | None, int | None]:
     """Return the µs from the first to the last exchange, and those of calls; None: no time."""
     call = "filter (where not long_poll)"
-    spans = grouped(
-        cells,
+    spans = cells.grouped(
         (),
         {
             "whole": "unix_micros(max(last)) - unix_micros(min(first))",
             "calls": f"unix_micros(max(last) {call}) - unix_micros(min(first) {call})",
         },
-    ).toArrow()
-    return spans.column("whole")[0].as_py(), spans.column("calls")[0].as_py()
+    )
+    rows = given.kept.rows(spans)
+    return rows.column("whole")[0].as_py(), rows.column("calls")[0].as_py()
 
 
-def _least_of_slowest(given: ReportInput, cells: DataFrame, count: int) -> int | None:
-    """Return a latency that the slowest `count` calls have, and few others; None: not asked.
+def _least_of_slowest(given: ReportInput, cells: Relation, count: int) -> int | None:
+    """Return a latency that the slowest `count` calls have, and few others; None: there are none.
 
     To sort all exchanges of a large input takes longer than to ask their cells.
     """
-    if given.small:
-        return None
     calls = cells.where("bucket is not null and answered > 0 and not long_poll")
-    found = grouped(
-        calls, ("bucket",), {"calls": "sum(answered)", "least": "min(smallest_us)"}
-    ).toArrow()
+    by_bucket = calls.grouped(("bucket",), {"calls": "sum(answered)", "least": "min(smallest_us)"})
+    found = given.kept.rows(by_bucket)
     columns = (found.column(name).to_pylist() for name in found.column_names)
     least = None
     for _, calls_there, smallest in sorted(zip(*columns, strict=True), reverse=True):
@@ -177,7 +170,7 @@ def _least_of_slowest(given: ReportInput, cells: DataFrame, count: int) -> int |
     return least
 
 
-def _windows(seen: DataFrame, names: DataFrame, length_us: int) -> DataFrame:
+def _windows(seen: Relation, names: Relation, length_us: int) -> Relation:
     """Return one row per window, broker and bucket, without long polls: a pass of its own.
 
     Together with all that a request is about there would be about as many cells as exchanges.
@@ -187,25 +180,28 @@ def _windows(seen: DataFrame, names: DataFrame, length_us: int) -> DataFrame:
 
 
 def _tables(
-    cells: DataFrame, windows: DataFrame | None, span: int | None, chosen: Sequence[str]
-) -> DataFrame:
+    cells: Relation, windows: Relation | None, span: int | None, chosen: Sequence[str]
+) -> Relation:
     """Return the rows of all that is grouped, with the name of the table: one look at the cells."""
     keys = sorted({key for name in chosen for key in _GROUPED[name]})
     parts = [
-        frame.selectExpr(f"inline(array({', '.join(_key_of(one, keys) for one in of)}))", *_NUMBERS)
-        for frame, of in (
+        relation.select(
+            f"explode(array({', '.join(_key_of(one, keys) for one in of)})) as _key", *_NUMBERS
+        )
+        for relation, of in (
             (cells, [name for name in chosen if name not in _BY_TIME]),
             (windows, [name for name in chosen if name in _BY_TIME]),
         )
-        if frame is not None and of
+        if relation is not None and of
     ]
-    every = reduce(lambda one, other: one.unionByName(other), parts)
+    keyed = reduce(lambda one, other: one.union(other), parts)
+    every = keyed.select(*(f"_key.`{key}` as `{key}`" for key in (_TABLE, *keys)), *_NUMBERS)
     found = percentiles(every, [_TABLE, *keys], [*_SUMS, "total_us"])
     by_time = "exchanges * 1000000 / window_us" if "window_us" in keys else "null"
     whole = "cast(null as double)" if span is None else f"try_divide(exchanges * 1000000, {span}L)"
-    return adding(
-        found,
+    return found.adding(
         {
+            "total_us": f"if(total_us >= {_MOST}, {2**63 - 1}L, cast(total_us as bigint))",
             "failed_share": "try_divide(failed, answered)",
             "no_answer_share": "try_divide(no_answer, answered + no_answer)",
             "rate": f"if({_TABLE} in {texts(_BY_TIME)}, {by_time}, {whole})",
@@ -217,25 +213,25 @@ def _key_of(name: str, keys: Sequence[str]) -> str:
     """Return, as SQL, what a table is grouped by, with the keys of other tables as null."""
     values = (f"`{key}`" if key in _GROUPED[name] else "null" for key in keys)
     typed = (
-        f"cast({value} as {_KEY_TYPES[key]}) as `{key}`"
+        f"'{key}', cast({value} as {_KEY_TYPES[key]})"
         for key, value in zip(keys, values, strict=True)
     )
-    return f"struct('{name}' as {_TABLE}, {', '.join(typed)})"
+    return f"named_struct('{_TABLE}', '{name}', {', '.join(typed)})"
 
 
-def _histogram(cells: DataFrame) -> DataFrame:
+def _histogram(cells: Relation) -> Relation:
     keys = ["operation", "long_poll"]
-    whole = grouped(cells, keys, {"_all": "sum(values)"})
-    joined = _coarse(cells, keys).join(F.broadcast(whole), keys)
-    return adding(joined, {"share": "exchanges / _all"})
+    whole = cells.grouped(keys, {"_all": "sum(values)"})
+    joined = _coarse(cells, keys).join(whole, keys, small=True)
+    return joined.adding({"share": "exchanges / _all"})
 
 
-def _coarse(cells: DataFrame, keys: Sequence[str]) -> DataFrame:
+def _coarse(cells: Relation, keys: Sequence[str]) -> Relation:
     """Return the answered exchanges of each group by powers of two, which no bucket straddles."""
     known = cells.where("bucket is not null")
-    powers = adding(known, {"from_us": power_below("largest_us")})
-    counted = grouped(powers, [*keys, "from_us"], {"exchanges": "sum(values)"})
-    return adding(counted, {"below_us": "greatest(from_us * 2, 1L)"})
+    powers = known.adding({"from_us": power_below("largest_us")})
+    counted = powers.grouped([*keys, "from_us"], {"exchanges": "sum(values)"})
+    return counted.adding({"below_us": "greatest(from_us * 2, 1L)"})
 
 
 def remarks(rows: Rows) -> list[str]:

@@ -6,18 +6,12 @@ answered, as the connection's handshake showed it; without a handshake it is unk
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
 from .. import derived
 from ..report import ReportInput
 from ..schema import SOURCE
 from ..sends.broker_names import with_names
-from ..spark.expressions import adding, grouped, ratio_of, texts, total_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from ..sql.expressions import ratio_of, texts, total_of
+from ..sql.relation import Relation
 
 _PROTOCOLS = ("ROCKETMQ", "unknown", "no payload", "")
 _NEAR = "if(requester = client, syn_rtt_us, ack_rtt_us)"
@@ -28,8 +22,8 @@ _REPEATED = "array_contains(expert, 'RETRANSMISSION')"
 
 
 def slowest(
-    given: ReportInput, names: DataFrame, count: int, least_us: int | None = None
-) -> DataFrame:
+    given: ReportInput, names: Relation, count: int, least_us: int | None = None
+) -> Relation:
     """Return the exchanges that took longest, with the network's part; long polls left out.
 
     None of them took less than `least_us`, if that is known.
@@ -37,17 +31,16 @@ def slowest(
     slow = "latency_us is not null" if least_us is None else f"latency_us >= {least_us}"
     calls = given.exchanges.where(f"{slow} and status = 'answered' and not {derived.WAITS}")
     order = ["request_time", "capture", "request_packet", "response_packet"]
-    chosen = calls.orderBy(F.desc("latency_us"), *order).limit(count)
+    chosen = calls.ordered(("latency_us desc", *order), count)
     if given.conversations is None:
-        known = adding(chosen, {"network_us": "cast(null as bigint)"})
+        known = chosen.adding({"network_us": "cast(null as bigint)"})
     else:
         ends = given.conversations.select(
             SOURCE, "conversation", "client", "syn_rtt_us", "ack_rtt_us"
         )
         joined = chosen.join(ends, [SOURCE, "conversation"], "left")
-        known = adding(joined, {"network_us": _NEAR})
-    return adding(
-        with_names(known, names),
+        known = joined.adding({"network_us": _NEAR})
+    return with_names(known, names).adding(
         {
             "time": "request_time",
             "operation": derived.OPERATION,
@@ -58,10 +51,10 @@ def slowest(
     )
 
 
-def pairs(exchanges: DataFrame, conversations: DataFrame, names: DataFrame) -> DataFrame:
+def pairs(exchanges: Relation, conversations: Relation, names: Relation) -> Relation:
     """Return one row per client and server; connections without exchanges count as well."""
-    carried = grouped(
-        exchanges.where(f"latency_us is not null and not {derived.WAITS}"),
+    answered = exchanges.where(f"latency_us is not null and not {derived.WAITS}")
+    carried = answered.grouped(
         [SOURCE, "conversation", "requester"],
         {
             "carried": "count(*)",
@@ -71,8 +64,7 @@ def pairs(exchanges: DataFrame, conversations: DataFrame, names: DataFrame) -> D
         },
     )
     known = conversations.where(f"protocol in {texts(_PROTOCOLS)}")
-    sides = adding(
-        known.join(carried, [SOURCE, "conversation"], "left"),
+    sides = known.join(carried, [SOURCE, "conversation"], "left").adding(
         {
             "near": _NEAR,
             "far": _FAR,
@@ -82,13 +74,12 @@ def pairs(exchanges: DataFrame, conversations: DataFrame, names: DataFrame) -> D
             "_client": derived.address_of("client"),
         },
     )
-    return _per_pair(sides.drop("client").withColumnRenamed("_client", "client"), names)
+    return _per_pair(sides.adding({"client": "_client"}), names)
 
 
-def _per_pair(sides: DataFrame, names: DataFrame) -> DataFrame:
+def _per_pair(sides: Relation, names: Relation) -> Relation:
     """Return one row per pair of client address and server."""
-    found = grouped(
-        sides,
+    found = sides.grouped(
         ["client", "server"],
         {
             "connections": "count_if(once)",
@@ -113,8 +104,7 @@ def _per_pair(sides: DataFrame, names: DataFrame) -> DataFrame:
             },
         },
     )
-    return adding(
-        with_names(adding(found, {"responder": "server"}), names),
+    return with_names(found.adding({"responder": "server"}), names).adding(
         {
             "network_us": ratio_of("_part", "_known"),
             "network_share": ratio_of("_part", "_known_us"),

@@ -8,7 +8,6 @@ Operations, topics and clients come from one pass over the exchanges (`_cells`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
@@ -25,7 +24,8 @@ from ..sends.unavailable import (
     connects,
     failed_connects,
 )
-from ..spark.expressions import adding, grouped, text, texts
+from ..sql.expressions import CONNECTION, names_of, place_of, text, texts
+from ..sql.relation import Relation
 from .overview_tables import (
     CLIENTS,
     COUNTS,
@@ -36,9 +36,6 @@ from .overview_tables import (
     UNANSWERED,
     UNREACHABLE,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 MOST_NAMES = 10
 """Names in a list."""
@@ -54,10 +51,9 @@ _GOOD = texts((OK, NOT_DURABLE))
 _FETCHES = f"operation in {texts(map(request_name, FETCHES))}"
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
-    seen = adding(
-        derived.with_outcome(given.exchanges, given.conversations),
+    seen = derived.with_outcome(given.exchanges, given.conversations).adding(
         {
             "operation": derived.OPERATION,
             "client": derived.address_of("requester"),
@@ -67,7 +63,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     requests = seen.where("outcome != 'orphan'")
     cells = given.kept.frame(_cells(requests))
     names = broker_names(given, lambda: cells)
-    made: dict[str, Callable[[], DataFrame]] = {
+    made: dict[str, Callable[[], Relation]] = {
         ERRORS.name: lambda: _errors(seen, names),
         RELAYED.name: lambda: relays(given),
         UNANSWERED.name: lambda: _unanswered(requests, names),
@@ -82,11 +78,10 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     return {name: make() for name, make in made.items() if wanted is None or name in wanted}
 
 
-def _cells(requests: DataFrame) -> DataFrame:
+def _cells(requests: Relation) -> Relation:
     """Return one row per combination of all that the tables are grouped by, and of outcomes."""
     keys = ["operation", "request_code", "responder", "broker_name", "topic", "group", "client"]
-    counted = grouped(
-        requests,
+    counted = requests.grouped(
         [*keys, "language", "version_name", "source", "conversation", "outcome"],
         {
             "exchanges": "count(*)",
@@ -96,8 +91,7 @@ def _cells(requests: DataFrame) -> DataFrame:
             "last": "max(time)",
         },
     )
-    return adding(
-        counted,
+    return counted.adding(
         {
             **derived.counted_by_outcome("failed", "not_durable", "no_answer", "unknown", "oneway"),
             "messages": f"if(outcome in {_GOOD}, carried, 0L)",
@@ -113,7 +107,7 @@ _SUMS = {
 
 def _names(column: str) -> str:
     """Return, as SQL, the values of a column in order, at most `MOST_NAMES`."""
-    return f"slice(array_sort(collect_set({column})), 1, {MOST_NAMES})"
+    return names_of(column, MOST_NAMES)
 
 
 _GROUPS = (  # a heartbeat names several
@@ -121,9 +115,8 @@ _GROUPS = (  # a heartbeat names several
 )
 
 
-def _operations(cells: DataFrame) -> DataFrame:
-    found = grouped(
-        cells,
+def _operations(cells: Relation) -> Relation:
+    found = cells.grouped(
         ["operation", "request_code"],
         {
             **_SUMS,
@@ -133,12 +126,11 @@ def _operations(cells: DataFrame) -> DataFrame:
             "code": "first(request_code)",
         },
     )
-    return adding(found, {"share": "exchanges / sum(exchanges) over ()"})
+    return found.adding({"share": "exchanges / sum(exchanges) over ()"})
 
 
-def _topics(cells: DataFrame) -> DataFrame:
-    return grouped(
-        cells.where("topic is not null"),
+def _topics(cells: Relation) -> Relation:
+    return cells.where("topic is not null").grouped(
         ["topic"],
         {
             **_SUMS,
@@ -153,13 +145,12 @@ def _topics(cells: DataFrame) -> DataFrame:
     )
 
 
-def _clients(cells: DataFrame) -> DataFrame:
-    return grouped(
-        adding(cells, {"version": "version_name"}),
+def _clients(cells: Relation) -> Relation:
+    return cells.adding({"version": "version_name"}).grouped(
         ["client", "language", "version"],
         {
             **_SUMS,
-            "connections": "count(distinct source, conversation)",
+            "connections": f"count(distinct {CONNECTION})",
             "groups": _GROUPS,
             "operations": _names("operation"),
             "first_time": "min(first)",
@@ -175,23 +166,21 @@ def _alike(remark: str) -> str:
     return f"trim({remark})"
 
 
-def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
+def _errors(seen: Relation, names: Relation) -> Relation:
     classes = (FAILED, NOT_DURABLE, EXPECTED)
     failed = with_names(seen.where(f"outcome in {texts(classes)}"), names)
     rank = " ".join(f"when '{one}' then {place}L" for place, one in enumerate(classes, 1))
-    told = adding(
-        failed,
+    told = failed.adding(
         {
             "class": "outcome",
             "rank": f"case outcome {rank} end",
             "answer": "coalesce(response_name, '?')",
             "code": "response_code",
             "alike": _alike(f"substring(remark, 1, {_LONGEST_REMARK})"),
-            "place": "struct(time, capture, response_packet, remark)",
+            "place": place_of("time", "capture", "response_packet", "remark"),
         },
     )
-    found = grouped(
-        told,
+    found = told.grouped(
         ["class", "rank", "answer", "code", "alike"],
         {
             "exchanges": "count(*)",
@@ -204,8 +193,7 @@ def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
             "place": "min(place)",
         },
     )
-    return adding(
-        found,
+    return found.adding(
         {
             "remark": f"substring(place.remark, 1, {_LONGEST_REMARK})",
             "capture": "place.capture",
@@ -214,19 +202,17 @@ def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
     )
 
 
-def _unanswered(requests: DataFrame, names: DataFrame) -> DataFrame:
+def _unanswered(requests: Relation, names: Relation) -> Relation:
     kinds = (derived.NO_ANSWER, derived.UNKNOWN, derived.WITHDRAWN)
     without = requests.where(f"outcome in {texts(kinds)}")
-    told = adding(
-        with_names(without, names),
+    told = with_names(without, names).adding(
         {
             "proven": f"outcome != '{derived.UNKNOWN}'",
             "withdrawn": f"outcome = '{derived.WITHDRAWN}'",
-            "place": "struct(time, capture, request_packet)",
+            "place": place_of("time", "capture", "request_packet"),
         },
     )
-    found = grouped(
-        told,
+    found = told.grouped(
         ["operation", "broker", "end", "proven", "withdrawn"],
         {
             "exchanges": "count(*)",
@@ -235,7 +221,7 @@ def _unanswered(requests: DataFrame, names: DataFrame) -> DataFrame:
             "place": "min(place)",
         },
     )
-    return adding(found, {"capture": "place.capture", "packet": "place.request_packet"})
+    return found.adding({"capture": "place.capture", "packet": "place.request_packet"})
 
 
 def remarks(rows: Rows) -> list[str]:

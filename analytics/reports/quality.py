@@ -7,13 +7,10 @@ tables about them are absent. Each remark says what the other reports must be re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn, sum_of
-from ..spark.expressions import adding, grouped
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from ..sql.expressions import CONNECTION, place_of
+from ..sql.relation import Relation
 
 EXCHANGES = ReportTable(
     "quality_exchanges",
@@ -74,9 +71,9 @@ FINDINGS = ReportTable(
 _ROCKETMQ = "protocol in ('ROCKETMQ', 'REPLICATION')"
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables; those that the input says nothing about are absent."""
-    made: dict[str, Callable[[], DataFrame]] = {EXCHANGES.name: lambda: _exchanges(given.exchanges)}
+    made: dict[str, Callable[[], Relation]] = {EXCHANGES.name: lambda: _exchanges(given.exchanges)}
     conversations, findings = given.conversations, given.findings
     if conversations is not None:
         made[CONNECTIONS.name] = lambda: _connections(conversations)
@@ -86,9 +83,8 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     return {name: make() for name, make in made.items() if wanted is None or name in wanted}
 
 
-def _exchanges(exchanges: DataFrame) -> DataFrame:
-    return grouped(
-        exchanges,
+def _exchanges(exchanges: Relation) -> Relation:
+    return exchanges.grouped(
         ["source"],
         {
             "exchanges": "count(*)",
@@ -104,13 +100,12 @@ def _exchanges(exchanges: DataFrame) -> DataFrame:
     )
 
 
-def _connections(conversations: DataFrame) -> DataFrame:
+def _connections(conversations: Relation) -> Relation:
     def counted(condition: str) -> str:
         return f"count_if({_ROCKETMQ} and {condition})"
 
     repeated = "(client_retransmissions + server_retransmissions)"
-    found = grouped(
-        conversations,
+    found = conversations.grouped(
         ["capture"],
         {
             "connections": f"count_if({_ROCKETMQ})",
@@ -125,24 +120,21 @@ def _connections(conversations: DataFrame) -> DataFrame:
             "others": f"count_if(not {_ROCKETMQ})",
         },
     )
-    return adding(found, {"gap_share": "try_divide(gap_bytes, gap_bytes + _bytes)"})
+    return found.adding({"gap_share": "try_divide(gap_bytes, gap_bytes + _bytes)"})
 
 
-def _findings(findings: DataFrame) -> DataFrame:
-    placed = adding(
-        findings, {"place": "struct(time, capture, packet, substring(detail, 1, 300) as detail)"}
-    )
-    found = grouped(
-        placed,
+def _findings(findings: Relation) -> Relation:
+    shortened = findings.adding({"detail": "substring(detail, 1, 300)"})
+    placed = shortened.adding({"place": place_of("time", "capture", "packet", "detail")})
+    found = placed.grouped(
         ["severity", "kind"],
         {
             "count": "count(*)",
-            "connections": "count(distinct source, conversation)",
+            "connections": f"count(distinct {CONNECTION})",
             "place": "min(place)",
         },
     )
-    return adding(
-        found,
+    return found.adding(
         {
             "rank": "cast(array_position(array('error', 'warning', 'note', 'chat'), severity)"
             " as bigint)",

@@ -10,9 +10,6 @@ looked at one by one; the others are counted. RocketMQ: DefaultMQProducerImpl, M
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode
@@ -32,7 +29,9 @@ from ..sends.unavailable import (
     connects,
     failed_connects,
 )
-from ..spark.expressions import adding, grouped, numbers, text, texts
+from ..sql.expressions import numbers, text, texts
+from ..sql.percentiles import percentiles, with_bucket
+from ..sql.relation import Relation
 from .retry_tables import (
     ATTEMPTS,
     CAUSES,
@@ -46,9 +45,6 @@ from .retry_tables import (
     TOTALS,
     VERDICTS,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 DEFAULT_TIMEOUT_MS = 3000
 DEFAULT_RETRIES = 2
@@ -66,7 +62,7 @@ def limits_of(options: ReportOptions) -> Limits:
     )
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
     stitch = stitched(given, limits_of(options))
     attempts = stitch.attempts
@@ -85,7 +81,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     }
 
 
-def _totals(counts: DataFrame, telling: DataFrame, attempts: DataFrame) -> DataFrame:
+def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation:
     """Return what all sends count, less those looked at, and what these come to instead."""
     names = [column.name for column in SUMS]
     counted = {
@@ -94,13 +90,10 @@ def _totals(counts: DataFrame, telling: DataFrame, attempts: DataFrame) -> DataF
         "unknown": "sum(if(status = 'unanswered', times, 0L))",
     }
     hosts = ("topic", "group", "host", "process")
-    less = adding(telling.select(*hosts, "status"), {"times": "-1L"})
-    sent = counts.select(*hosts, "status", "times").unionByName(less)
-    raw = grouped(sent, hosts, counted)
-    every = adding(
-        raw.withColumnRenamed("process", "digits").withColumnRenamed("host", "client"),
-        {"process": sends.process_name("digits")},
-    ).drop("digits")
+    less = telling.select(*hosts, "status", "-1L as times")
+    sent = counts.select(*hosts, "status", "times").union(less)
+    raw = sent.grouped(hosts, counted).renamed({"host": "client"})
+    every = raw.adding({"process": sends.process_name("process")})
     one = "attempt = 1 and "
     looked_at = {
         "messages": "count_if(attempt = 1)",
@@ -116,16 +109,15 @@ def _totals(counts: DataFrame, telling: DataFrame, attempts: DataFrame) -> DataF
         "over_budget": "count_if(after_budget)",
         "stale_queue": "count_if(stale_queue)",
     }
-    whole = adding(every, dict.fromkeys(looked_at.keys() - counted.keys(), "0L"))
-    both = whole.unionByName(grouped(attempts, TOTAL_KEYS, looked_at))
-    summed = grouped(both, TOTAL_KEYS, {name: f"coalesce(sum({name}), 0)" for name in names})
-    return adding(summed, {"amplification": "try_divide(attempts, messages)"})
+    whole = every.adding(dict.fromkeys(looked_at.keys() - counted.keys(), "0L"))
+    both = whole.union(attempts.grouped(TOTAL_KEYS, looked_at))
+    summed = both.grouped(TOTAL_KEYS, {name: f"coalesce(sum({name}), 0)" for name in names})
+    return summed.adding({"amplification": "try_divide(attempts, messages)"})
 
 
-def _causes(listed: DataFrame) -> DataFrame:
+def _causes(listed: Relation) -> Relation:
     stored = texts((STORED, STORED_UNTOLD))
-    return grouped(
-        listed.where(f"outcome != '{STORED}'"),
+    return listed.where(f"outcome != '{STORED}'").grouped(
         ("broker", "cause"),
         {
             "attempts": "count(*)",
@@ -142,47 +134,45 @@ def _causes(listed: DataFrame) -> DataFrame:
     )
 
 
-def _connects(given: ReportInput, failed: DataFrame, attempts: DataFrame) -> DataFrame:
+def _connects(given: ReportInput, failed: Relation, attempts: Relation) -> Relation:
     if given.kept.is_empty(failed):
-        return given.kept.empty(failed.sparkSession, CONNECTS.columns)
-    tied = grouped(
-        attempts.where("inferred").withColumnRenamed("responder", "server"),
-        ("server", "client"),
-        {"attempts": "count(*)"},
-    )
-    joined = connects(given, failed).join(F.broadcast(tied), ["server", "client"], "left")
-    return adding(
-        joined.withColumnRenamed("attempts", "_tied"), {"attempts": "coalesce(_tied, 0L)"}
-    )
+        return given.kept.empty(CONNECTS.columns)
+    inferred = attempts.where("inferred").select("responder as server", "client")
+    tied = inferred.grouped(("server", "client"), {"attempts": "count(*)"})
+    joined = connects(given, failed).join(tied, ["server", "client"], "left", small=True)
+    return joined.adding({"attempts": "coalesce(attempts, 0L)"})
 
 
-def _flows(listed: DataFrame) -> DataFrame:
+def _flows(listed: Relation) -> Relation:
     following = "over (partition by client, process, unique_key order by attempt)"
-    pairs = adding(
-        listed,
-        {
-            "gap": f"lead(gap_us) {following}",
-            "then": f"lead(outcome) {following}",
-            "then_stale": f"lead(stale_queue) {following}",
-        },
+    pairs = listed.select(
+        "broker as from_broker",
+        "next_broker as to_broker",
+        "cause",
+        f"lead(gap_us) {following} as gap",
+        f"lead(outcome) {following} as following",
+        f"lead(stale_queue) {following} as following_stale",
     )
-    named = adding(pairs, {"from_broker": "broker", "to_broker": "next_broker"})
-    return grouped(
-        named.where("next_broker is not null"),
-        ("from_broker", "to_broker", "cause"),
+    retried = with_bucket(pairs.where("to_broker is not null"), "gap")
+    keys = ("from_broker", "to_broker", "cause")
+    cells = retried.grouped(
+        (*keys, "bucket"),
         {
             "retries": "count(*)",
-            "gap_p50_us": "percentile_approx(gap, 0.5, 1000)",
-            "gap_max_us": "max(gap)",
-            "stored": f"count_if(`then` = '{STORED}')",
-            "stale_queue": "count_if(then_stale)",
+            "values": "count(gap)",
+            "total_us": "sum(cast(gap as double))",
+            "smallest_us": "min(gap)",
+            "largest_us": "max(gap)",
+            "stored": f"count_if(following = '{STORED}')",
+            "stale_queue": "count_if(following_stale)",
         },
     )
+    found = percentiles(cells, keys, ("retries", "stored", "stale_queue"))
+    return found.renamed({"p50_us": "gap_p50_us", "max_us": "gap_max_us"})
 
 
-def _verdicts(listed: DataFrame) -> DataFrame:
-    return grouped(
-        listed.where("verdict is not null and next_broker is null"),
+def _verdicts(listed: Relation) -> Relation:
+    return listed.where("verdict is not null and next_broker is null").grouped(
         ("verdict", "cause", "version_name"),
         {
             "messages": "count(*)",
@@ -203,25 +193,23 @@ does when the message was delivered again as often as it may be. Times before th
 known, so there may be more."""
 
 
-def _consumers(exchanges: DataFrame) -> DataFrame:
+def _consumers(exchanges: Relation) -> Relation:
     code = "coalesce(request_code, -1)"
     back = f"{code} = {SEND_BACK}"
     sent = f"{code} in {numbers(SENDS)}"
     read = f"{code} in {numbers(FETCHES)} and coalesce(message_count, 0) > 0"
     named = "regexp_extract(topic, '%(?:RETRY|DLQ)%(.+)$', 1)"
-    rows = adding(
-        exchanges.where(f"{back} or (({sent} or {read}) and {sends.OF_CONSUMERS})"),
+    chosen = exchanges.where(f"{back} or (({sent} or {read}) and {sends.OF_CONSUMERS})")
+    rows = chosen.adding(
         {
-            "of_group": f"if({sent}, {named}, coalesce(`group`, {named}))",
+            "group": f"if({sent}, {named}, coalesce(`group`, {named}))",
             "back": back,
             "sent": sent,
             "dead": f"coalesce(contains(topic, {text(DLQ_PREFIX)}), false)",
             "count": "coalesce(message_count, 1)",
-        },
-    ).drop("group")
-    rows = rows.withColumnRenamed("of_group", "group")
-    each = grouped(
-        adding(rows, {"returned": "if(back, unique_key, null)"}),
+        }
+    )
+    each = rows.adding({"returned": "if(back, unique_key, null)"}).grouped(
         ("group", "back", "returned"),
         {
             "times": "count(*)",
@@ -237,8 +225,7 @@ def _consumers(exchanges: DataFrame) -> DataFrame:
         },
     )
     sums = ("refused", "unanswered", "sent_again", "redelivered", "dead_letters_read")
-    return grouped(
-        each,
+    return each.grouped(
         ("group",),
         {
             "sent_back": "sum(if(back, times, 0L))",

@@ -1,8 +1,8 @@
 """Attempts as a table: sends of a host in Arrow in, one row per attempt out.
 
-The one place where the retry reports leave Spark's own functions: what became of an attempt depends
-on the next one. Rules: the functions that Spark calls take and give Arrow tables and know nothing
-of Spark. Columns of the message are the same in all rows of its attempts.
+The one place where the retry reports leave SQL: what became of an attempt depends on the next one.
+Rules: functions of groups take and give Arrow tables. Columns of the message are the same in all
+rows of its attempts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from dissectors.foreign import hexadecimal_of
 
 from ..report import TableColumn
-from ..schema import SOURCE, arrow_rows, schema_of
+from ..schema import SOURCE, arrow_rows
+from ..sql.relation import Relation
 from .attempts import (
     REFUSED,
     UNSURE,
@@ -30,7 +31,8 @@ from .timeouts import timeout_learnt
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame
+
+    from ..kept import Kept
 
 MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("unique_key", "string", "", "UNIQ_KEY or message id, which all attempts share"),
@@ -112,49 +114,18 @@ SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
 """Columns of the sends that `attempt_rows` reads."""
 
 
-def with_attempts(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:
-    """Return one row per attempt: MESSAGE_COLUMNS and ATTEMPT_COLUMNS.
+def with_attempts(
+    kept: Kept, chosen: Relation, failures: Relation | None, limits: Limits, share: str
+) -> Relation:
+    """Return one row per attempt: MESSAGE_COLUMNS and ATTEMPT_COLUMNS, computed now.
 
     `chosen` are all sends of the messages in question, with their connections.
     """
-    schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
-    hosts = _selected(chosen).groupBy("host")
-    if failures is None:
-        return hosts.applyInArrow(_of_one_host(limits), schema)
-    return hosts.cogroup(failures.groupBy("host")).applyInArrow(_with_failures(limits), schema)
-
-
-def _selected(chosen: DataFrame) -> DataFrame:
-    renamed = chosen.withColumnRenamed("broker_name", "asked_broker")
-    return renamed.select(*SEND_SELECTION, "process")
-
-
-def attempts_here(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> pyarrow.Table:
-    """Return what `with_attempts` does, stitched in this process: of few sends.
-
-    To start Python for Spark's tasks takes longer.
-    """
-    import pyarrow
-
     columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
-    sent = _selected(chosen).toArrow()
-    failed = None if failures is None else failures.toArrow()
-    parts = [arrow_rows((), columns)]
-    for host in sent.column("host").unique():
-        same = _of_host(sent, host)
-        if failed is None:
-            parts.append(_of_one_host(limits)(same))
-        else:
-            parts.append(_with_failures(limits)(same, _of_host(failed, host)))
-    return pyarrow.concat_tables(parts)
-
-
-def _of_host(table: pyarrow.Table, host: pyarrow.Scalar[pyarrow.DataType]) -> pyarrow.Table:
-    """Return the rows of one host; those without one are of one, as Spark groups them."""
-    import pyarrow.compute
-
-    column = pyarrow.compute.field("host")
-    return table.filter(column == host if host.is_valid else column.is_null())
+    sent = chosen.renamed({"broker_name": "asked_broker"}).select(*SEND_SELECTION, "process")
+    if failures is None:
+        return kept.by_group(sent, "host", _of_one_host(limits), columns, share)
+    return kept.by_groups(sent, failures, "host", _with_failures(limits), columns, share)
 
 
 def _of_one_host(limits: Limits) -> Callable[[pyarrow.Table], pyarrow.Table]:

@@ -36,7 +36,7 @@ def lead_sql(key: str, time_us: str) -> str:
     born = f"substr({key}, -{KEY_END}, {KEY_END - _COUNTER_DIGITS})"
     born_us = f"cast(conv({born}, 16, 10) as long) * 1000"
     lead = f"pmod({time_us} - {born_us} + {_SLACK_US}, {_ZONES_US}) - {_SLACK_US}"
-    digits = f"substr({key}, -{KEY_END}) rlike '^[0-9A-Fa-f]{{{KEY_END}}}'"
+    digits = f"regexp_like(substr({key}, -{KEY_END}), '^[0-9A-Fa-f]{{{KEY_END}}}')"
     return f"if(octet_length({key}) in {LENGTHS_SQL} and {digits}, {lead}, null)"
 
 

@@ -13,16 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from dissectors.remoting.broker_addresses import SEPARATOR
 
 from ..derived import OPERATION
-from ..spark.expressions import adding, grouped, texts
+from ..sql.expressions import texts
+from ..sql.relation import Relation
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from ..report import ReportInput
 
 BROKER_NAMES = "broker names"
@@ -48,20 +45,20 @@ _AT_HOME = 0.7
 
 _PORT = "substring_index(responder, ':', -1)"
 _VIP = (
-    f"concat(substring(responder, 1, length(responder) - length({_PORT})),"
-    f" try_cast({_PORT} as int) - 2)"
+    f"substring(responder, 1, length(responder) - length({_PORT}))"
+    f" || cast(try_cast({_PORT} as int) - 2 as string)"
 )
 """SQL: address of the VIP channel of a broker, two ports below (MixAll.brokerVIPChannel)."""
 
 
-def broker_names(given: ReportInput, counted: Callable[[], DataFrame] | None = None) -> DataFrame:
+def broker_names(given: ReportInput, counted: Callable[[], Relation] | None = None) -> Relation:
     """Return (responder, broker) for the addresses of an input that have a name, found once.
 
     `counted` gives what `names_of` takes, from a report that has counted the requests anyhow; else
     they are counted.
     """
 
-    def names() -> DataFrame:
+    def names() -> Relation:
         known = _counted(given.exchanges) if counted is None else counted()
         both = _first_of(names_of(known), routed_names(given.exchanges))
         return given.kept.frame(both, BROKER_NAMES)
@@ -69,30 +66,29 @@ def broker_names(given: ReportInput, counted: Callable[[], DataFrame] | None = N
     return given.kept.once(BROKER_NAMES, None, names)
 
 
-def _counted(exchanges: DataFrame) -> DataFrame:
+def _counted(exchanges: Relation) -> Relation:
     named = exchanges.where("broker_name != '' and responder is not null")
-    asked = adding(named, {"operation": OPERATION})
-    return grouped(asked, ("operation", "responder", "broker_name"), {"exchanges": "count(*)"})
+    asked = named.adding({"operation": OPERATION})
+    return asked.grouped(("operation", "responder", "broker_name"), {"exchanges": "count(*)"})
 
 
-def names_of(counted: DataFrame) -> DataFrame:
+def names_of(counted: Relation) -> Relation:
     """Return (responder, broker); an address that no request names is not in the result.
 
     `counted` has `operation`, `responder`, `broker_name` and `exchanges`, a count.
     """
     to_brokers = f"operation not in {texts(NOT_TO_A_BROKER)}"
-    named = grouped(
-        counted.where(f"broker_name != '' and responder is not null and {to_brokers}"),
+    requests = counted.where(f"broker_name != '' and responder is not null and {to_brokers}")
+    named = requests.grouped(
         ("responder", "broker_name"),
         {"asked": "sum(exchanges)"},
     )
-    shares = adding(named, {"share": "asked / sum(asked) over (partition by responder)"})
-    best = adding(shares, {"best": "max(share) over (partition by broker_name)"})
-    chosen = grouped(
-        best.where(f"share >= best * {_AT_HOME}"),
+    shares = named.adding({"share": "asked / sum(asked) over (partition by responder)"})
+    best = shares.adding({"best": "max(share) over (partition by broker_name)"})
+    chosen = best.where(f"share >= best * {_AT_HOME}").grouped(
         ("responder",),
         {
-            "broker": "max_by(broker_name, struct(asked, broker_name))",
+            "broker": "max_by(broker_name, named_struct('a', asked, 'b', broker_name))",
             "share": "max(share)",
             "names": "count(*)",
         },
@@ -101,40 +97,39 @@ def names_of(counted: DataFrame) -> DataFrame:
     return telling.select("responder", "broker")
 
 
-def routed_names(exchanges: DataFrame) -> DataFrame:
+def routed_names(exchanges: Relation) -> Relation:
     """Return (responder, broker, rank) by what NameServers told and were told; rank 2: VIP channel.
 
     An address that several brokers are said to have, as a proxy's is, has none of their names.
     """
     address = f"substring_index(told, '{SEPARATOR}', -1)"
-    told = exchanges.where("size(brokers) > 0").selectExpr("explode(brokers) as told")
-    each = told.selectExpr(
+    told = exchanges.where("size(brokers) > 0").select("explode(brokers) as told")
+    each = told.select(
         f"{address} as responder",
         f"substring(told, 1, length(told) - length({address}) - 1) as broker",
     )
-    counted = grouped(each, ("responder", "broker"), {"times": "count(*)"})
-    chosen = grouped(
-        counted,
+    counted = each.grouped(("responder", "broker"), {"times": "count(*)"})
+    chosen = counted.grouped(
         ("responder",),
         {
-            "broker": "max_by(broker, struct(times, broker))",
+            "broker": "max_by(broker, named_struct('a', times, 'b', broker))",
             "share": "max(times) / sum(times)",
         },
     ).where(f"share >= {_AGREEMENT}")
-    main = chosen.selectExpr("responder", "broker", "1 as rank")
-    vip = chosen.selectExpr(f"{_VIP} as responder", "broker", "2 as rank")
-    return main.unionByName(vip.where("responder is not null"))
+    main = chosen.select("responder", "broker", "1 as rank")
+    vip = chosen.select(f"{_VIP} as responder", "broker", "2 as rank")
+    return main.union(vip.where("responder is not null"))
 
 
-def _first_of(asked: DataFrame, routed: DataFrame) -> DataFrame:
+def _first_of(asked: Relation, routed: Relation) -> Relation:
     """Return the names that requests give, and for other addresses those of routes."""
-    every = adding(asked, {"rank": "0"}).unionByName(routed)
-    best = {"broker": "min_by(broker, struct(rank, broker))"}
-    return grouped(every, ("responder",), best)
+    every = asked.adding({"rank": "0"}).union(routed)
+    best = {"broker": "min_by(broker, named_struct('a', rank, 'b', broker))"}
+    return every.grouped(("responder",), best)
 
 
-def with_names(frame: DataFrame, names: DataFrame) -> DataFrame:
-    """Return `frame` with `broker`: the name that `names` has for its `responder`, else that."""
-    renamed = F.broadcast(names.withColumnRenamed("broker", "_broker"))
-    joined = frame.join(renamed, "responder", "left")
-    return adding(joined, {"broker": "coalesce(_broker, responder)"}).drop("_broker")
+def with_names(relation: Relation, names: Relation) -> Relation:
+    """Return a relation with `broker`: what `names` has for its `responder`, else that."""
+    known = names.select("responder", "broker as _broker")
+    joined = relation.join(known, ["responder"], "left", small=True)
+    return joined.adding({"broker": "coalesce(_broker, responder)"}).without("_broker")

@@ -8,10 +8,6 @@ RocketMQ: MessageClientIDSetter.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
 from dissectors.grpc import send_codes
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.row_facts.names import STREAM_RESET
@@ -21,12 +17,10 @@ from dissectors.rows.outcome import SEND_CALLS
 
 from .. import derived
 from ..schema import SOURCE
-from ..spark.expressions import adding, numbers, text, texts
+from ..sql.expressions import numbers, text, texts
+from ..sql.relation import Relation
 from .births import LENGTHS_SQL, lead_sql
 from .broker_names import with_names
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 OF_CONSUMERS = (
     f"(coalesce(contains(topic, {text(RETRY_PREFIX)}), false)"
@@ -48,8 +42,7 @@ RESET = f"substring_index(get(filter(facts, f -> startswith(f, {_RESET})), 0), {
 """SQL: why the stream of a call was reset, and by whom."""
 _BEGIN = text("\x01")
 _WAS_RESET = (
-    f"coalesce(contains(concat({_BEGIN}, array_join(facts, {_BEGIN})),"
-    f" concat({_BEGIN}, {_RESET})), false)"
+    f"coalesce(contains({_BEGIN} || array_join(facts, {_BEGIN}), {_BEGIN} || {_RESET}), false)"
 )
 """SQL: the stream of a call was reset. Spark generates no code for a query with `RESET` in it."""
 WAS_STORED = (
@@ -91,35 +84,35 @@ def process_of(key: str) -> str:
     """
     return (
         f"case when octet_length({key}) in {LENGTHS_SQL} then substr({key}, -{_TAIL}, 12)"
-        f" when octet_length({key}) = 34 and {key} rlike '{_CALLERS_ID}'"
-        f" then concat(substr({key}, 15, 4), substr({key}, 3, 12)) end"
+        f" when octet_length({key}) = 34 and regexp_like({key}, '{_CALLERS_ID}')"
+        f" then substr({key}, 15, 4) || substr({key}, 3, 12) end"
     )
 
 
 def process_name(digits: str) -> str:
     """Return, as SQL, what `process_of` gives as ``pid-loader``."""
-    return f"concat(conv(substr({digits}, 1, 4), 16, 10), '-', substr({digits}, 5))"
+    return f"conv(substr({digits}, 1, 4), 16, 10) || '-' || substr({digits}, 5)"
 
 
-def sends_of(exchanges: DataFrame) -> DataFrame:
+def sends_of(exchanges: Relation) -> Relation:
     """Return the sends of producers by remoting; those of consumers to retry topics are not."""
     return _sends_of(exchanges, f"request_code in {numbers(SENDS)}")
 
 
-def sends_and_calls_of(exchanges: DataFrame, keys: DataFrame | None = None) -> DataFrame:
+def sends_and_calls_of(exchanges: Relation, keys: Relation | None = None) -> Relation:
     """Return the sends of producers by remoting and by gRPC; only those of few `keys`, if given."""
     return _sends_of(exchanges, f"(request_code in {numbers(SENDS)} or {CALL})", keys)
 
 
-def _sends_of(exchanges: DataFrame, which: str, keys: DataFrame | None = None) -> DataFrame:
+def _sends_of(exchanges: Relation, which: str, keys: Relation | None = None) -> Relation:
     chosen = exchanges.where(
         f"{which} and status != 'orphan' and request_time is not null"
         f" and responder is not null and not {OF_CONSUMERS}"
     )
     if keys is not None:
-        chosen = chosen.join(F.broadcast(keys), F.expr(f"{KEY} = key"), "left_semi")
+        chosen = chosen.join(keys, f"{KEY} = key", "left semi", small=True)
     told = {"call": CALL, "reset": RESET, "was_reset": _WAS_RESET}
-    return adding(chosen, told).select(*_COLUMNS, *told)
+    return chosen.adding(told).select(*_COLUMNS, *told)
 
 
 HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {derived.address_of('requester')})"
@@ -130,10 +123,9 @@ KEY = "if(unique_key is null, null, xxhash64(unique_key))"
 """SQL: a number for a message, which takes a quarter of the memory of its UNIQ_KEY."""
 
 
-def described(sends: DataFrame, names: DataFrame) -> DataFrame:
+def described(sends: Relation, names: Relation) -> Relation:
     """Return sends with `host`, `process`, `broker`, `lead`, `begin` and `end_us` (µs)."""
-    return adding(
-        with_names(sends, names),
+    return with_names(sends, names).adding(
         {
             "host": HOST,
             "process": PROCESS,
@@ -144,29 +136,27 @@ def described(sends: DataFrame, names: DataFrame) -> DataFrame:
     )
 
 
-def connect_failures(conversations: DataFrame, names: DataFrame) -> DataFrame:
+def connect_failures(conversations: Relation, names: Relation) -> Relation:
     """Return the connects to brokers that never came about, as `attempts.ConnectFailure`."""
     failed = conversations.where("`end` in ('refused', 'no_answer')")
-    named = failed.join(F.broadcast(names.withColumnRenamed("responder", "server")), "server")
-    # all named anew: both sides of a cogroup must not have the same columns
-    return named.selectExpr(
+    named = failed.join(names.renamed({"responder": "server"}), ["server"], small=True)
+    return named.select(
         f"{derived.address_of('client')} as host",
-        "server as server",
-        "broker as broker",
+        "server",
+        "broker",
         "unix_micros(start_time) as begin",
-        "unix_micros(end_time) as end",
+        "unix_micros(end_time) as `end`",
         "`end` = 'refused' as refused",
-        f"{SOURCE} as {SOURCE}",
-        "capture as capture",
-        "conversation as conversation",
+        SOURCE,
+        "capture",
+        "conversation",
     )
 
 
-def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataFrame:
+def with_connections(sends: Relation, conversations: Relation | None) -> Relation:
     """Return sends with `connected`, `closed` (µs), `ended_by` and `whole` of their connection."""
     if conversations is None:
-        return adding(
-            sends,
+        return sends.adding(
             {
                 "connected": "cast(null as long)",
                 "closed": "cast(null as long)",
@@ -174,7 +164,7 @@ def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataF
                 "whole": "cast(null as boolean)",
             },
         )
-    facts = conversations.selectExpr(
+    facts = conversations.select(
         SOURCE,
         "conversation",
         "if(start != 'midstream', unix_micros(start_time), null) as connected",
@@ -183,4 +173,4 @@ def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataF
         "directions = 'both' and coalesce(gaps, 0) = 0 as _whole",
     )
     joined = sends.join(facts, [SOURCE, "conversation"], "left")
-    return adding(joined, {"whole": "coalesce(_whole, false)"}).drop("_whole")
+    return joined.adding({"whole": "coalesce(_whole, false)"}).without("_whole")

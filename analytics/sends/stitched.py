@@ -6,24 +6,18 @@ other sends are one attempt each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-from pyspark.sql import functions as F
+from typing import NamedTuple
 
 from ..report import ReportInput
-from ..schema import schema_of
-from ..spark.expressions import adding, grouped
+from ..sql.relation import Relation
 from . import sends
-from .attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, attempts_here, with_attempts
+from .attempt_table import with_attempts
 from .attempts import DEFAULT_TIMEOUT_US
 from .broker_names import broker_names
 from .chains import Limits
 from .hops import has_relays, with_what_brokers_said, without_inner
 from .suspects import failures_of, suspects
-from .telling import telling_keys
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from .telling import flagged_keys
 
 STITCHED = "stitched attempts"
 """The share of `ReportInput.kept` that these are."""
@@ -38,17 +32,17 @@ COUNTED = (
 class Stitched(NamedTuple):
     """The sends of producers, and the attempts of those messages that need a closer look."""
 
-    sends: DataFrame
+    sends: Relation
     """all sends of clients, see `hops.without_inner`"""
-    names: DataFrame
+    names: Relation
     """names of the brokers, see `broker_names`"""
-    keys: DataFrame
+    keys: Relation
     """`sends.KEY` of the messages that need it"""
-    telling: DataFrame
+    telling: Relation
     """the sends of these, see `sends.described`"""
-    attempts: DataFrame
+    attempts: Relation
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
-    counts: DataFrame
+    counts: Relation
     """the sends by COUNTED, and `times`: how many"""
 
 
@@ -58,48 +52,37 @@ def stitched(given: ReportInput, limits: Limits) -> Stitched:
 
 
 def _stitched(given: ReportInput, limits: Limits) -> Stitched:
-    def kept(frame: DataFrame) -> DataFrame:  # few rows, and asked for by every table
-        return given.kept.frame(frame, STITCHED)
-
     names = broker_names(given)
     produced = without_inner(given)
     failures = failures_of(given, names)
     keys, described = _telling(given, produced, names, failures, limits)
     telling = with_what_brokers_said(given, described, STITCHED)
     connected = sends.with_connections(telling, given.conversations)
-    if given.small:
-        rows = attempts_here(connected, failures, limits)
-        schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
-        attempts = given.kept.here(given.exchanges.sparkSession, rows, schema, STITCHED)
-    else:
-        attempts = kept(with_attempts(connected, failures, limits))
+    attempts = with_attempts(given.kept, connected, failures, limits, STITCHED)
     return Stitched(produced, names, keys, telling, attempts, _counts(given, produced))
 
 
-def _counts(given: ReportInput, produced: DataFrame) -> DataFrame:
-    """Return `Stitched.counts`; those of a small input are the sends themselves."""
-    placed = adding(produced, {"host": sends.HOST, "process": sends.PROCESS})
-    if given.small:
-        return adding(placed, {"times": "1L"})
-    return given.kept.frame(grouped(placed, COUNTED, {"times": "count(*)"}), STITCHED)
+def _counts(given: ReportInput, produced: Relation) -> Relation:
+    """Return `Stitched.counts`."""
+    placed = produced.adding({"host": sends.HOST, "process": sends.PROCESS})
+    return given.kept.frame(placed.grouped(COUNTED, {"times": "count(*)"}), STITCHED)
 
 
 def _telling(
     given: ReportInput,
-    produced: DataFrame,
-    names: DataFrame,
-    failures: DataFrame | None,
+    produced: Relation,
+    names: Relation,
+    failures: Relation | None,
     limits: Limits,
-) -> tuple[DataFrame, DataFrame]:
+) -> tuple[Relation, Relation]:
     """Return `Stitched.keys` and these sends, described: suspects where they are the same."""
     usual = limits.timeout_us == DEFAULT_TIMEOUT_US
-    if not given.small and usual and not has_relays(given):
+    if usual and not has_relays(given):
         keys, described = suspects(given)
         if described is not None:
             return keys, described
     else:
-        keys = given.kept.frame(
-            telling_keys(produced, names, failures, limits.timeout_us, given.small), STITCHED
-        )
-    chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
+        flagged = flagged_keys(produced, names, failures, limits.timeout_us)
+        keys = given.kept.repeated(flagged, STITCHED)
+    chosen = produced.join(keys, f"{sends.KEY} = key", "left semi", small=True)
     return keys, given.kept.frame(sends.described(chosen, names), STITCHED)

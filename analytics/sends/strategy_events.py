@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import functions as F
-
 from dissectors.remoting.code_sets import STORED as STORED_CODES
 
 from ..report import ReportInput
-from ..spark.expressions import adding, numbers
+from ..sql.expressions import numbers
+from ..sql.relation import Relation
 from . import sends
 from .attempts import ONEWAY, REFUSED, STORED, UNKNOWN
 from .broker_names import with_names
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow
-    from pyspark.sql import DataFrame
 
 _STORED = f"response_code in {numbers(STORED_CODES)}"
 _OUTCOME = (
@@ -66,41 +64,40 @@ _LOOKED_AT = (
 _KIND_LOOKED_AT = _number_of(_LOOKED_AT)
 
 
-def events(stitch: Stitched) -> DataFrame:
+def events(stitch: Stitched) -> Relation:
     """Return the attempts; `begin` and `end` in µs since the epoch.
 
     Where `plain` is true, `begin` is the time of the request: `isolation_input.born` puts it right.
     """
     sent = with_names(_plain(stitch), stitch.names)
-    plain = sent.selectExpr(*_OF_PLAIN, "true as plain", "begin", "end", *_MESSAGE)
-    looked_at = _looked_at(stitch).selectExpr(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
-    return plain.unionByName(adding(looked_at, {"plain": "false"}))
+    plain = sent.select(*_OF_PLAIN, "true as plain", "begin", "end", *_MESSAGE)
+    looked_at = _looked_at(stitch).select(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
+    return plain.union(looked_at.adding({"plain": "false"}))
 
 
-def _plain(stitch: Stitched) -> DataFrame:
+def _plain(stitch: Stitched) -> Relation:
     """Return the sends that were not looked at, with `client`, `process` and their times."""
     sent = stitch.sends.where("not call")  # clients by gRPC avoid proxies, by rules of their own
-    others = sent.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
+    others = sent.join(stitch.keys, f"{sends.KEY} = key", "left anti", small=True)
     begin = "unix_micros(request_time)"
-    return adding(
-        others.drop("end"),
+    return others.adding(
         {
             "client": sends.HOST,
             "process": sends.PROCESS,
             "begin": begin,
             "end": f"if(status = 'oneway', {begin}, unix_micros(response_time))",
-        },
+        }
     )
 
 
-def _looked_at(stitch: Stitched) -> DataFrame:
+def _looked_at(stitch: Stitched) -> Relation:
     return stitch.attempts.where("protocol = 'remoting'")
 
 
 class CodedEvents(NamedTuple):
     """Attempts as numbers, and what these stand for."""
 
-    events: DataFrame
+    events: Relation
     """`producer`, a number for a producer, `kind`, `begin`, `end`, and those of `_MESSAGE`"""
     kinds: pyarrow.Table
     """`kind`, and all other columns of `events`"""
@@ -108,21 +105,21 @@ class CodedEvents(NamedTuple):
 
 def coded_events(given: ReportInput, stitch: Stitched) -> CodedEvents | None:
     """Return what `events` does of a large input, coded; None: there are too many kinds."""
-    looked_at = _looked_at(stitch).selectExpr(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
-    coded = adding(looked_at, {"kind": _KIND_LOOKED_AT})
-    counts = stitch.counts.where("not call").withColumnRenamed("host", "client")
-    counted = adding(with_names(counts, stitch.names), {"kind": _KIND})
-    of_plain = counted.selectExpr("kind", *_OF_PLAIN, "true as plain")
-    every = of_plain.unionByName(
-        coded.selectExpr("kind", *(f"`{name}`" for name in _LOOKED_AT), "false as plain")
+    looked_at = _looked_at(stitch).select(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
+    coded = looked_at.adding({"kind": _KIND_LOOKED_AT})
+    counts = stitch.counts.where("not call").renamed({"host": "client"})
+    counted = with_names(counts, stitch.names).adding({"kind": _KIND})
+    of_plain = counted.select("kind", *_OF_PLAIN, "true as plain")
+    every = of_plain.union(
+        coded.select("kind", *(f"`{name}`" for name in _LOOKED_AT), "false as plain")
     )
-    found = given.kept.frame(adding(every.distinct(), {"producer": _PRODUCER}), STITCHED)
-    kinds = given.kept.rows_here(found)
+    found = given.kept.frame(every.distinct().adding({"producer": _PRODUCER}), STITCHED)
+    kinds = found.rows
     if kinds is None or not _tells_apart(kinds):
         return None
     columns = (f"{_PRODUCER} as producer", "kind", "begin", "end", *_MESSAGE)
-    plain = adding(_plain(stitch), {"kind": _KIND})
-    both = plain.selectExpr(*columns).unionByName(coded.selectExpr(*columns))
+    plain = _plain(stitch).adding({"kind": _KIND})
+    both = plain.select(*columns).union(coded.select(*columns))
     return CodedEvents(both, kinds.drop_columns(["producer"]).combine_chunks())
 
 

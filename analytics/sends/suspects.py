@@ -7,17 +7,15 @@ is asked without another look at all exchanges.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..report import ReportInput
+from ..sql.relation import Relation
 from . import sends
 from .attempts import DEFAULT_TIMEOUT_US
 from .broker_names import broker_names
-from .telling import telling_keys
+from .telling import flagged_keys
 from .unavailable import failed_connects
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 SUSPECTS = "suspect sends"
 """The share of `ReportInput.kept` that these are."""
@@ -26,9 +24,9 @@ SUSPECTS = "suspect sends"
 class Suspects(NamedTuple):
     """The messages, and their sends with those that relays made."""
 
-    keys: DataFrame
+    keys: Relation
     """`sends.KEY` of each"""
-    sends: DataFrame | None
+    sends: Relation | None
     """`sends.described`; None: there are too many to keep all columns"""
 
 
@@ -41,16 +39,15 @@ def _suspects(given: ReportInput) -> Suspects:
     names = broker_names(given)
     failures = failures_of(given, names)
     every = sends.sends_and_calls_of(given.exchanges)
-    keys = given.kept.frame(
-        telling_keys(every, names, failures, DEFAULT_TIMEOUT_US, given.small), SUSPECTS
-    )
-    if given.kept.rows_here(keys) is None:
+    flagged = flagged_keys(every, names, failures, DEFAULT_TIMEOUT_US)
+    keys = given.kept.repeated(flagged, SUSPECTS)
+    if keys.rows is None:
         return Suspects(keys, None)
     chosen = sends.described(sends.sends_and_calls_of(given.exchanges, keys), names)
     return Suspects(keys, given.kept.frame(chosen, SUSPECTS))
 
 
-def failures_of(given: ReportInput, names: DataFrame) -> DataFrame | None:
+def failures_of(given: ReportInput, names: Relation) -> Relation | None:
     """Return the connects to brokers that failed; None: unknown, or there are none."""
     failed = failed_connects(given)
     if given.conversations is None or failed is None or given.kept.is_empty(failed):

@@ -11,9 +11,7 @@ RocketMQ: NettyRemotingClient.createChannel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-from pyspark.sql import functions as F
+from typing import NamedTuple
 
 from dissectors.foreign import integer_of
 from dissectors.remoting.broker_addresses import SEPARATOR
@@ -22,12 +20,10 @@ from dissectors.remoting.code_sets import SENDS
 from .. import derived
 from ..report import ReportInput, Row, TableColumn
 from ..schema import SOURCE
-from ..spark.expressions import adding, grouped, numbers
+from ..sql.expressions import numbers, place_of
+from ..sql.relation import Relation
 from . import sends
 from .broker_names import broker_names
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 UNAVAILABLE = "failed connects"
 """The share of `ReportInput.kept` that these are."""
@@ -92,18 +88,18 @@ OUTAGE_COLUMNS: tuple[TableColumn, ...] = (
 """One row per period in which connects to a server failed."""
 
 
-def failed_connects(given: ReportInput) -> DataFrame | None:
+def failed_connects(given: ReportInput) -> Relation | None:
     """Return one row per failed connect, with who it was of; None: the input has no connections."""
     if given.conversations is None:
         return None
     return given.kept.once(UNAVAILABLE, None, lambda: _failed_connects(given))
 
 
-def _failed_connects(given: ReportInput) -> DataFrame:
+def _failed_connects(given: ReportInput) -> Relation:
     conversations = given.conversations
     assert conversations is not None
     failed = given.kept.frame(
-        conversations.where(FAILED).selectExpr(
+        conversations.where(FAILED).select(
             "server",
             f"{derived.address_of('client')} as client",
             "`end` = 'refused' as was_refused",
@@ -115,27 +111,26 @@ def _failed_connects(given: ReportInput) -> DataFrame:
         UNAVAILABLE,
     )
     if given.kept.is_empty(failed):
-        return given.kept.empty(failed.sparkSession, _FAILED_COLUMNS, UNAVAILABLE)
+        return given.kept.empty(_FAILED_COLUMNS, UNAVAILABLE)
     names = broker_names(given)
     asked = _asked(given, failed)
     spoken = asked.where("requests > 0").select("server").distinct()
-    named = names.selectExpr("responder as server", "broker")
-    known = spoken.join(named, "server", "full")
-    silent = adding(_silent(conversations, failed), dict.fromkeys(_ASKED, "0L"))
-    facts = adding(asked, {"silent": "0L"}).unionByName(silent)
-    summed = grouped(
-        facts, ("server", "client"), {name: f"sum({name})" for name in (*_ASKED, "silent")}
+    named = names.select("responder as server", "broker")
+    known = spoken.join(named, ["server"], "full")
+    silent = _silent(conversations, failed).adding(dict.fromkeys(_ASKED, "0L"))
+    facts = asked.adding({"silent": "0L"}).union(silent)
+    summed = facts.grouped(
+        ("server", "client"), {name: f"sum({name})" for name in (*_ASKED, "silent")}
     )
-    placed = failed.join(F.broadcast(known), "server")
-    told = placed.join(F.broadcast(summed), ["server", "client"], "left")
-    found = adding(
-        told.withColumnRenamed("broker", "_broker"),
+    placed = failed.join(known, ["server"], small=True)
+    told = placed.join(summed, ["server", "client"], "left", small=True)
+    found = told.adding(
         {
-            "broker": "coalesce(_broker, server)",
+            "broker": "coalesce(broker, server)",
             "who": f"case when sends > 0 then '{PRODUCER}'"
             f" when requests > 0 or told > 0 then '{CLIENT}' else '{STRANGER}' end",
-        },
-    ).drop("_broker")
+        }
+    )
     return given.kept.frame(found, UNAVAILABLE)
 
 
@@ -159,11 +154,11 @@ _FAILED_COLUMNS = (
 """What is known of a failed connect."""
 
 
-def _asked(given: ReportInput, failed: DataFrame) -> DataFrame:
+def _asked(given: ReportInput, failed: Relation) -> Relation:
     """Return what each address asked the servers in question, and was told of them by routes."""
-    servers = F.broadcast(failed.select("server").distinct())
+    servers = failed.select("server").distinct()
     exchanges = given.exchanges.where("requester is not null and responder is not null")
-    seen = exchanges.selectExpr(
+    seen = exchanges.select(
         "responder as server",
         f"{derived.address_of('requester')} as client",
         "1L as requests",
@@ -171,27 +166,26 @@ def _asked(given: ReportInput, failed: DataFrame) -> DataFrame:
         "0L as told",
     )
     routes = exchanges.where("size(brokers) > 0 and request_name = 'GET_ROUTEINFO_BY_TOPIC'")
-    told = routes.selectExpr(
+    told = routes.select(
         "explode(brokers) as named", f"{derived.address_of('requester')} as client"
-    ).selectExpr(
+    ).select(
         f"substring_index(named, '{SEPARATOR}', -1) as server",
         "client",
         "0L as requests",
         "0L as sends",
         "1L as told",
     )
-    chosen = seen.unionByName(told).join(servers, "server", "left_semi")
-    return grouped(chosen, ("server", "client"), {name: f"sum({name})" for name in _ASKED})
+    chosen = seen.union(told).join(servers, ["server"], "left semi", small=True)
+    return chosen.grouped(("server", "client"), {name: f"sum({name})" for name in _ASKED})
 
 
-def _silent(conversations: DataFrame, failed: DataFrame) -> DataFrame:
+def _silent(conversations: Relation, failed: Relation) -> Relation:
     """Return how many connections without a word came about between the same two."""
-    servers = F.broadcast(failed.select("server").distinct())
+    servers = failed.select("server").distinct()
     mute = conversations.where(f"start = 'handshake' and not {FAILED} and commands = 0")
-    placed = mute.selectExpr("server", f"{derived.address_of('client')} as client")
-    return grouped(
-        placed.join(servers, "server", "left_semi"), ("server", "client"), {"silent": "count(*)"}
-    )
+    placed = mute.select("server", f"{derived.address_of('client')} as client")
+    chosen = placed.join(servers, ["server"], "left semi", small=True)
+    return chosen.grouped(("server", "client"), {"silent": "count(*)"})
 
 
 _COUNTED = {
@@ -203,30 +197,28 @@ _COUNTED = {
 }
 
 
-def connects(given: ReportInput, failed: DataFrame) -> DataFrame:
+def connects(given: ReportInput, failed: Relation) -> Relation:
     """Return CONNECT_COLUMNS."""
     if given.kept.is_empty(failed):
-        return given.kept.empty(failed.sparkSession, CONNECT_COLUMNS)
-    place = "min_by(struct(capture, conversation), struct(begin, capture, conversation))"
-    found = grouped(
-        failed,
+        return given.kept.empty(CONNECT_COLUMNS)
+    place = f"min({place_of('begin', 'capture', 'conversation')})"
+    found = failed.grouped(
         ("broker", "server", "client", "who"),
         {**_COUNTED, "silent": "max(coalesce(silent, 0L))", "place": place},
     )
-    return adding(found, {"capture": "place.capture", "conversation": "place.conversation"})
+    return found.adding({"capture": "place.capture", "conversation": "place.conversation"})
 
 
-def outages(given: ReportInput, failed: DataFrame) -> DataFrame:
+def outages(given: ReportInput, failed: Relation) -> Relation:
     """Return OUTAGE_COLUMNS: the failed connects to a server, those near in time together."""
     if given.kept.is_empty(failed):
-        return given.kept.empty(failed.sparkSession, OUTAGE_COLUMNS)
+        return given.kept.empty(OUTAGE_COLUMNS)
     by_time = "over (partition by server order by begin, capture, conversation)"
     gap = f"unix_micros(begin) - unix_micros(lag(begin) {by_time})"
-    parted = adding(failed, {"parted": f"coalesce({gap} > {GAP_US}, true)"})
-    numbered = adding(parted, {"number": f"count_if(parted) {by_time}"})
+    parted = failed.adding({"parted": f"coalesce({gap} > {GAP_US}, true)"})
+    numbered = parted.adding({"number": f"count_if(parted) {by_time}"})
     kinds = {"producers": PRODUCER, "clients": CLIENT, "strangers": STRANGER}
-    found = grouped(
-        numbered,
+    found = numbered.grouped(
         ("broker", "server", "number"),
         {
             **_COUNTED,
@@ -237,7 +229,7 @@ def outages(given: ReportInput, failed: DataFrame) -> DataFrame:
         },
     )
     lasted = "unix_micros(last_time) - unix_micros(first_time)"
-    return adding(found, {"lasted_us": lasted})
+    return found.adding({"lasted_us": lasted})
 
 
 def about_connects(rows: Sequence[Row]) -> list[str]:
@@ -279,7 +271,7 @@ class Gone(NamedTuple):
     unseen_to: int | None
 
 
-def gone_by_time(failed: DataFrame, attempts: DataFrame) -> DataFrame:
+def gone_by_time(failed: Relation, attempts: Relation) -> Relation:
     """Return (client, bucket, gone): what an attempt that began in a bucket is told of outages.
 
     `gone` are `Gone` as text (`gone_in` reads it), `BUCKET` is the bucket of a time. A client tries
@@ -287,43 +279,42 @@ def gone_by_time(failed: DataFrame, attempts: DataFrame) -> DataFrame:
     that failed unseen; heartbeats and probes try once.
     """
     number = (SOURCE, "conversation")
-    tied = adding(attempts.where("inferred").select(*number), {"is_tied": "true"})
-    theirs = failed.where(f"who != '{STRANGER}'").join(F.broadcast(tied), list(number), "left")
+    tied = attempts.where("inferred").select(*number, "true as is_tied")
+    theirs = failed.where(f"who != '{STRANGER}'").join(tied, number, "left", small=True)
     by_time = "over (partition by client, server order by begin, capture, conversation)"
     since = f"unix_micros(begin) - unix_micros(lag(begin) {by_time})"
-    told = adding(theirs, {"at": "unix_micros(begin)", "since": since, "free": "is_tied is null"})
+    told = theirs.adding({"began": "unix_micros(begin)", "since": since, "free": "is_tied is null"})
     burst = f"free and lag(free) {by_time} and since <= {BURST_US}"
-    marked = adding(told, {"burst": burst, "parted": f"coalesce(since > {GAP_US}, true)"})
-    numbered = adding(marked, {"number": f"count_if(parted) {by_time}"})
-    spans = grouped(
-        numbered,
+    marked = told.adding({"burst": burst, "parted": f"coalesce(since > {GAP_US}, true)"})
+    numbered = marked.adding({"number": f"count_if(parted) {by_time}"})
+    spans = numbered.grouped(
         ("client", "broker", "server", "number"),
         {
-            "first": "min(at)",
-            "last": "max(at)",
+            "first": "min(began)",
+            "last": "max(began)",
             "connects": "count(*)",
-            "unseen_from": "min(if(burst, at - since, null))",
-            "unseen_to": "max(if(burst, at, null))",
+            "unseen_from": "min(if(burst, began - since, null))",
+            "unseen_to": "max(if(burst, began, null))",
         },
     )
     unseen = ", ".join(
         f"coalesce(cast({name} as string), '')" for name in ("unseen_from", "unseen_to")
     )
     fields = f"broker, first, last, connects, {unseen}"
-    placed = spans.selectExpr(
+    placed = spans.select(
         "client",
         f"concat_ws('{_FIELD}', {fields}) as one",
         f"explode(sequence(first div {GAP_US} - 1, last div {GAP_US} + 1)) as bucket",
     )
     every = f"concat_ws('{_ROW}', slice(array_sort(collect_set(one)), 1, {MOST_GONE}))"
-    return grouped(placed, ("client", "bucket"), {"gone": every})
+    return placed.grouped(("client", "bucket"), {"gone": every})
 
 
 BUCKET = f"begin div {GAP_US}"
 """SQL: the bucket of `begin` in µs."""
 MOST_GONE = 64
 """Brokers that an address cannot reach at once, as far as they are told."""
-_FIELD, _ROW = "\\u001f", "\\u001e"
+_FIELD, _ROW = "\x1f", "\x1e"
 
 
 def gone_in(texts: Iterable[str | None]) -> list[Gone]:

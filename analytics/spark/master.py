@@ -20,13 +20,11 @@ from ..errors import ReportError
 _STANDALONE: Final = "spark://"
 CONNECT: Final = "sc://"
 """Begins the URL of a Spark Connect server."""
-SAIL: Final = "sail"
-"""Sail instead of Spark."""
 CONNECT_PORT: Final = 15002
 """Port of a Spark Connect server whose URL has none."""
 _COUNT = "(?:[1-9][0-9]*|[*])"
 _FORMS: Final = re.compile(
-    rf"{SAIL}|yarn|local(?:\[{_COUNT}(?:\s*,\s*[0-9]+)?\])?"
+    rf"yarn|local(?:\[{_COUNT}(?:\s*,\s*[0-9]+)?\])?"
     r"|local-cluster\[(?:\s*[0-9]+\s*,){2}\s*[0-9]+\s*\]|(?:spark|sc|k8s)://.*"
 )
 """All that is a master, for us and for `org.apache.spark.deploy.SparkSubmit`."""
@@ -41,7 +39,7 @@ def why_no_master(master: str) -> str:
         return ""
     return (
         f"{shown_master(master)!r} is no Spark master; there are local[*], local[N],"
-        f" spark://HOST:PORT, yarn, k8s://HOST:PORT, sc://HOST:PORT and {SAIL}"
+        f" spark://HOST:PORT, yarn, k8s://HOST:PORT and sc://HOST:PORT"
     )
 
 

@@ -22,8 +22,7 @@ from ..errors import ReportError, reason_of
 from .connect import RunningTasks, TaskCount, connected, disconnect, is_connect
 from .java import ClassArchive, cache_folder, java_of, options_of
 from .launch import Launch, spark_home
-from .master import CONNECT, SAIL, check_master
-from .sail import SailServer
+from .master import CONNECT, check_master
 from .workers import SAFE_PATH, serve_modules
 
 if TYPE_CHECKING:
@@ -77,8 +76,8 @@ class SessionOptions:
 
     @property
     def is_connect(self) -> bool:
-        """Whether Spark runs already, as a Spark Connect server, or is Sail."""
-        return self.master == SAIL or self.master.startswith(CONNECT)
+        """Whether Spark runs already, as a Spark Connect server."""
+        return self.master.startswith(CONNECT)
 
 
 class Session:
@@ -149,10 +148,8 @@ class Session:
 class ConnectSession(Session):
     """A session at a Spark Connect server; `stop` ends the session, not the server."""
 
-    def __init__(self, spark: SparkSession, sail: SailServer | None = None) -> None:
-        """`sail` is ended with the session."""
+    def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark)
-        self._sail = sail
         self._running = RunningTasks()
         spark.registerProgressHandler(self._running)
 
@@ -163,8 +160,6 @@ class ConnectSession(Session):
     def stop(self) -> None:
         """End the session, with what runs in it."""
         disconnect(self.spark)
-        if self._sail is not None:
-            self._sail.stop()
 
     def abort(self) -> None:
         """Do as `stop` does, which takes seconds at most."""
@@ -244,18 +239,16 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
 
 def start_session(
     options: SessionOptions | None = None,
-    sail: SailServer | None = None,
     launch: Launch | None = None,
 ) -> Session:
     """Start Spark; raise NoJavaError or ReportError where that cannot be done.
 
-    `sail` is a server that runs already, for `SAIL` as the master; the session ends it. `launch`
-    will be the Java of the session: `Launch.kill` ends the start from another thread.
+    `launch` will be the Java of the session: `Launch.kill` ends the start from another thread.
     """
     options = options or SessionOptions()
     check_master(options.master)
     if options.is_connect:
-        return _connected(options, sail)
+        return _connected(options)
     java = java_of()
     import pyspark
     from pyspark import SparkConf, SparkContext
@@ -292,19 +285,16 @@ def start_session(
             raise _not_started(error, log) from error
 
 
-def _connected(options: SessionOptions, sail: SailServer | None) -> ConnectSession:
+def _connected(options: SessionOptions) -> ConnectSession:
     """Return a session at a server that answers; raise ReportError where it cannot be used."""
     every = settings_of(replace(options, settings={}), os.cpu_count() or 1)
     ours = {name: value for name, value in every.items() if name.startswith("spark.sql.")}
     try:
-        if sail is None and options.master == SAIL:
-            sail = SailServer(options.verbose)
-        url = options.master if sail is None else sail.url
-        spark = connected(url, ours, options.settings)
+        spark = connected(options.master, ours, options.settings)
         try:
             if not options.small:
                 serve_modules(spark)
-            return ConnectSession(spark, sail)
+            return ConnectSession(spark)
         except BaseException:
             disconnect(spark)
             raise

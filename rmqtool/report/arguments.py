@@ -19,7 +19,7 @@ _WHAT, _SELECT, _OUTPUT, _SPARK, _CLIENTS = (
     "What is reported",
     "Which rows",
     "Output",
-    "Spark",
+    "Engine",
     "What the producers were set to",
 )
 ALL = "all"
@@ -31,6 +31,14 @@ class Switch(StrEnum):
 
     on = "on"
     off = "off"
+
+
+class EngineChoice(StrEnum):
+    """What computes a report."""
+
+    auto = "auto"
+    spark = "spark"
+    local = "local"
 
 
 class ReportFormat(StrEnum):
@@ -124,15 +132,23 @@ class ReportArguments:
     decode_as: options.DecodeAs = None
     tls_keylog: options.TlsKeylog = None
     max_ratio: options.MaxRatio = MOST_TIMES
-    master: Annotated[
-        str,
+    engine: Annotated[
+        EngineChoice,
         typer.Option(
-            metavar="URL",
-            help="Spark master, e.g. spark://host:7077, a Spark Connect server, sc://host:15002, "
-            "or sail.",
+            help="What computes: this process, without Java (local), or Spark; auto: Spark with "
+            "options of Spark, for remote inputs, and for more than 5 million exchanges.",
             rich_help_panel=_SPARK,
         ),
-    ] = "local[*]"
+    ] = EngineChoice.auto
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Spark master, e.g. spark://host:7077, or a Spark Connect server, "
+            "sc://host:15002; Spark's default: local[*].",
+            rich_help_panel=_SPARK,
+        ),
+    ] = None
     memory: Annotated[
         str | None,
         typer.Option(

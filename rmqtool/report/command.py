@@ -8,7 +8,7 @@ from .arguments import ReportArguments
 
 
 def _run(given: ReportArguments) -> ExitStatus:
-    """Report latency, retries and broker isolation, from captures or decoded logs, by Spark.
+    """Report latency, retries and broker isolation, from captures or decoded logs.
 
     Examples:
 
@@ -19,6 +19,7 @@ def _run(given: ReportArguments) -> ExitStatus:
       rmqtool report log/ -o report/               page, JSON, CSV and Parquet
       rmqtool report latency today/ --compare yesterday/
       rmqtool report latency log/ --table latency_brokers -T csv
+      rmqtool report log/ --engine spark
       rmqtool report log/ --master spark://host:7077
 
     Tables and columns: rmqtool help reports.

@@ -12,7 +12,7 @@ from ..ui.status import ExitStatus
 
 def show_reports(colour: When) -> ExitStatus:
     """Write what there is to standard output."""
-    require("a report", "spark", *REPORT_LIBRARIES)
+    require("a report", "report", *REPORT_LIBRARIES)
     from analytics.reports import report_names, report_of
 
     terminal = terminal_of(sys.stdout, colour)

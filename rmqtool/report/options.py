@@ -15,12 +15,14 @@ from dissectors.times import UTC_ZONE, Moment, Zone
 from ..ui.console import When
 from ..ui.option_values import duration_option, ports_of, time_option, usage_error, zone_option
 from ..ui.output import refuse_text_as_page
-from .arguments import ALL, ReportArguments, ReportFormat, Switch
+from .arguments import ALL, EngineChoice, ReportArguments, ReportFormat, Switch
 
 if TYPE_CHECKING:
     from analytics.report import ReportOptions
 
 
+LOCAL = "local[*]"
+"""Spark master unless another is named."""
 _SUFFIXES = {
     ".json": ReportFormat.json,
     ".csv": ReportFormat.csv,
@@ -62,7 +64,9 @@ class ReportRequest:
     tls_keylog: str = ""
     max_ratio: int = MOST_TIMES
     """key log that TLS is decrypted by; empty: none"""
-    master: str = "local[*]"
+    engine: EngineChoice = EngineChoice.auto
+    """what computes; with options of Spark never `auto`"""
+    master: str = LOCAL
     """Spark master"""
     memory: str | None = None
     """heap of the driver"""
@@ -95,13 +99,8 @@ class ReportRequest:
 
     @property
     def is_connect(self) -> bool:
-        """Whether Spark is a Spark Connect server, or Sail."""
-        return self.is_sail or self.master.startswith("sc://")
-
-    @property
-    def is_sail(self) -> bool:
-        """Whether Sail computes instead of Spark."""
-        return self.master == "sail"
+        """Whether Spark is a Spark Connect server."""
+        return self.master.startswith("sc://")
 
     def options(self) -> ReportOptions:
         """Return what the reports take."""
@@ -139,7 +138,8 @@ def request_of(given: ReportArguments) -> ReportRequest:
         decode_as=ports_of(given.decode_as or []),
         tls_keylog=key_log_named(given.tls_keylog),
         max_ratio=given.max_ratio,
-        master=given.master,
+        engine=engine_of(given),
+        master=given.master or LOCAL,
         memory=given.memory,
         settings=settings_option(given.conf),
         verbose=given.verbose,
@@ -157,6 +157,17 @@ def request_of(given: ReportArguments) -> ReportRequest:
     if request.is_connect and request.memory is not None:
         raise usage_error("--memory", "it is for Spark that is started here; leave it out")
     return request
+
+
+def engine_of(given: ReportArguments) -> EngineChoice:
+    """Return what computes: with options of Spark, Spark."""
+    of_spark = {"--master": given.master, "--memory": given.memory, "--conf": given.conf}
+    named = next((option for option, value in of_spark.items() if value), None)
+    if named is None:
+        return given.engine
+    if given.engine is EngineChoice.local:
+        raise usage_error(named, "it is for Spark; leave it out, or --engine local")
+    return EngineChoice.spark
 
 
 def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:

@@ -1,13 +1,14 @@
-"""One run of `report`: inputs to tables by Spark, then where they were asked for.
+"""One run of `report`: inputs to tables by an engine, then where they were asked for.
 
-Rules: what is wrong with the command line or an input is said before Java is started. Captures are
-decoded here while Spark starts, unless a cluster decodes them. Whatever happens, Java is ended and
-temporary files are removed.
+Rules: what is wrong with the command line or an input is said before Java is started. The local
+engine needs no Java. Captures are decoded here, while Spark starts if it is to compute, unless a
+cluster decodes them. Whatever happens, Java is ended and temporary files are removed.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -19,13 +20,13 @@ from dissectors.where.fields import suggestion
 from dissectors.where.filter import WhereError
 
 from ..ui.errors import say_remark
-from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, require
-from ..ui.figures import count, counted, duration, size
+from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, SPARK_LIBRARIES, are_installed, require
+from ..ui.figures import counted, duration, size
 from ..ui.option_values import usage_error
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
-from .arguments import ReportFormat
+from .arguments import EngineChoice, ReportFormat
 from .options import ReportRequest
 from .starting import Starting
 
@@ -40,11 +41,12 @@ if TYPE_CHECKING:
 
 def run_report(request: ReportRequest) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done."""
-    require("a report", "spark", *REPORT_LIBRARIES)
     if request.is_connect:
         require("a Spark Connect server", "connect", *CONNECT_LIBRARIES)
-    if request.is_sail:
-        require("--master sail", "sail", "pysail")
+    elif request.engine is EngineChoice.spark:
+        require("a report by Spark", "spark", *SPARK_LIBRARIES)
+    else:
+        require("a report", "report", *REPORT_LIBRARIES)
     from analytics.errors import ReportError
 
     from .output import check_output, write_report
@@ -89,24 +91,25 @@ def _check_where(request: ReportRequest) -> None:
 def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
     """Return the reports, and what there is to say about the input."""
     from analytics.errors import ReportError, reason_of
-    from analytics.inputs.inputs import SMALL_ROWS, inputs_of, is_small
+    from analytics.inputs.inputs import inputs_of
 
     inputs = inputs_of(request.inputs)
     others = inputs_of(request.compare) if request.compare else []
-    if request.is_sail and not is_small([*inputs, *others]):
-        raise CommandError(
-            f"--master sail is for small inputs, up to {count(SMALL_ROWS)} exchanges",
-            "without it, Spark computes the report",
-        )
     with ExitStack() as stack:
         steps = stack.enter_context(StageLine(sys.stderr, not (request.quiet or request.verbose)))
+        if not _is_by_spark(request, [*inputs, *others]):
+            inputs = _decoded_here(request, inputs, steps, stack)
+            others = _decoded_here(request, others, steps, stack)
+            steps.at("loading DuckDB")
+            return _reports(request, _read_here(stack), inputs, others, steps)
         starting = stack.enter_context(Starting(request, [*inputs, *others], steps))
         inputs = _prepared(request, inputs, steps, stack)
         others = _prepared(request, others, steps, stack)
         steps.at("starting Spark")
         session = starting.session()
         try:
-            return starting.computed(lambda: _reports(request, session, inputs, others, steps))
+            read, tasks = _read_by_spark(request, session), _tasks_of(session)
+            return starting.computed(lambda: _reports(request, read, inputs, others, steps, tasks))
         except (ReportError, CommandError):
             raise
         except Exception as error:
@@ -117,13 +120,22 @@ def _prepared(
     request: ReportRequest, inputs: Sequence[Input], steps: StageLine, stack: ExitStack
 ) -> list[Input]:
     """Return the inputs with captures as a decoded log, unless a cluster is to decode them."""
-    from analytics.inputs.captures import TemporaryLog
-    from analytics.inputs.inputs import InputKind, at_whole_paths, is_small
+    from analytics.inputs.inputs import at_whole_paths, is_small
 
     if request.is_connect and not is_small(inputs):
         return list(map(at_whole_paths, inputs))
     if not (request.is_connect or request.master.startswith("local")):
         return list(inputs)
+    return _decoded_here(request, inputs, steps, stack)
+
+
+def _decoded_here(
+    request: ReportRequest, inputs: Sequence[Input], steps: StageLine, stack: ExitStack
+) -> list[Input]:
+    """Return the inputs with captures as a decoded log."""
+    from analytics.inputs.captures import TemporaryLog
+    from analytics.inputs.inputs import InputKind
+
     done = []
     for one in inputs:
         if one.kind is InputKind.captures:
@@ -147,26 +159,66 @@ def _decode(request: ReportRequest, captures: Input, steps: StageLine, log: Temp
     )
 
 
+Read = Callable[["Sequence[Input]", bool], "Tables"]
+"""Inputs, whether messages are wanted -> their tables."""
+
+
+def _read_by_spark(request: ReportRequest, session: Session) -> Read:
+    def read(inputs: Sequence[Input], messages: bool) -> Tables:
+        from analytics.inputs.source import read_inputs
+
+        ports = sorted(request.decode_as)
+        return read_inputs(session.spark, inputs, ports, messages, request.tls_keylog)
+
+    return read
+
+
+def _read_here(stack: ExitStack) -> Read:
+    def read(inputs: Sequence[Input], messages: bool) -> Tables:
+        from analytics.inputs.source import read_here
+
+        tables = read_here(inputs, messages)
+        stack.callback(tables.given.kept.engine.close)
+        return tables
+
+    return read
+
+
+def _is_by_spark(request: ReportRequest, inputs: Sequence[Input]) -> bool:
+    """Return whether Spark computes the report; raise CommandError where it must and cannot."""
+    from analytics.inputs.inputs import InputKind, is_for_spark
+
+    if request.engine is not EngineChoice.auto:
+        remote = [one.name for one in inputs if one.kind is InputKind.remote]
+        if remote and request.engine is EngineChoice.local:
+            raise CommandError(f"{remote[0]} is read by Spark", "leave out --engine local")
+        return request.engine is EngineChoice.spark
+    if not is_for_spark(inputs):
+        return False
+    if any(one.kind is InputKind.remote for one in inputs):
+        require("a report of a remote input", "spark", *SPARK_LIBRARIES)
+    return are_installed(*SPARK_LIBRARIES) and shutil.which("java") is not None
+
+
 def _reports(
     request: ReportRequest,
-    session: Session,
+    read: Read,
     inputs: Sequence[Input],
     others: Sequence[Input],
     steps: StageLine,
+    tasks: Callable[[], Far] = lambda: Far(""),
 ) -> tuple[list[ReportResult], list[str]]:
     from analytics.result import computed
 
     reports = _chosen_reports(request)
     wanted = frozenset(table.name for report in reports for table in report.tables)
     options = replace(request.options(), tables=wanted)
-    spark = session.spark
 
     def tables_of(some: Sequence[Input]) -> Tables:
         from analytics.inputs.filters import chosen
-        from analytics.inputs.source import read_inputs, refuse_nothing
+        from analytics.inputs.source import refuse_nothing
 
-        messages = any(report.messages for report in reports)
-        tables = read_inputs(spark, some, sorted(request.decode_as), messages, request.tls_keylog)
+        tables = read(some, any(report.messages for report in reports))
         tables.given = chosen(
             tables.given, request.where, request.since, request.until, request.zone.name
         )
@@ -179,9 +231,9 @@ def _reports(
         if table:
             done.begin()
         stage = f"{report} {table.removeprefix(f'{report}_')}".strip()
-        steps.at(stage, lambda: done.far(_tasks_of(session)()))
+        steps.at(stage, lambda: done.far(tasks()))
 
-    steps.at("reading the input", _tasks_of(session))
+    steps.at("reading the input", tasks)
     tables = tables_of(inputs)
     results = computed(reports, tables.given, options, now)
     if others:

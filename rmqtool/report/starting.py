@@ -17,7 +17,6 @@ from .options import ReportRequest
 
 if TYPE_CHECKING:
     from analytics.inputs.inputs import Input
-    from analytics.spark.sail import SailServer
     from analytics.spark.session import Session
 
     from ..ui.screen.progress import StageLine
@@ -54,8 +53,7 @@ class Starting:
             java_of()  # without Java, that is all there is to say
         self._steps = steps
         self._launch = launch = Launch()
-        sail = _sail(request) if request.is_sail else None
-        self._start = Apart(lambda: start_session(options, sail, launch))
+        self._start = Apart(lambda: start_session(options, launch))
         self._wait_for_failure: Callable[[float], bool] | None = None
 
     def __enter__(self) -> Starting:
@@ -101,14 +99,3 @@ class Starting:
             self.session().abort()
         if self._wait_for_failure is not None:
             self._wait_for_failure(_MOST_FAIL)
-
-
-def _sail(request: ReportRequest) -> SailServer:
-    """Start Sail, from the main thread: Ctrl-C is not Sail's then."""
-    from analytics.errors import reason_of
-    from analytics.spark.sail import SailServer
-
-    try:
-        return SailServer(request.verbose)
-    except Exception as error:
-        raise reason_of(error) from error

@@ -7,19 +7,22 @@ from importlib.util import find_spec
 from .status import CommandError
 
 EXTRA_OF = {
+    "duckdb": "report",
+    "numpy": "report",
     "pyspark": "spark",
     "pandas": "spark",
     "pyarrow": "parquet",
     "grpc": "connect",
     "grpc_status": "connect",
-    "pysail": "sail",
     "scapy": "live",
     "textual": "browse",
 }
 """library → the extra of `pyproject.toml` that installs it"""
-REPORT_LIBRARIES = ("pyspark", "pandas", "pyarrow")
-"""What `rmqtool report` needs; the extra `spark` has them all."""
-CONNECT_LIBRARIES = (*REPORT_LIBRARIES, "grpc", "grpc_status")
+REPORT_LIBRARIES = ("duckdb", "numpy", "pyarrow")
+"""What `rmqtool report` needs without Spark; the extra `report` has them all."""
+SPARK_LIBRARIES = ("pyspark", "pandas", "pyarrow")
+"""What it needs with Spark; the extra `spark` has them all."""
+CONNECT_LIBRARIES = (*SPARK_LIBRARIES, "grpc", "grpc_status")
 """What it needs at a Spark Connect server; the extra `connect` has them all."""
 
 
@@ -43,6 +46,11 @@ def missing_library(error: ImportError) -> tuple[str, str] | None:
     library = (error.name or "").split(".")[0]
     extra = EXTRA_OF.get(library)
     return (library, extra) if extra and isinstance(error, ModuleNotFoundError) else None
+
+
+def are_installed(*libraries: str) -> bool:
+    """Return whether all of some libraries are installed."""
+    return all(map(_is_installed, libraries))
 
 
 def _is_installed(name: str) -> bool:

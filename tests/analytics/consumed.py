@@ -41,7 +41,7 @@ def rows_of(
 
 def delivery_of(files: Sequence[str]) -> Tables:
     """Return the tables of the report `delivery`."""
-    from analytics.spark.windows import window_of
+    from analytics.sql.windows import window_of
 
     exchanges, messages, _ = rows_of(files)
     known = Known()

@@ -8,10 +8,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from analytics.report import ReportInput
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from analytics.report import ReportInput
+    from analytics.inputs.inputs import Input
+    from analytics.sql.relation import Relation
 
 Tables = Mapping[str, list[dict[str, object]]]
 _OF_LARGE = {
@@ -20,14 +23,38 @@ _OF_LARGE = {
 }
 
 
-def tables_of(
-    spark: SparkSession, report: str, files: Sequence[str], *names: str, **options: object
-) -> Tables:
-    """Return the tables of a report on captures, or some of them."""
+def tables_of(report: str, files: Sequence[str], *names: str, **options: object) -> Tables:
+    """Return the tables of a report on captures, or some of them, by the local engine."""
     from analytics.reports import report_of
 
-    given = input_of(spark, tuple(files), report_of(report).messages)
+    given = input_of(tuple(files), report_of(report).messages)
     return tables_from(report, given, *names, **options)
+
+
+@lru_cache(maxsize=3)
+def input_of(files: tuple[str, ...], messages: bool = False) -> ReportInput:
+    """Return an input as `rmqtool report` reads it with the local engine; reports share it."""
+    from analytics.inputs.source import read_here
+
+    with decoded(files, messages) as inputs:
+        return read_here(inputs, messages).given
+
+
+@contextmanager
+def decoded(files: Sequence[str], messages: bool = False) -> Iterator[list[Input]]:
+    """Decode captures to logs, for as long as they are read."""
+    from analytics.inputs.captures import TemporaryLog
+    from analytics.inputs.inputs import InputKind, inputs_of
+
+    inputs = inputs_of(files)
+    log = TemporaryLog()
+    try:
+        for place, one in enumerate(inputs):
+            if one.kind is InputKind.captures:
+                inputs[place] = log.write(one, (), "test", lambda *_: None, messages)
+        yield inputs
+    finally:
+        log.close()
 
 
 @contextmanager
@@ -44,25 +71,23 @@ def session_of_large(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(name, was)
 
 
-@lru_cache(maxsize=3)
-def input_of(spark: SparkSession, files: tuple[str, ...], messages: bool = False) -> ReportInput:
-    """Return an input as `rmqtool report` reads them on one machine; reports share them."""
-    from analytics.inputs.captures import TemporaryLog
-    from analytics.inputs.filters import chosen
-    from analytics.inputs.inputs import InputKind, inputs_of
-    from analytics.inputs.source import read_inputs
+def on_spark(given: ReportInput, spark: SparkSession, small: bool = False) -> ReportInput:
+    """Return an input that this process holds as one of Spark, whose tasks do the work."""
+    from analytics.kept import Kept
+    from analytics.spark.engine import SparkEngine
 
-    inputs = inputs_of(files)
-    log = TemporaryLog()
-    try:
-        for place, one in enumerate(inputs):
-            if one.kind is InputKind.captures:
-                inputs[place] = log.write(one, (), "test", lambda *_: None, messages)
-        given = chosen(read_inputs(spark, inputs, messages=messages).given)
-    finally:
-        log.close()
-    assert given.small, "what is not small would be read again"
-    return given
+    engine = SparkEngine(spark, small)
+
+    def moved(relation: Relation | None) -> Relation | None:
+        if relation is None:
+            return None
+        held = engine.hold(given.kept.rows(relation))
+        return held if small else engine.given(engine.frame(held))
+
+    exchanges = moved(given.exchanges)
+    assert exchanges is not None
+    others = (moved(one) for one in (given.conversations, given.findings, given.messages))
+    return ReportInput(exchanges, Kept(engine), *others)
 
 
 def tables_from(report: str, given: ReportInput, *names: str, **options: object) -> Tables:

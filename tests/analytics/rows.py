@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pyarrow
 
-from analytics.kept import Kept, in_one_piece
+from analytics.kept import Kept
 from analytics.report import ReportInput
-from analytics.schema import (
-    SOURCE,
-    Described,
-    arrow_schema_of,
-    conversation_schema,
-    exchange_schema,
-)
+from analytics.schema import SOURCE, Described, arrow_schema_of
+from analytics.sql.engine import SqlEngine
+from analytics.sql.local import LocalEngine
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.outcome import outcome_class_of
 from dissectors.rows.record import COLUMNS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 PLAIN: Mapping[str, object] = {
@@ -89,28 +81,26 @@ def moment(at_us: int) -> datetime:
     return START + timedelta(microseconds=at_us)
 
 
-def exchanges(spark: SparkSession, rows: Iterable[Mapping[str, object]]) -> DataFrame:
-    """Return exchanges as reports get them; a column that a row does not have is null."""
-    return in_one_piece(spark, _table(rows, COLUMNS), exchange_schema().add(SOURCE, "string"))
+def evaluated(rows: Iterable[Mapping[str, object]], *expressions: str) -> list[dict[str, object]]:
+    """Return SQL expressions (``expression as name``) for each of some exchanges."""
+    given = report_input(rows)
+    return list(given.kept.rows(given.exchanges.select(*expressions)).to_pylist())
 
 
 def report_input(
-    spark: SparkSession,
     rows: Iterable[Mapping[str, object]],
     connections: Iterable[Mapping[str, object]] | None = None,
+    engine: SqlEngine | None = None,
 ) -> ReportInput:
     """Return a small input of exchanges and of connections, None: of those nothing is known.
 
-    As of `rmqtool report`: this process has the rows, and Spark is given them where it needs them.
+    As of `rmqtool report`: this process has the rows. `engine` is the local one if there is none.
     """
-    kept = Kept(small=True)
-    schema = exchange_schema().add(SOURCE, "string")
-    given = kept.put(spark, _table(rows, COLUMNS), schema)
+    engine = engine or LocalEngine()
+    held = engine.hold(_table(rows, COLUMNS))
     if connections is None:
-        return ReportInput(given, kept=kept)
-    schema = conversation_schema().add(SOURCE, "string")
-    ends = kept.put(spark, _table(connections, CONVERSATION_COLUMNS), schema)
-    return ReportInput(given, ends, kept=kept)
+        return ReportInput(held, Kept(engine))
+    return ReportInput(held, Kept(engine), engine.hold(_table(connections, CONVERSATION_COLUMNS)))
 
 
 def _table(rows: Iterable[Mapping[str, object]], columns: Sequence[Described]) -> pyarrow.Table:

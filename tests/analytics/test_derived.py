@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from dissectors.rows.outcome import (
@@ -13,25 +11,21 @@ from dissectors.rows.outcome import (
     STATUSES,
     outcome_class_of,
 )
-from tests.analytics.rows import exchanges, row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.analytics.rows import evaluated, row
 
 
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
     [("10.0.0.9:40000", "10.0.0.9"), ("[fe80::1]:9876", "fe80::1"), ("[::1]:1", "::1")],
 )
-def test_an_address_has_no_port(spark: SparkSession, endpoint: str, expected: str) -> None:
+def test_an_address_has_no_port(endpoint: str, expected: str) -> None:
     from analytics.derived import address_of
 
     expression = f"{address_of('requester')} as a"
-    frame = exchanges(spark, [row(requester=endpoint)]).selectExpr(expression)
-    assert [one.a for one in frame.collect()] == [expected]
+    assert evaluated([row(requester=endpoint)], expression) == [{"a": expected}]
 
 
-def test_the_outcome_class_is_the_same_in_sql(spark: SparkSession) -> None:
+def test_the_outcome_class_is_the_same_in_sql() -> None:
     """Rows of older logs lack the column: SQL gives what the decoder stores."""
     from analytics.derived import OUTCOME_CLASS
 
@@ -43,10 +37,10 @@ def test_the_outcome_class_is_the_same_in_sql(spark: SparkSession) -> None:
         for response in names
         for topic in (None, "Orders", "%RETRY%Orders", "ns%%RETRY%Orders")
     ]
-    frame = exchanges(spark, rows).selectExpr(f"{OUTCOME_CLASS} as made")
+    found = evaluated(rows, f"{OUTCOME_CLASS} as made")
     expected = [
         outcome_class_of(one["status"], one["request_name"], one["response_name"], one["topic"])
         for one in rows
     ]
-    assert [one.made for one in frame.collect()] == expected
+    assert [one["made"] for one in found] == expected
     assert set(expected) == set(OUTCOME_CLASSES)

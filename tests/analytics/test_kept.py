@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
-
-from analytics.kept import MOST_HERE, Kept
-from tests.analytics.reported import session_of_large
+from analytics.kept import Kept
+from analytics.sql.local import LocalEngine
 from tests.analytics.rows import report_input, row
-from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from analytics.report import ReportInput
     from analytics.result import ReportResult
 
 
-def kept_in(spark: SparkSession) -> int:
-    """Return how many frames Spark keeps, filled or not."""
-    manager = spark._jsparkSession.sharedState().cacheManager()  # type: ignore[attr-defined]
-    return int(manager.numCachedEntries())
-
-
 def test_what_is_made_once_is_made_again_for_something_else() -> None:
-    kept, made = Kept(), []
+    kept, made = Kept(LocalEngine()), []
 
     def make() -> int:
         made.append(1)
@@ -55,75 +43,23 @@ def results_of(given: ReportInput, names: list[str]) -> list[ReportResult]:
     return computed([report_of(one) for one in names], given, ReportOptions())
 
 
-def assert_same(found: ReportResult, expected: ReportResult) -> None:
-    assert {one: table.data.to_pylist() for one, table in found.tables.items()} == {
-        one: table.data.to_pylist() for one, table in expected.tables.items()
-    }
-    assert any(table.data.num_rows for table in found.tables.values())
+def test_reports_together_are_the_reports_alone() -> None:
+    for name, result in zip(NAMES, results_of(report_input(ROWS), NAMES), strict=True):
+        (alone,) = results_of(report_input(ROWS), [name])
+        assert {one: table.data.to_pylist() for one, table in result.tables.items()} == {
+            one: table.data.to_pylist() for one, table in alone.tables.items()
+        }
+        assert any(table.data.num_rows for table in result.tables.values())
 
 
-def test_reports_together_are_the_reports_alone(spark: SparkSession) -> None:
-    for name, result in zip(NAMES, results_of(report_input(spark, ROWS), NAMES), strict=True):
-        (alone,) = results_of(report_input(spark, ROWS), [name])
-        assert_same(result, alone)
-
-
-@pytest.mark.parametrize(
-    ("name", "reports", "most"),
-    [
-        ("fault-kill-5x", NAMES, -1),  # so that all that is kept is kept by Spark
-        ("grpc-disk-full-53", ["retries"], MOST_HERE),
-        ("fault-disk-full-plain-5x", ["latency", "isolation"], MOST_HERE),  # attempts as numbers
-        ("proxy-remoting-5x", ["retries", "isolation"], MOST_HERE),
-    ],
-)
-def test_a_small_input_gives_what_a_large_one_does(
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    reports: list[str],
-    most: int,
-) -> None:
-    from analytics.inputs.inputs import inputs_of
-    from analytics.inputs.source import read_inputs
-
-    # Read by tasks: rows of this process would stand in each plan.
-    small = read_inputs(spark, inputs_of([str(SAMPLES / f"{name}.pcap")])).given
-    assert small.small
-    large = replace(small, kept=Kept())
-    before = kept_in(spark)
-    monkeypatch.setattr("analytics.kept.MOST_HERE", most)
-    with session_of_large(spark):
-        results = zip(results_of(small, reports), results_of(large, reports), strict=True)
-    for one, other in results:
-        assert_same(one, other)
-    assert kept_in(spark) == before, "what was kept is let go"
-
-
-def test_a_small_input_is_read_once_and_exchanges_nothing(spark: SparkSession) -> None:
-    from analytics.inputs.filters import chosen
-    from analytics.spark.expressions import grouped
-
-    made = report_input(spark, ROWS)
-    given = chosen(replace(made, kept=Kept(small=True)))
-    assert given.kept.rows(given.exchanges) is given.kept.rows(given.exchanges)
-    assert given.kept.rows(given.exchanges).num_rows == len(ROWS)
-    counted = given.kept.frame(grouped(given.exchanges, ["unique_key"], {"seen": "count(*)"}))
-    joined = given.exchanges.join(counted, "unique_key").groupBy("seen").count()
-    assert sorted(joined.collect()) == [(1, 1), (2, 2)]
-    plan = joined._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
-    assert "Exchange" not in plan
-    assert plan.count("Join") == 1
-
-
-def test_what_the_next_report_shares_stays(spark: SparkSession) -> None:
+def test_what_the_next_report_shares_stays() -> None:
     from analytics.report import ReportOptions
     from analytics.reports import report_of
     from analytics.reports.retries import limits_of
     from analytics.result import built
     from analytics.sends.stitched import STITCHED, stitched
 
-    given = report_input(spark, [row(0, unique_key="A"), row(9000, unique_key="A")])
+    given = report_input([row(0, unique_key="A"), row(9000, unique_key="A")])
     options = ReportOptions()
     seen = []
     for report, _ in built([report_of("retries"), report_of("isolation")], given, options):
@@ -132,3 +68,13 @@ def test_what_the_next_report_shares_stays(spark: SparkSession) -> None:
     assert seen[0] is seen[1]
     assert stitched(given, limits_of(options)) is not seen[0]
     given.kept.let_go()
+
+
+def test_what_is_let_go_is_dropped() -> None:
+    given = report_input(ROWS)
+    results_of(given, ["latency"])
+    connection = given.kept.engine._connected()  # type: ignore[attr-defined]
+    views = "select count(*) from duckdb_views() where not internal"
+    assert connection.sql(views).fetchall() == [(1,)], (
+        "the exchanges are there, what was made of them is not"
+    )

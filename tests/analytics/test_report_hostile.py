@@ -12,15 +12,16 @@ import pytest
 
 from analytics.kept import Kept
 from analytics.reports import REPORT_MODULES
-from tests.analytics.reported import input_of, session_of_large, tables_from
+from tests.analytics.reported import input_of, on_spark, session_of_large, tables_from
 from tests.analytics.rows import report_input, row
 from tests.analytics.sends.test_births import HOSTILE
 from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from analytics.report import ReportInput
+    from analytics.sql.relation import Relation
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
@@ -46,15 +47,19 @@ def _rows() -> Iterator[dict[str, object]]:
         yield row(number * 1000 + 500, request_packet=2000 + number, **{**odd, "topic": key})
 
 
-@pytest.fixture(params=["small", "large"])
-def hostile(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[ReportInput]:
-    """Sends whose times, keys and numbers make no sense, as a small and as a large input."""
-    given = report_input(spark, _rows())
-    if request.param == "small":
+@pytest.fixture(params=["local", "small on Spark", "large on Spark"])
+def hostile(request: pytest.FixtureRequest) -> Iterator[ReportInput]:
+    """Sends whose times, keys and numbers make no sense, for each engine."""
+    given = report_input(_rows())
+    if request.param == "local":
         yield given
         return
+    spark: SparkSession = request.getfixturevalue("spark")
+    if request.param.startswith("small"):
+        yield on_spark(given, spark, small=True)
+        return
     with session_of_large(spark):
-        yield replace(given, kept=Kept())
+        yield on_spark(given, spark)
 
 
 @pytest.mark.parametrize("name", sorted({*REPORT_MODULES} - {"consumers", "delivery"}))
@@ -81,21 +86,21 @@ def test_every_message_is_counted(hostile: ReportInput) -> None:
 
 
 @pytest.mark.parametrize("name", ["consumers", "delivery"])
-def test_offsets_that_make_no_sense(spark: SparkSession, name: str) -> None:
+def test_offsets_that_make_no_sense(name: str) -> None:
     """A consumer that is behind by more than 64 bits can say."""
-    recorded = input_of(spark, (str(SAMPLES / "consumer-lag-5x.pcap"),), messages=True)
-    kept = Kept(small=True)
+    recorded = input_of((str(SAMPLES / "consumer-lag-5x.pcap"),), messages=True)
 
-    def with_extremes(frame: DataFrame) -> DataFrame:
-        rows = recorded.kept.rows(frame)
+    def with_extremes(relation: Relation) -> Relation:
+        rows = recorded.kept.rows(relation)
         for name in set(SENT) & set(rows.column_names):
             values = rows.column(name).to_pylist()
             values[::3] = [EXTREMES[place % len(EXTREMES)] for place in range(len(values[::3]))]
             place = rows.column_names.index(name)
             rows = rows.set_column(place, rows.field(name), pyarrow.array(values, pyarrow.int64()))
-        return kept.put(spark, rows, frame.schema)
+        return recorded.kept.engine.hold(rows)
 
     assert recorded.messages is not None
     exchanges, messages = map(with_extremes, (recorded.exchanges, recorded.messages))
+    kept = Kept(recorded.kept.engine)
     given = replace(recorded, exchanges=exchanges, messages=messages, kept=kept)
     assert any(tables_from(name, given).values())

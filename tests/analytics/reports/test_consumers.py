@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.consuming.known import Known
-from analytics.inputs.inputs import inputs_of
-from analytics.inputs.source import read_inputs
-from analytics.kept import Kept
 from analytics.report import ReportOptions
 from analytics.reports.consumers import remarks
 from dissectors.remoting.code_sets import FETCHES
 from tests.analytics.consumed import consumers_of, delivery_of, rows_of, time_as_spark
-from tests.analytics.reported import Tables, input_of, session_of_large, tables_from
+from tests.analytics.reported import Tables, input_of, on_spark, session_of_large, tables_from
 from tests.replay.recorded import SAMPLES
 
 if TYPE_CHECKING:
@@ -167,22 +164,21 @@ def test_spark_gives_the_same_whatever_the_size(spark: SparkSession) -> None:
     """What the driver folds of a small input, what tasks fold of a large one; both reports."""
     names = ("push-retry-dlq-5x", "consumer-lag-5x", "push-rebalance-4x", "orderly-lock-lost-5x")
     files = [str(SAMPLES / f"{name}.pcap") for name in names]
-    given = input_of(spark, tuple(files), messages=True)
-    assert given.small
+    given = input_of(tuple(files), messages=True)
     for report, fold in (("consumers", consumers_of), ("delivery", delivery_of)):
         expected = _sorted(fold(files))
         assert _sorted(tables_from(report, given)) == expected
         with session_of_large(spark):
-            assert _sorted(tables_from(report, replace(given, kept=Kept()))) == expected
+            assert _sorted(tables_from(report, on_spark(given, spark))) == expected
 
 
-def test_without_connections_who_joined_is_unknown(spark: SparkSession) -> None:
+def test_without_connections_who_joined_is_unknown() -> None:
     from analytics.reports.consumers import build
 
-    given = read_inputs(spark, inputs_of([str(SAMPLES / "push-rebalance-4x.pcap")])).given
+    given = input_of((str(SAMPLES / "push-rebalance-4x.pcap"),))
     wanted = ReportOptions(tables=frozenset(("consumer_members",)))
     (frame,) = build(replace(given, conversations=None), wanted).values()
-    assert {row["began"] for row in frame.collect()} == {None}
+    assert set(given.kept.rows(frame).column("began").to_pylist()) == {None}
 
 
 def _sorted(tables: Tables) -> dict[str, list[str]]:

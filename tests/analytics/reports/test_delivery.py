@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.inputs.filters import chosen
-from analytics.inputs.inputs import inputs_of
-from analytics.inputs.source import read_inputs
 from analytics.report import ReportOptions
 from analytics.reports import report_of
 from analytics.result import WITHOUT_MESSAGES, computed
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.message_record import MessageRecord
 from tests.analytics.consumed import delivery_of
-from tests.analytics.reported import Tables, tables_from, tables_of
+from tests.analytics.reported import Tables, input_of, tables_from, tables_of
 from tests.replay.recorded import SAMPLES
 from tests.rmqtool.command import rmqtool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
 
 NAMES = (
     *("push-retry-dlq-5x", "push-retry-dlq-4x", "push-consumer-5x", "push-broadcast-5x"),
@@ -133,13 +130,13 @@ def test_a_group_that_falls_behind() -> None:
     assert known.index(max(known)) > len(known) // 2
 
 
-def test_a_decoded_log_gives_the_same(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_decoded_log_gives_the_same(tmp_path: Path) -> None:
     name = "push-rebalance-5x"
     capture = SAMPLES / f"{name}.pcap"
     log = tmp_path / "log"
     assert rmqtool("decode", "pcap", capture, "-T", "parquet", "-o", log, "-q").status == 0
-    logged = tables_of(spark, "delivery", [str(log)])
-    captured = tables_of(spark, "delivery", [str(capture)])
+    logged = tables_of("delivery", [str(log)])
+    captured = tables_of("delivery", [str(capture)])
     for rows in (*logged.values(), *captured.values()):
         for row in rows:
             row.pop("capture", None)
@@ -147,17 +144,15 @@ def test_a_decoded_log_gives_the_same(spark: SparkSession, tmp_path: Path) -> No
     assert logged["delivery_groups"]
 
 
-def test_filters_choose_the_messages(spark: SparkSession) -> None:
-    given = read_inputs(
-        spark, inputs_of([str(SAMPLES / "push-retry-dlq-5x.pcap")]), messages=True
-    ).given
+def test_filters_choose_the_messages() -> None:
+    given = input_of((str(SAMPLES / "push-retry-dlq-5x.pcap"),), messages=True)
     tables = tables_from("delivery", chosen(given, "request_name == PULL_MESSAGE"))
     ((_, row),) = by_group(tables).items()
     assert (row["deliveries"], row["returned"]) == (24, 0)
 
 
-def test_without_messages_nothing_is_said(spark: SparkSession) -> None:
-    given = read_inputs(spark, inputs_of([str(SAMPLES / "push-consumer-5x.pcap")])).given
+def test_without_messages_nothing_is_said() -> None:
+    given = input_of((str(SAMPLES / "push-consumer-5x.pcap"),))
     (result,) = computed([report_of("delivery")], given, ReportOptions())
     assert result.tables == {}
     assert result.remarks == [WITHOUT_MESSAGES]

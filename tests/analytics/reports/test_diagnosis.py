@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,9 @@ from analytics.diagnosis.problem import Problem
 from analytics.diagnosis.registry import rules
 from analytics.inputs.inputs import inputs_of
 from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
-from analytics.kept import Kept
 from dissectors.times import text_of_time
 from tests.analytics.diagnosis.made_rows import SAMPLES
-from tests.analytics.reported import Tables, session_of_large, tables_from, tables_of
+from tests.analytics.reported import Tables, on_spark, session_of_large, tables_from, tables_of
 from tests.rmqtool.command import rmqtool
 
 if TYPE_CHECKING:
@@ -65,9 +63,9 @@ def expected(logs: list[str]) -> Diagnosis:
 @pytest.fixture(scope="module")
 def reported(spark: SparkSession, logs: list[str]) -> Tables:
     """The tables as Spark's tasks make them, as if the logs were large."""
-    from analytics.inputs.source import read_inputs
+    from analytics.inputs.source import read_here
 
-    given = replace(read_inputs(spark, inputs_of(logs)).given, kept=Kept())
+    given = on_spark(read_here(inputs_of(logs)).given, spark)
     with session_of_large(spark):
         return tables_from("diagnosis", given)
 
@@ -133,30 +131,29 @@ def test_the_order_of_logs_changes_nothing(logs: list[str], expected: Diagnosis)
 
 def test_the_same_problems(expected: Diagnosis, reported: Tables) -> None:
     one_pass = {key(row): row for row in map(row_of, expected.problems)}
-    on_spark = {key(row): row for row in map(told, reported["diagnosis_problems"])}
+    by_tasks = {key(row): row for row in map(told, reported["diagnosis_problems"])}
     assert len(one_pass) == len(expected.problems) > 20
-    assert len(on_spark) == len(reported["diagnosis_problems"])
-    assert sorted(on_spark) == sorted(one_pass)
+    assert len(by_tasks) == len(reported["diagnosis_problems"])
+    assert sorted(by_tasks) == sorted(one_pass)
     differing = {
         name: {
-            part: (value, on_spark[name][part])
+            part: (value, by_tasks[name][part])
             for part, value in row.items()
-            if on_spark[name][part] != value
+            if by_tasks[name][part] != value
         }
         for name, row in one_pass.items()
     }
     assert {name: found for name, found in differing.items() if found} == {}
 
 
-def test_a_small_input_is_judged_in_one_pass(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_local_engine_judges_in_one_pass(tmp_path: Path) -> None:
     """With the tables that Spark's tasks make of large ones, which hold to one pass, too."""
-    from analytics.inputs.source import read_inputs
+    from analytics.inputs.source import read_here
 
     captures = [SAMPLES / "fault-kill-5x.pcap", SAMPLES / "acl-4x.pcap"]
     log = tmp_path / "log"
     assert rmqtool("decode", "pcap", *captures, "-T", "parquet", "-o", f"{log}/").status == 0
-    given = read_inputs(spark, inputs_of([str(log)])).given
-    assert given.small
+    given = read_here(inputs_of([str(log)])).given
     small = tables_from("diagnosis", given)
     one_pass = in_one_pass([str(log)])
     rows = sorted(map(told, small["diagnosis_problems"]), key=key)
@@ -178,11 +175,11 @@ def test_the_same_limits(expected: Diagnosis, reported: Tables) -> None:
     assert [row["limit"] for row in rows] == not_judged(expected) + expected.limits
 
 
-def test_nothing_wrong(spark: SparkSession, tmp_path: Path) -> None:
+def test_nothing_wrong(tmp_path: Path) -> None:
     capture = SAMPLES / "push-orderly-4x.pcap"
     log = tmp_path / "log"
     rmqtool("decode", "pcap", capture, "-T", "parquet", "-o", log, "-q")
-    tables = tables_of(spark, "diagnosis", [str(log)])
+    tables = tables_of("diagnosis", [str(log)])
     assert tables["diagnosis_problems"] == []
     expected = in_one_pass([str(log)])
     assert [row["limit"] for row in tables["diagnosis_limits"]] == not_judged(expected)

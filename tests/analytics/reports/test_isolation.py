@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,19 +11,16 @@ from replay.fault import AttemptEvent
 from tests.analytics.reported import Tables, tables_of
 from tests.replay.recorded import ALL_RUNS, SAMPLES, run_of, wire_attempts_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 STRATEGY_ON = tuple(name for name in ALL_RUNS if run_of(name).settings.enabled)
 STRATEGY_OFF = tuple(name for name in ALL_RUNS if not run_of(name).settings.enabled)
 NEAR_MS = 5
 
 
 @pytest.fixture(scope="module")
-def recorded(spark: SparkSession) -> Tables:
+def recorded() -> Tables:
     """The report of all recorded fault runs together."""
     files = [str(SAMPLES / f"{name}.pcap") for name in ALL_RUNS]
-    return tables_of(spark, "isolation", files, send_timeout_ms=1500)
+    return tables_of("isolation", files, send_timeout_ms=1500)
 
 
 def logged_windows(name: str) -> list[tuple[str, int, int]]:
@@ -132,10 +128,10 @@ def test_remarks_say_that_the_strategy_is_off_and_nothing_more(recorded: Tables)
 
 
 @pytest.fixture(scope="module")
-def kept(spark: SparkSession) -> Tables:
+def kept() -> Tables:
     """A client of 4.3.2, which keeps its connection at a timeout, and a broker that stood still."""
     names = "isolation_windows", "isolation_producers"
-    return tables_of(spark, "isolation", [str(SAMPLES / "fault-freeze-43.pcap")], *names)
+    return tables_of("isolation", [str(SAMPLES / "fault-freeze-43.pcap")], *names)
 
 
 def test_an_answer_after_the_timeout_isolates_from_the_timeout(kept: Tables) -> None:
@@ -155,11 +151,11 @@ def test_a_client_that_kept_its_connection_kept_to_its_strategy(kept: Tables) ->
     assert (producer["failures"], producer["to_isolated"], producer["not_followed"]) == (1, 0, 0)
 
 
-def test_connects_of_another_program_are_not_the_producers(spark: SparkSession) -> None:
+def test_connects_of_another_program_are_not_the_producers() -> None:
     """The producer had the strategy on; a broker was killed, and probed all the time."""
     file = str(SAMPLES / "fault-kill-beside-4x.pcap")
     names = "isolation_producers", "isolation_sends", "isolation_windows"
-    tables = tables_of(spark, "isolation", [file], *names, send_timeout_ms=1500)
+    tables = tables_of("isolation", [file], *names, send_timeout_ms=1500)
     (producer,) = tables["isolation_producers"]
     assert (producer["strategy"], producer["not_followed"]) == ("on", 0)
     assert (producer["failures"], producer["unreachable"]) == (1, "broker-b")

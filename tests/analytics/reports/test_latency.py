@@ -11,8 +11,6 @@ import pytest
 from tests.analytics.rows import START, moment, report_input, row
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from analytics.report import ReportInput, Row
 
 Tables = Mapping[str, Sequence["Row"]]
@@ -58,7 +56,7 @@ def connection(number: int, **values: object) -> dict[str, object]:
     }
 
 
-def test_answers_are_counted_by_what_they_say(spark: SparkSession) -> None:
+def test_answers_are_counted_by_what_they_say() -> None:
     rows = [
         row(0, opaque=1),
         row(1, opaque=2, latency_us=3000, response_code=2, response_name="SYSTEM_BUSY"),
@@ -69,7 +67,7 @@ def test_answers_are_counted_by_what_they_say(spark: SparkSession) -> None:
         row(10 * SECOND, opaque=7, status="orphan", request_name=None, request_time=None),
     ]
     ends = [connection(0), connection(1, gaps=1, gap_bytes=100)]
-    given = report_input(spark, rows, ends)
+    given = report_input(rows, ends)
     (found,) = computed(given, "latency_operations")["latency_operations"]
     expected = {
         "exchanges": 6,
@@ -87,38 +85,36 @@ def test_answers_are_counted_by_what_they_say(spark: SparkSession) -> None:
     assert {name: found[name] for name in expected} == expected
 
 
-def test_without_connections_no_answer_is_unknown(spark: SparkSession) -> None:
+def test_without_connections_no_answer_is_unknown() -> None:
     rows = [row(0), row(1, latency_us=None, end="reset")]
-    tables = computed(report_input(spark, rows), "latency_operations", "latency_network")
+    tables = computed(report_input(rows), "latency_operations", "latency_network")
     (found,) = tables["latency_operations"]
     assert (found["no_answer"], found["unknown"]) == (0, 1)
     assert "latency_network" not in tables
 
 
-def test_what_nobody_answered_has_no_latency(spark: SparkSession) -> None:
-    given = report_input(spark, [row(0, latency_us=None, end="open")])
+def test_what_nobody_answered_has_no_latency() -> None:
+    given = report_input([row(0, latency_us=None, end="open")])
     (found,) = computed(given, "latency_operations")["latency_operations"]
     for name in ("mean_us", "p50_us", "p999_us", "max_us", "failed_share", "no_answer_share"):
         assert found[name] is None, name
     assert found["rate"] is None  # a single moment has no rate
 
 
-def test_long_polls_are_apart(spark: SparkSession) -> None:
+def test_long_polls_are_apart() -> None:
     poll = {"request_name": "PULL_MESSAGE", "response_name": "PULL_NOT_FOUND"}
     rows = [row(0), row(1, opaque=2, latency_us=15 * SECOND, **poll)]
-    tables = computed(
-        report_input(spark, rows), "latency_brokers", "latency_over_time", "latency_slowest"
-    )
+    tables = computed(report_input(rows), "latency_brokers", "latency_over_time", "latency_slowest")
     brokers = {one["long_poll"]: one["max_us"] for one in tables["latency_brokers"]}
     assert brokers == {False: 1000, True: 15 * SECOND}
     assert {one["max_us"] for one in tables["latency_over_time"]} == {1000}
     assert [one["latency_us"] for one in tables["latency_slowest"]] == [1000]
 
 
-def test_windows_begin_at_whole_multiples(spark: SparkSession) -> None:
+def test_windows_begin_at_whole_multiples() -> None:
     rows = [row(at, opaque=at) for at in (0, 9 * SECOND, 10 * SECOND, 31 * SECOND)]
     rows.append(row(31 * SECOND, opaque=1, responder="10.0.0.2:10911", broker_name="broker-b"))
-    given = report_input(spark, rows)
+    given = report_input(rows)
     found = computed(given, "latency_over_time", window_us=10 * SECOND)["latency_over_time"]
     whole = [(one["window_start"], one["exchanges"]) for one in found if one["broker"] is None]
     assert whole == [
@@ -131,14 +127,14 @@ def test_windows_begin_at_whole_multiples(spark: SparkSession) -> None:
     assert {one["rate"] for one in found if one["exchanges"] == 2} == {0.2}
 
 
-def test_there_are_about_sixty_windows(spark: SparkSession) -> None:
+def test_there_are_about_sixty_windows() -> None:
     rows = [row(at * SECOND, opaque=at) for at in range(0, 3600, 4)]
-    found = computed(report_input(spark, rows), "latency_over_time")["latency_over_time"]
+    found = computed(report_input(rows), "latency_over_time")["latency_over_time"]
     assert {one["window_us"] for one in found} == {60 * SECOND}
     assert len([one for one in found if one["broker"] is None]) == 60
 
 
-def test_the_slowest_have_their_packets_and_the_networks_part(spark: SparkSession) -> None:
+def test_the_slowest_have_their_packets_and_the_networks_part() -> None:
     rows = [
         row(
             at, opaque=at, latency_us=1000 + at, request_packet=10 * at, response_packet=10 * at + 1
@@ -147,7 +143,7 @@ def test_the_slowest_have_their_packets_and_the_networks_part(spark: SparkSessio
     ]
     rows[29]["expert"] = ["RETRANSMISSION"]
     back = row(40, latency_us=5000, requester="10.0.0.1:10911", responder="10.0.0.9:40000")
-    given = report_input(spark, [*rows, back], [connection(0)])
+    given = report_input([*rows, back], [connection(0)])
     found = computed(given, "latency_slowest", slowest=3)["latency_slowest"]
     assert [one["latency_us"] for one in found] == [5000, 1029, 1028]
     assert [one["network_us"] for one in found] == [30, 200, 200]
@@ -156,7 +152,7 @@ def test_the_slowest_have_their_packets_and_the_networks_part(spark: SparkSessio
     assert (found[1]["capture"], found[1]["request_packet"]) == ("test.pcap", 290)
 
 
-def test_network_and_broker_are_told_apart(spark: SparkSession) -> None:
+def test_network_and_broker_are_told_apart() -> None:
     rows = [
         row(0, opaque=1, latency_us=1000),
         row(1, opaque=2, latency_us=3000, conversation=1, expert=["RETRANSMISSION"]),
@@ -167,7 +163,7 @@ def test_network_and_broker_are_told_apart(spark: SparkSession) -> None:
         connection(2, end="refused", protocol="no payload", syn_rtt_us=None, ack_rtt_us=None),
         connection(3, end="fin", protocol="TLS", server="10.0.0.1:443"),
     ]
-    given = report_input(spark, rows, ends)
+    given = report_input(rows, ends)
     (found,) = computed(given, "latency_network")["latency_network"]
     expected = {
         "client": "10.0.0.9",
@@ -188,10 +184,10 @@ def test_network_and_broker_are_told_apart(spark: SparkSession) -> None:
     assert {name: found[name] for name in expected} == expected
 
 
-def test_the_histogram_has_every_answer_once(spark: SparkSession) -> None:
+def test_the_histogram_has_every_answer_once() -> None:
     latencies = [0, 1, 2, 3, 127, 128, 255, 256, 1000, 1023, 1024, 70_000]
     rows = [row(at, opaque=at, latency_us=latency) for at, latency in enumerate(latencies)]
-    found = computed(report_input(spark, rows), "latency_histogram")["latency_histogram"]
+    found = computed(report_input(rows), "latency_histogram")["latency_histogram"]
     for one in found:
         low, high = one["from_us"], one["below_us"]
         assert isinstance(low, int)

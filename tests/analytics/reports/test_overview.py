@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from dissectors.decode.pipeline import Decode
@@ -13,15 +11,12 @@ from tests.analytics.reported import Tables, tables_from, tables_of
 from tests.analytics.rows import moment, report_input, row
 from tests.expected import SAMPLES
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 @pytest.fixture(scope="module")
-def recorded(spark: SparkSession) -> Tables:
+def recorded() -> Tables:
     """A frozen broker, a master without its slave, and a healthy consumer that comes and goes."""
     names = ("fault-freeze-plain-5x", "ha-replication-4x", "push-consumer-5x")
-    return tables_of(spark, "overview", [str(SAMPLES / f"{name}.pcap") for name in names])
+    return tables_of("overview", [str(SAMPLES / f"{name}.pcap") for name in names])
 
 
 def test_a_message_that_is_stored_is_no_failure(recorded: Tables) -> None:
@@ -42,7 +37,7 @@ def test_a_retry_topic_that_is_not_made_yet_is_expected(recorded: Tables) -> Non
 @pytest.mark.parametrize(
     "name", ["push-orderly-5x", "acl-5x", "fault-kill-5x", "grpc-send-5x", "one-direction-5x"]
 )
-def test_the_summary_counts_the_same(spark: SparkSession, name: str) -> None:
+def test_the_summary_counts_the_same(name: str) -> None:
     capture = str(SAMPLES / f"{name}.pcap")
     summary = Summary()
     for records in Decode([capture]).records():
@@ -50,7 +45,7 @@ def test_the_summary_counts_the_same(spark: SparkSession, name: str) -> None:
     expected = {
         operation: (one.count, one.failed) for operation, one in summary.operations.rows.items()
     }
-    rows = tables_of(spark, "overview", [capture])["operations"]
+    rows = tables_of("overview", [capture])["operations"]
     assert expected
     assert {one["operation"]: (one["exchanges"], one["failed"]) for one in rows} == expected
 
@@ -80,7 +75,7 @@ def test_what_was_not_answered_is_said_first(recorded: Tables) -> None:
     assert remarks({}) == []
 
 
-def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn(spark: SparkSession) -> None:
+def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn() -> None:
     pull = {"request_name": "PULL_MESSAGE", "latency_us": None, "end": "closed"}
     rows = [
         row(0, conversation=0, **pull),
@@ -93,7 +88,7 @@ def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn(spark: SparkSessi
         {**connection, "conversation": 0, "ended_by": "client"},
         {**connection, "conversation": 1, "ended_by": "server"},
     ]
-    given = report_input(spark, rows, connections)
+    given = report_input(rows, connections)
     tables = tables_from("overview", given, "unanswered")
     found = [(one["operation"], one["proven"], one["withdrawn"]) for one in tables["unanswered"]]
     assert found == [
@@ -104,14 +99,14 @@ def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn(spark: SparkSessi
     ]
 
 
-def test_another_topic_without_a_route_is_a_failure(spark: SparkSession) -> None:
+def test_another_topic_without_a_route_is_a_failure() -> None:
     route = {
         "request_name": "GET_ROUTEINFO_BY_TOPIC",
         "response_code": 17,
         "response_name": "TOPIC_NOT_EXIST",
     }
     rows = [row(0, topic="orders", **route), *(row(9, topic="%RETRY%g", **route) for _ in "ab")]
-    tables = tables_from("overview", report_input(spark, rows), "errors")
+    tables = tables_from("overview", report_input(rows), "errors")
     assert [(one["class"], one["exchanges"]) for one in tables["errors"]] == [
         ("failed", 1),
         ("expected", 2),

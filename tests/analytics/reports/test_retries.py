@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import pytest
 
 from replay.fault import AttemptEvent
 from tests.analytics.reported import Tables, tables_of
 from tests.replay.recorded import ALL_RUNS, SAMPLES, run_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 CAUSES = {
     "fault-kill-5x": "connection reset",
@@ -37,10 +32,10 @@ QUIET = set(ALL_RUNS) - set(CAUSES)
 
 
 @pytest.fixture(scope="module")
-def recorded(spark: SparkSession) -> Tables:
+def recorded() -> Tables:
     """The report of all recorded fault runs together."""
     files = [str(SAMPLES / f"{name}.pcap") for name in ALL_RUNS]
-    return tables_of(spark, "retries", files, send_timeout_ms=1500)
+    return tables_of("retries", files, send_timeout_ms=1500)
 
 
 def attempts_by_message(tables: Tables) -> dict[object, list[dict[str, object]]]:
@@ -113,7 +108,7 @@ def test_flows_lead_from_the_broken_broker_to_the_other(recorded: Tables) -> Non
 
 
 @pytest.fixture(scope="module")
-def others(spark: SparkSession) -> Tables:
+def others() -> Tables:
     """The report of recorded traffic with other kinds of retries."""
     names = (
         "acl-5x",
@@ -122,7 +117,7 @@ def others(spark: SparkSession) -> Tables:
         "one-direction-5x",
         "fault-unknown-topic-5x",
     )
-    return tables_of(spark, "retries", [str(SAMPLES / f"{name}.pcap") for name in names])
+    return tables_of("retries", [str(SAMPLES / f"{name}.pcap") for name in names])
 
 
 def total(tables: Tables, topic: str, column: str) -> int:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.analytics.reported import Tables, tables_from, tables_of
 from tests.analytics.rows import report_input, row
 from tests.expected import SAMPLES
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PROXY, OTHER_PROXY, BROKER = "10.0.0.7:8081", "10.0.0.8:8081", "10.0.0.1:10911"
 CALL = {
@@ -95,9 +91,9 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession) -> Tables:
+def made() -> Tables:
     """The report of rows made up."""
-    return tables_from("retries", report_input(spark, ROWS))
+    return tables_from("retries", report_input(ROWS))
 
 
 @pytest.mark.parametrize(
@@ -150,9 +146,9 @@ def test_what_a_proxy_sends_is_no_attempt(made: Tables) -> None:
     assert not [one for one in made["retry_attempts"] if one["requester"] == "10.0.0.7:50000"]
 
 
-def test_calls_are_in_no_table_of_isolated_brokers(spark: SparkSession) -> None:
+def test_calls_are_in_no_table_of_isolated_brokers() -> None:
     names = "isolation_producers", "isolation_brokers"
-    tables = tables_from("isolation", report_input(spark, ROWS), *names)
+    tables = tables_from("isolation", report_input(ROWS), *names)
     assert [one["group"] for one in tables["isolation_producers"]] == ["shop"]
     assert sum(int(str(one["attempts"])) for one in tables["isolation_brokers"]) == 1
 
@@ -167,9 +163,9 @@ SAMPLED = {
 
 
 @pytest.mark.parametrize("name", SAMPLED)
-def test_messages_are_those_that_clients_logged(spark: SparkSession, name: str) -> None:
+def test_messages_are_those_that_clients_logged(name: str) -> None:
     capture = str(SAMPLES / f"{name}.pcap")
-    tables = tables_of(spark, "retries", [capture], "retry_totals", "retry_messages")
+    tables = tables_of("retries", [capture], "retry_totals", "retry_messages")
     messages, attempts, failed = SAMPLED[name]
     sums = {
         column: sum(int(str(one[column])) for one in tables["retry_totals"])
@@ -192,12 +188,12 @@ def test_messages_are_those_that_clients_logged(spark: SparkSession, name: str) 
     assert not listed & sent
 
 
-def test_calls_that_never_left_are_failed_connects(spark: SparkSession) -> None:
+def test_calls_that_never_left_are_failed_connects() -> None:
     """The client logged eight failures: without a connection there is no call to be seen."""
     from analytics.reports.retries import remarks
 
     names = "retry_connects", "retry_totals", "retry_causes"
-    tables = tables_of(spark, "retries", [str(SAMPLES / "grpc-proxy-killed-5x.pcap")], *names)
+    tables = tables_of("retries", [str(SAMPLES / "grpc-proxy-killed-5x.pcap")], *names)
     (one,) = tables["retry_connects"]
     assert (one["who"], one["connects"], one["attempts"]) == ("producer", 3, 0)
     assert any("could not be reached" in said for said in remarks(tables))

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from dissectors.remoting.code_sets import FETCHES
 from tests.analytics.reported import Tables, tables_from
 from tests.analytics.rows import START, moment, report_input, row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def key(number: int, born_us: int = 0) -> str:
@@ -111,9 +107,9 @@ CONNECTIONS = [
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession) -> Tables:
+def made() -> Tables:
     """The report of rows made up, with connections."""
-    return tables_from("retries", report_input(spark, ROWS, CONNECTIONS))
+    return tables_from("retries", report_input(ROWS, CONNECTIONS))
 
 
 def test_a_late_answer_makes_a_copy(made: Tables) -> None:
@@ -178,7 +174,7 @@ def test_what_consumers_send_again_is_theirs(made: Tables) -> None:
     assert (only["group"], only["sent_again"], only["sent_back"]) == ("readers", 1, 0)
 
 
-def test_dead_letters_are_told_by_how_often_a_message_was_sent_back(spark: SparkSession) -> None:
+def test_dead_letters_are_told_by_how_often_a_message_was_sent_back() -> None:
     """A message may be delivered again twice; then at once; then of one that had no such limit."""
 
     def back(key: str, at: int, limit: int | None, code: int = 0) -> dict[str, object]:
@@ -202,7 +198,7 @@ def test_dead_letters_are_told_by_how_often_a_message_was_sent_back(spark: Spark
         row(5, topic="%DLQ%readers", group="tools", **pulled),
         row(6, topic="%DLQ%readers", group="CLIENT_INNER_PRODUCER"),
     ]
-    tables = tables_from("retries", report_input(spark, rows), "consumer_retries")
+    tables = tables_from("retries", report_input(rows), "consumer_retries")
     found = {
         one["group"]: (one["dead_letters"], one["dead_letters_read"])
         for one in tables["consumer_retries"]
@@ -210,12 +206,12 @@ def test_dead_letters_are_told_by_how_often_a_message_was_sent_back(spark: Spark
     assert found == {"readers": (3, 0), "tools": (0, 3)}
 
 
-def test_every_way_to_fetch_counts_as_a_delivery(spark: SparkSession) -> None:
+def test_every_way_to_fetch_counts_as_a_delivery() -> None:
     rows = [
         row(at, request_code=code, topic="%RETRY%readers", group="readers", message_count=2)
         for at, code in enumerate(sorted(FETCHES))
     ]
-    tables = tables_from("retries", report_input(spark, rows), "consumer_retries")
+    tables = tables_from("retries", report_input(rows), "consumer_retries")
     (one,) = tables["consumer_retries"]
     assert one["redelivered"] == 2 * len(rows) == 8
 
@@ -232,18 +228,16 @@ def test_remarks_say_what_a_reader_must_know(made: Tables) -> None:
     assert remarks({}) == []
 
 
-def test_without_connections_nothing_is_inferred_and_nothing_is_certain(
-    spark: SparkSession,
-) -> None:
+def test_without_connections_nothing_is_inferred_and_nothing_is_certain() -> None:
     names = "retry_messages", "retry_attempts"
-    tables = tables_from("retries", report_input(spark, ROWS), *names)
+    tables = tables_from("retries", report_input(ROWS), *names)
     assert message(tables, 2)["causes"] == "connection reset → SYSTEM_BUSY"
     reset = [one for one in tables["retry_attempts"] if one["outcome"] == "connection reset"]
     assert [one["certain"] for one in reset] == [False]
     assert not [one for one in tables["retry_attempts"] if one["inferred"]]
 
 
-def test_attempts_that_our_own_producer_logged(spark: SparkSession) -> None:
+def test_attempts_that_our_own_producer_logged() -> None:
     """One row per attempt without packets: one that could not connect has no address of its own."""
     own = {"request_packet": None, "response_packet": None, "source": "log", "capture": "-"}
     rows = [
@@ -253,7 +247,7 @@ def test_attempts_that_our_own_producer_logged(spark: SparkSession) -> None:
         sent(2, 1000, **own),
     ]
     names = "retry_messages", "retry_attempts", "retry_totals"
-    tables = tables_from("retries", report_input(spark, rows), *names)
+    tables = tables_from("retries", report_input(rows), *names)
     found = message(tables, 1)
     assert found["causes"] == "not sent → no answer in time → stored"
     assert found["client"] == "10.0.0.9"

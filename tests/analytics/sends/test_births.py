@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow
 import pytest
@@ -12,9 +10,7 @@ from hypothesis import strategies as st
 
 from analytics.sends.births import lead_of, lead_sql, mark_of, marks_in
 from dissectors.remoting.ids.message_ids import KEY_LENGTHS, decode_unique_key
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.analytics.rows import evaluated, row
 
 KEY = "7F00000100002A9F00000000000186A0"
 _HEX = "0123456789ABCDEFabcdef"
@@ -69,10 +65,12 @@ def test_the_birth_is_that_of_the_whole_key() -> None:
 
 
 @pytest.mark.parametrize("time", TIMES)
-def test_spark_says_what_python_says(spark: SparkSession, time: int) -> None:
-    frame = spark.createDataFrame([(key,) for key in HOSTILE], "key string")
-    rows = frame.selectExpr("key", f"{lead_sql('key', f'{time}L')} as lead").collect()
+def test_sql_says_what_python_says(time: int) -> None:
+    lead = lead_sql("unique_key", f"{time}L")
+    exchanges = [row(unique_key=key) for key in HOSTILE]
+    rows = evaluated(exchanges, "unique_key as key", f"{lead} as lead")
     assert len(rows) == len(HOSTILE)
-    for row in rows:
-        mark = mark_of(row["key"]) if row["key"].isascii() else None
-        assert row["lead"] == (None if mark is None else lead_of(mark, time)), row["key"]
+    for one in rows:
+        key = str(one["key"])
+        mark = mark_of(key) if key.isascii() else None
+        assert one["lead"] == (None if mark is None else lead_of(mark, time)), key

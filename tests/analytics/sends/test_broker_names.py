@@ -11,7 +11,6 @@ from tests.analytics.rows import report_input, row
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
 
 A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:8080"
 
@@ -46,17 +45,18 @@ def asked(
     ],
 )
 def test_an_address_has_the_name_that_is_at_home_there(
-    spark: SparkSession, rows: list[dict[str, object]], expected: Mapping[str, str]
+    rows: list[dict[str, object]], expected: Mapping[str, str]
 ) -> None:
     from analytics.sends.broker_names import broker_names
 
-    found = broker_names(report_input(spark, rows)).collect()
-    assert {one.responder: one.broker for one in found} == expected
+    given = report_input(rows)
+    found = given.kept.rows(broker_names(given)).to_pylist()
+    assert {one["responder"]: one["broker"] for one in found} == expected
 
 
-def test_an_address_without_a_name_is_called_by_itself(spark: SparkSession) -> None:
+def test_an_address_without_a_name_is_called_by_itself() -> None:
     from analytics.sends.broker_names import broker_names, with_names
 
-    given = report_input(spark, [*asked(A, "a"), *asked(B, None), *asked(B, None)])
+    given = report_input([*asked(A, "a"), *asked(B, None), *asked(B, None)])
     frame = with_names(given.exchanges, broker_names(given))
-    assert sorted(one.broker for one in frame.collect()) == [B, B, "a"]
+    assert sorted(given.kept.rows(frame).column("broker").to_pylist()) == [B, B, "a"]

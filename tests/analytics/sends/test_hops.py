@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.analytics.reported import Tables, tables_from, tables_of
 from tests.analytics.rows import report_input, row
 from tests.expected import SAMPLES
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PROXY, BROKER, OTHER = "10.0.0.7:8080", "10.0.0.1:10911", "10.0.0.2:10911"
 KEYS = [f"0A00000900070A0B0C0D{number:012X}" for number in range(10)]
@@ -20,7 +15,7 @@ ONEWAY = {"latency_us": None, "status": "oneway", "offset_msg_id": None}
 
 
 @pytest.fixture(scope="module")
-def recorded(spark: SparkSession) -> Tables:
+def recorded() -> Tables:
     """Sends through a real proxy: six stored, four one-way, two refused twice each."""
     file = str(SAMPLES / "proxy-remoting-5x.pcap")
     names = {
@@ -31,7 +26,7 @@ def recorded(spark: SparkSession) -> Tables:
     return {
         name: rows
         for report, chosen in names.items()
-        for name, rows in tables_of(spark, report, [file], *chosen).items()
+        for name, rows in tables_of(report, [file], *chosen).items()
     }
 
 
@@ -98,8 +93,8 @@ MADE = [
 ]
 
 
-def test_attempts_and_copies_that_are_some_still_are(spark: SparkSession) -> None:
-    tables = tables_from("retries", report_input(spark, MADE), "retry_totals", "retry_messages")
+def test_attempts_and_copies_that_are_some_still_are() -> None:
+    tables = tables_from("retries", report_input(MADE), "retry_totals", "retry_messages")
     (counts,) = [one for one in tables["retry_totals"] if one["client"] == "10.0.0.9"]
     assert (counts["messages"], counts["attempts"], counts["copies"]) == (4, 6, 1)
     (own,) = [one for one in tables["retry_totals"] if one["client"] == "10.0.0.7"]
@@ -116,19 +111,19 @@ def test_attempts_and_copies_that_are_some_still_are(spark: SparkSession) -> Non
     [("10.0.0.7", 1), ("10.0.0.9", 2), ("10.0.0.6", 1)],
     ids=["from the relay's address", "from the client's address", "from another address"],
 )
-def test_a_relay_of_which_no_id_is_known(spark: SparkSession, inner: str, attempts: int) -> None:
+def test_a_relay_of_which_no_id_is_known(inner: str, attempts: int) -> None:
     """Nothing was stored through it: only its address tells it, else there are two attempts."""
-    given = report_input(spark, proxied(1, 0, inner, **REFUSED))
+    given = report_input(proxied(1, 0, inner, **REFUSED))
     totals = tables_from("retries", given, "retry_totals")["retry_totals"]
     (counts,) = [one for one in totals if one["client"] == "10.0.0.9"]
     assert counts["attempts"] == attempts
 
 
-def test_calls_of_a_proxy_stand_beside_what_it_asks_the_broker(spark: SparkSession) -> None:
+def test_calls_of_a_proxy_stand_beside_what_it_asks_the_broker() -> None:
     """The samples have a proxy of one version each; in local mode nothing is behind the calls."""
     names = "grpc-send-5x.pcap", "grpc-go-keys-53.pcapng", "grpc-python-5x.pcap"
     files = [str(SAMPLES / name) for name in (*names, "grpc-local-53.pcap")]
-    (relay,) = tables_of(spark, "latency", files, "latency_relays")["latency_relays"]
+    (relay,) = tables_of("latency", files, "latency_relays")["latency_relays"]
     assert (relay["relay"], relay["server"]) == ("127.77.0.71:18081", "127.77.0.11:10911")
     assert relay["sends"] == 12 + 4 + 4
     inner, outer, own = (int(str(relay[f"{hop}_p50_us"])) for hop in ("inner", "outer", "own"))

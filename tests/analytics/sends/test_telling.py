@@ -1,107 +1,26 @@
-"""Which messages are looked at: NumPy, of packed keys, finds those that Spark's groups find."""
+"""Which messages are looked at, by both engines."""
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import pyarrow
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from analytics.sends import telling
-from tests.analytics.rows import exchanges, row
+from analytics.kept import Kept
+from analytics.report import TableColumn
+from analytics.sends.sends import sends_and_calls_of
+from analytics.sends.telling import flagged_keys
+from analytics.spark.engine import SparkEngine
+from analytics.sql.local import LocalEngine
+from tests.analytics.rows import report_input, row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import SparkSession
 
-_LONG = st.integers(-(2**63), 2**63 - 1)
-_SENDS = st.lists(
-    st.tuples(st.one_of(st.integers(-3, 3), _LONG, st.sampled_from([-(2**63), 2**63 - 1])),
-              st.booleans()),
-    max_size=60,
-)  # fmt: skip
+    from analytics.sql.engine import SqlEngine
+
+_NAMES = tuple(TableColumn(name, "string", "", "") for name in ("responder", "broker"))
 
 
-def _batch(sends: Iterable[tuple[int, bool]]) -> pyarrow.RecordBatch:
-    rows = list(sends)
-    return pyarrow.record_batch(
-        {
-            "key": pyarrow.array([key for key, _ in rows], pyarrow.int64()),
-            "wrong": pyarrow.array([wrong for _, wrong in rows], pyarrow.bool_()),
-        }
-    )
-
-
-def _told(packed: Iterable[pyarrow.RecordBatch]) -> list[int]:
-    """Return what the slots tell, as Spark brings their rows together."""
-    rows = [one for batch in packed for one in batch.to_pylist()]
-    slots = {one["slot"] for one in rows}
-    binary = pyarrow.binary()
-    schema = pyarrow.schema([("slot", pyarrow.int32()), ("keys", binary), ("told", binary)])
-    found = [
-        telling.told_keys(
-            pyarrow.Table.from_pylist([one for one in rows if one["slot"] == slot], schema)
-        )
-        for slot in slots
-    ]
-    return [key for table in found for key in table.column("key").to_pylist()]
-
-
-@given(
-    _SENDS,
-    st.lists(st.integers(0, 60), max_size=4),
-    st.sampled_from([1, 7, 1 << 20]),
-    st.integers(0, 2**63 - 1),
-)
-def test_keys_that_repeat_or_went_wrong_are_told_once(
-    sends: list[tuple[int, bool]], cuts: list[int], most: int, factor: int
-) -> None:
-    places = [0, *sorted(min(cut, len(sends)) for cut in cuts), len(sends)]
-    batches = [_batch(sends[a:b]) for a, b in pairwise(places)]
-    seen = Counter(key for key, _ in sends)
-    expected = {key for key, wrong in sends if wrong or seen[key] > 1}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(telling, "_MOST_KEYS", most)
-        found = _told(telling.packed_keys(batches, 2 * factor + 1))
-    assert sorted(found) == sorted(expected)
-
-
-def test_a_task_holds_so_many_keys_at_most() -> None:
-    taken = 0
-
-    def batches() -> Iterable[pyarrow.RecordBatch]:
-        nonlocal taken
-        for start in range(0, 50_000, 1_000):
-            taken += 1_000
-            yield _batch((key, False) for key in range(start, start + 1_000))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(telling, "_MOST_KEYS", 5_000)
-        given_away = 0
-        for packed in telling.packed_keys(batches(), 1):
-            given_away += sum(len(one) for one in packed.column("keys").to_pylist()) // 8
-            assert taken - given_away < 6_000
-    assert given_away == 50_000
-
-
-def test_nobody_can_fill_one_slot() -> None:
-    alike = [(number, False) for number in range(20_000)]  # by their first bits
-    (packed,) = telling.packed_keys([_batch(alike)], telling._random_factor())
-    sizes = [len(one) // 8 for one in packed.column("keys").to_pylist()]
-    assert sum(sizes) == len(alike)
-    assert max(sizes) < 2_000
-    (packed,) = telling.packed_keys([_batch([(5, True)] * 20_000)], 1)
-    assert [sum(map(len, packed.column(name).to_pylist())) for name in ("keys", "told")] == [8, 8]
-
-
-def test_a_large_input_tells_the_messages_that_a_small_one_does(spark: SparkSession) -> None:
-    from analytics.sends.sends import sends_and_calls_of
-
+def _told(engine: SqlEngine) -> int:
     rows = [
         row(number * 1000, unique_key=f"0A00000100002A9F{number:016X}", opaque=number)
         for number in range(200)
@@ -114,13 +33,18 @@ def test_a_large_input_tells_the_messages_that_a_small_one_does(spark: SparkSess
         row(400_000, unique_key="cut", latency_us=None, end="reset", opaque=304),
         row(400_000, unique_key="open", latency_us=None, end="open", opaque=305),
     ]
-    sends = sends_and_calls_of(exchanges(spark, rows))
-    names = spark.createDataFrame([], "responder string, broker string")
-    found = [
-        sorted(
-            one.key for one in telling.telling_keys(sends, names, None, 3_000_000, small).collect()
-        )
-        for small in (True, False)
-    ]
-    assert found[0] == found[1]
-    assert len(found[0]) == 4
+    given = report_input(rows, engine=engine)
+    kept = Kept(engine)
+    names = kept.empty(_NAMES)
+    flagged = flagged_keys(sends_and_calls_of(given.exchanges), names, None, 3_000_000)
+    keys = kept.rows(kept.repeated(flagged)).column("key").to_pylist()
+    assert len(set(keys)) == len(keys)
+    return len(keys)
+
+
+def test_messages_that_repeat_or_went_wrong_are_looked_at() -> None:
+    assert _told(LocalEngine()) == 4
+
+
+def test_spark_finds_as_many_whatever_the_size(spark: SparkSession) -> None:
+    assert [_told(SparkEngine(spark, small)) for small in (True, False)] == [4, 4]

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.analytics.reported import Tables, tables_from, tables_of
 from tests.analytics.rows import moment, report_input, row
 from tests.expected import SAMPLES
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 OUTAGE = "outage-5x"
 NAMES = {
@@ -33,10 +29,10 @@ def lost_sends() -> int:
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def recorded(spark: SparkSession, request: pytest.FixtureRequest) -> tuple[str, Tables]:
+def recorded(request: pytest.FixtureRequest) -> tuple[str, Tables]:
     """A report of the recorded outage."""
     name, capture = request.param, str(SAMPLES / f"{OUTAGE}.pcap")
-    return name, tables_of(spark, name, [capture], *NAMES[name], send_timeout_ms=1500)
+    return name, tables_of(name, [capture], *NAMES[name], send_timeout_ms=1500)
 
 
 def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Tables]) -> None:
@@ -73,14 +69,12 @@ def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Ta
     ("sample", "leader"),
     [("peer-lost-5x", "127.77.0.11:10911"), ("peer-lost-4x", "127.77.0.11:10911")],
 )
-def test_a_leader_that_is_lost_is_in_every_report(
-    spark: SparkSession, sample: str, leader: str, name: str
-) -> None:
+def test_a_leader_that_is_lost_is_in_every_report(sample: str, leader: str, name: str) -> None:
     """The producer's connects to the DLedger leader; what follows has no master to connect to."""
     from analytics.reports import report_of
 
     capture = str(SAMPLES / f"{sample}.pcap")
-    tables = tables_of(spark, name, [capture], *NAMES[name], send_timeout_ms=3000)
+    tables = tables_of(name, [capture], *NAMES[name], send_timeout_ms=3000)
     said = " ".join(report_of(name).remarks(tables))
     assert "broker-a" in said
     assert "no broker failed" not in said
@@ -142,9 +136,9 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession) -> Tables:
+def made() -> Tables:
     """The overview and the latency of rows made up."""
-    given = report_input(spark, ROWS, CONNECTIONS)
+    given = report_input(ROWS, CONNECTIONS)
     return {
         **tables_from("overview", given, *NAMES["overview"]),
         **tables_from("latency", given, "latency_unavailable"),
@@ -190,6 +184,6 @@ def test_strangers_are_said_apart(made: Tables) -> None:
     assert said[2].startswith("2 connects failed of addresses that never asked for anything")
 
 
-def test_without_connections_nothing_is_said(spark: SparkSession) -> None:
-    tables = tables_from("overview", report_input(spark, ROWS))
+def test_without_connections_nothing_is_said() -> None:
+    tables = tables_from("overview", report_input(ROWS))
     assert "unreachable" not in tables

@@ -45,7 +45,7 @@ def test_what_is_no_address_is_said(url: str) -> None:
     "master",
     [
         *("local", "local[*]", "local[4]", "local[*, 2]", "local[8,1]", "local-cluster[2,1,1024]"),
-        *("sail", "yarn", "k8s://https://host:443", "spark://a:7077,b:7077", "sc://host"),
+        *("yarn", "k8s://https://host:443", "spark://a:7077,b:7077", "sc://host"),
     ],
 )
 def test_what_spark_takes_as_a_master_is_one(master: str) -> None:
@@ -53,7 +53,7 @@ def test_what_spark_takes_as_a_master_is_one(master: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "master", ["", "bogus", "local[0]", "local[", "localhost", "spark", "http://host", "sail "]
+    "master", ["", "bogus", "local[0]", "local[", "localhost", "spark", "http://host", "sail"]
 )
 def test_what_is_no_master_is_said_before_anything_is_asked(master: str) -> None:
     with pytest.raises(ReportError, match=r"is no Spark master; there are local\[\*\]"):

@@ -127,9 +127,10 @@ main()
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [
-        (["report", "{capture}"], "spark"),
-        (["report", "latency", "{capture}", "-o", "x.html"], "spark"),
-        (["report", "--list"], "spark"),
+        (["report", "{capture}"], "report"),
+        (["report", "latency", "{capture}", "-o", "x.html"], "report"),
+        (["report", "--list"], "report"),
+        (["report", "{capture}", "--engine", "spark"], "spark"),
         (["decode", "pcap", "{capture}", "-o", "x.parquet"], "parquet"),
         (["decode", "live", "-D"], "live"),
     ],
@@ -154,7 +155,7 @@ def test_a_core_install_names_the_extra(arguments: list[str], extra: str, tmp_pa
 def test_the_extras_are_those_of_the_project() -> None:
     import tomllib
 
-    from rmqtool.ui.extras import EXTRA_OF, REPORT_LIBRARIES
+    from rmqtool.ui.extras import EXTRA_OF, REPORT_LIBRARIES, SPARK_LIBRARIES
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = {
@@ -164,4 +165,5 @@ def test_the_extras_are_those_of_the_project() -> None:
     called = {"grpc": "grpcio", "grpc_status": "grpcio-status"}
     for library, extra in EXTRA_OF.items():
         assert called.get(library, library) in extras[extra]
-    assert set(REPORT_LIBRARIES) == extras["spark"]
+    assert set(REPORT_LIBRARIES) == extras["report"]
+    assert set(SPARK_LIBRARIES) == extras["spark"]

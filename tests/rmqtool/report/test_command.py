@@ -8,7 +8,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from rmqtool.ui.console import UNLIMITED, Terminal
 from rmqtool.ui.screen.progress import LOG_MARK
 from rmqtool.ui.status import CommandError, ExitStatus
 from tests.analytics import fakes
-from tests.rmqtool.command import ROOT, Result, capture_in, process, rmqtool
+from tests.rmqtool.command import ROOT, capture_in, process, rmqtool
 from tests.test_architecture import HEAVY
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
@@ -117,7 +116,8 @@ def test_an_input_that_is_none_is_one_line(tmp_path: Path) -> None:
 
 def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     capture = capture_in(tmp_path)
-    result = rmqtool("report", "latency", capture, PATH=str(tmp_path), JAVA_HOME="")
+    asked = ("report", "latency", capture, "--engine", "spark")
+    result = rmqtool(*asked, PATH=str(tmp_path), JAVA_HOME="")
     assert result.status == 1
     lines = result.err.strip().splitlines()
     assert lines[0] == "rmqtool: Spark needs Java, and there is none on PATH"
@@ -127,7 +127,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     (old / "bin" / "java").write_text("#!/bin/sh\n")
     (old / "bin" / "java").chmod(0o755)
     (old / "release").write_text('JAVA_VERSION="11.0.2"\n')
-    result = rmqtool("report", "latency", capture, JAVA_HOME=str(old))
+    result = rmqtool(*asked, JAVA_HOME=str(old))
     assert "needs Java 17 or newer" in result.err
     assert "11.0.2" in result.err
 
@@ -251,8 +251,6 @@ def test_what_is_no_master_is_said_before_java_is_started(
     assert "JAVA_HOME" not in result.err
 
 
-@needs_java
-@pytest.mark.spark
 def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
     capture = capture_in(tmp_path)
     result = process("report", "latency", "overview", capture, "--format", "json")
@@ -271,18 +269,14 @@ def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
     assert missing["remark"] == missing["alike"] == "not supported"
 
 
-@needs_java
-@pytest.mark.spark
-def test_the_numbers_of_before_stand_beside_those_of_now(
-    rmqtool_here: Callable[..., Result],
-) -> None:
+def test_the_numbers_of_before_stand_beside_those_of_now() -> None:
     """Those of now are the report of now, those of before the report of before."""
     now, before = SAMPLES / "fault-kill-5x.pcap", SAMPLES / "fault-kill-4x.pcap"
     asked = ("report", "latency", "--table", "latency_brokers", "--format", "json")
-    (compared,) = json.loads(rmqtool_here(*asked, now, "--compare", before).out)["reports"]
+    (compared,) = json.loads(rmqtool(*asked, now, "--compare", before).out)["reports"]
     rows = {row["broker"]: row for row in compared["tables"]["latency_brokers"]["rows"]}
     for capture, end in ((now, ""), (before, "_before")):
-        (alone,) = json.loads(rmqtool_here(*asked, capture).out)["reports"]
+        (alone,) = json.loads(rmqtool(*asked, capture).out)["reports"]
         for row in alone["tables"]["latency_brokers"]["rows"]:
             for name in ("exchanges", "failed", "p50_us", "p99_us", "max_us"):
                 assert rows[row["broker"]][name + end] == row[name]
@@ -292,13 +286,9 @@ def test_the_numbers_of_before_stand_beside_those_of_now(
             assert row["p50_us_change"] == pytest.approx(grown)
 
 
-@needs_java
-@pytest.mark.spark
 @pytest.mark.parametrize("part", ["exchanges/part-00000.parquet", "conversations.parquet"])
-def test_damage_inside_a_parquet_file_is_one_message(
-    tmp_path: Path, part: str, rmqtool_here: Callable[..., Result]
-) -> None:
-    """In its pages, which only Spark reads; the end of the file, and so its schema, is whole."""
+def test_damage_inside_a_parquet_file_is_one_message(tmp_path: Path, part: str) -> None:
+    """In its pages; the end of the file, and so its schema, is whole."""
     log = tmp_path / "log"
     rmqtool(
         "decode", "pcap", SAMPLES / "fault-kill-5x.pcap", "--format", "parquet", "-o", log, "-q"
@@ -308,7 +298,7 @@ def test_damage_inside_a_parquet_file_is_one_message(
         value ^ 0x5A for value in data[len(data) // 20 : len(data) // 10]
     )
     (log / part).write_bytes(data)
-    result = rmqtool_here("report", "latency", "retries", log, "-q", "--format", "json")
+    result = rmqtool("report", "latency", "retries", log, "-q", "--format", "json")
     assert result.status == 1
     assert result.out == ""
     assert f"{part}: the Parquet file is damaged" in result.err
@@ -316,22 +306,44 @@ def test_damage_inside_a_parquet_file_is_one_message(
     assert "\tat " not in result.err
 
 
-@needs_java
-@pytest.mark.spark
-def test_an_empty_capture_says_so(tmp_path: Path, rmqtool_here: Callable[..., Result]) -> None:
+def test_an_empty_capture_says_so(tmp_path: Path) -> None:
     capture = tmp_path / "empty.pcap"
     capture.write_bytes(capture_in(tmp_path).read_bytes()[:24])
-    result = rmqtool_here("report", "latency", capture)
+    result = rmqtool("report", "latency", capture)
     assert result.status == 1
     assert result.err.splitlines()[0] == "rmqtool: no exchange in the input"
     assert "Exception" not in result.err
+
+
+def test_engines_are_chosen(tmp_path: Path) -> None:
+    """Without Java, small inputs are reported; what is for Spark is not for the local engine."""
+    capture = capture_in(tmp_path)
+    log = tmp_path / "log"
+    rmqtool("decode", "pcap", capture, "--format", "parquet", "-o", log, "-q")
+    asked = ("latency", "--table", "latency_operations", "--format", "csv", "-q")
+    lines = {rmqtool("report", *asked, one).out for one in (capture, log)}
+    lines.add(rmqtool("report", *asked, capture, "--engine", "local").out)
+    assert len(lines) == 1
+    assert "SEND_MESSAGE_V2" in lines.pop()
+    refused = rmqtool("report", capture, "--engine", "local", "--memory", "1g")
+    assert refused.status == ExitStatus.USAGE
+    assert "--memory: it is for Spark" in refused.err
+    refused = rmqtool("report", "hdfs://nowhere/log", "--engine", "local")
+    assert refused.status == ExitStatus.FAILURE
+    assert "hdfs://nowhere/log is read by Spark" in refused.err
+
+
+def test_a_report_says_nothing_on_standard_error(tmp_path: Path) -> None:
+    result = process("report", "-q", capture_in(tmp_path), "-o", tmp_path / "page.html")
+    assert (result.status, result.out, result.err) == (0, "", "")
 
 
 @needs_java
 @pytest.mark.spark
 def test_spark_speaks_with_v_only(tmp_path: Path) -> None:
     capture = capture_in(tmp_path)
-    result = process("report", "latency", capture, "--verbose", "--table", "latency_operations")
+    asked = ("--engine", "spark", "--verbose", "--table", "latency_operations")
+    result = process("report", "latency", capture, *asked)
     assert result.status == 0
     assert "Spark" in result.err or "WARN" in result.err
     assert "SEND_MESSAGE_V2" in result.out

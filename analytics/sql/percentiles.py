@@ -1,4 +1,4 @@
-"""Percentiles of many groups in one pass: the buckets of `dissectors.histogram` in Spark.
+"""Percentiles of many groups in one pass: the buckets of `dissectors.histogram` in SQL.
 
 Rules: values are counted in the same buckets as there (each power of two is cut into 64), so a
 percentile is at most 0.8 % off, equals what `rmqtool decode pcap --summary` shows, and does not
@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from dissectors.histogram import SUB_BITS
 
-from .expressions import adding, grouped, ratio_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from .expressions import ratio_of
+from .relation import Relation
 
 _EXACT = 1 << (SUB_BITS + 1)
 _PER_POWER = 1 << SUB_BITS
@@ -32,8 +29,8 @@ PERCENTILES: tuple[tuple[str, float], ...] = (
 """Column -> percent."""
 
 
-def with_bucket(frame: DataFrame, value: str) -> DataFrame:
-    """Return `frame` with `bucket`, in which `Histogram.add` counts a whole number; null for null.
+def with_bucket(relation: Relation, value: str) -> Relation:
+    """Return a relation with `bucket`, in which `Histogram.add` counts a number; null for null.
 
     A column `_guess` holds the logarithm, so that it is computed once for each row.
     """
@@ -42,7 +39,7 @@ def with_bucket(frame: DataFrame, value: str) -> DataFrame:
         f"case when {value} < {_EXACT} then greatest({value}, 0L) "
         f"else cast({shift} as bigint) * {_PER_POWER} + shiftright({value}, {shift}) end"
     )
-    return adding(adding(frame, {"_guess": _guess(value)}), {"bucket": bucket})
+    return relation.adding({"_guess": _guess(value)}).adding({"bucket": bucket})
 
 
 def power_below(value: str) -> str:
@@ -79,7 +76,7 @@ def _rank_of(percent: float) -> str:
     return f"(_all * {round(percent * 10)}L + 999) div 1000"
 
 
-def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ()) -> DataFrame:
+def percentiles(cells: Relation, keys: Sequence[str], sums: Sequence[str] = ()) -> Relation:
     """Return a row for each group of `keys`: the percentiles, and what is added up besides.
 
     `cells` has `bucket` (null: cells without a value), `values` (how many), `total_us`,
@@ -88,8 +85,7 @@ def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ())
     value.
     """
     added = ("values", "total_us", *(name for name in sums if name != "total_us"))
-    cells = grouped(  # far fewer rows to sort
-        cells,
+    cells = cells.grouped(  # far fewer rows to sort
         [*keys, "bucket"],
         {
             **{name: f"sum(`{name}`)" for name in added},
@@ -99,14 +95,13 @@ def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ())
     )
     quoted = ", ".join(f"`{key}`" for key in keys)
     group = f"partition by {quoted}" if keys else "partition by 1"
-    counted = cells.selectExpr(
+    counted = cells.select(
         "*",
         f"sum(values) over ({group} order by bucket range unbounded preceding) as _below",
         f"sum(values) over ({group}) as _all",
         f"case when bucket is not null then {middle_of('bucket')} end as _middle",
     )
-    found = grouped(
-        counted,
+    found = counted.grouped(
         keys,
         {
             "_values": "sum(values)",
@@ -120,7 +115,7 @@ def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ())
             },
         },
     )
-    return found.selectExpr(
+    return found.select(
         *(f"`{key}`" for key in keys),
         "_values as values",
         "mean_us",

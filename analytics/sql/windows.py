@@ -6,10 +6,7 @@ multiple of it, and there are about sixty unless a length is asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from .relation import Relation
 
 WINDOWS = 60
 """About how many windows there are."""
@@ -23,10 +20,10 @@ LENGTHS_US: tuple[int, ...] = (
 """Lengths that are chosen from, in microseconds."""
 
 
-def with_window(frame: DataFrame, time: str, length_us: int) -> DataFrame:
-    """Return `frame` with `window_start` (time; null where `time` is) and `window_us`."""
+def with_window(relation: Relation, time: str, length_us: int) -> Relation:
+    """Return a relation with `window_start` (time; null where `time` is) and `window_us`."""
     micros, length = f"unix_micros({time})", f"{int(length_us)}L"
-    return frame.selectExpr(
+    return relation.select(
         "*",
         f"{length} as window_us",
         f"timestamp_micros({micros} - pmod({micros}, {length})) as window_start",

@@ -1,0 +1,99 @@
+"""Keys that come more than once, found by Spark's tasks: divided into slots, and sorted there.
+
+Rules: in a large input nearly every key is a group of one row, for which Spark takes three times as
+long as NumPy. So tasks divide the keys into slots and pack them, and the keys of a slot are sorted
+together. A peer chooses what the keys are made of. So the slot of a key depends on a random factor
+of the run, and a key that a task sees several times is packed once: nobody can fill one slot.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow
+    from numpy.typing import NDArray
+
+_SLOT_BITS = 8
+_MOST_KEYS = 1 << 20
+"""Keys that a task holds before it packs them."""
+PACKED: Final = "slot int, keys binary, told binary"
+"""Columns of packed keys: the slot, its keys, and those that are wanted by themselves."""
+
+
+def random_factor() -> int:
+    """Return a number that decides the slots of a run."""
+    return secrets.randbits(64) | 1  # odd: no two numbers become one
+
+
+def packed_keys(
+    batches: Iterable[pyarrow.RecordBatch], factor: int
+) -> Iterator[pyarrow.RecordBatch]:
+    """Give the keys of a task's rows (`key`, `wrong`) in rows of `PACKED`.
+
+    `factor` is odd, of 64 bits, and the same for all tasks of a run; it decides the slots.
+    """
+    keys: list[NDArray[np.int64]] = []
+    wrong: list[NDArray[np.int64]] = []
+    held = 0
+    for batch in batches:
+        some = batch.column("key").to_numpy()
+        keys.append(some)
+        wrong.append(some[batch.column("wrong").to_numpy(zero_copy_only=False)])
+        held += len(some)
+        if held >= _MOST_KEYS:
+            yield _packed(keys, wrong, factor)
+            keys, wrong, held = [], [], 0
+    if held:
+        yield _packed(keys, wrong, factor)
+
+
+def _packed(
+    keys: list[NDArray[np.int64]], wrong: list[NDArray[np.int64]], factor: int
+) -> pyarrow.RecordBatch:
+    import pyarrow
+
+    different, repeated = _once(np.concatenate(keys))
+    told = np.unique(np.concatenate((repeated, *wrong)))
+    return pyarrow.record_batch(
+        [
+            pyarrow.array(range(1 << _SLOT_BITS), pyarrow.int32()),
+            pyarrow.array(_by_slot(different, factor), pyarrow.binary()),
+            pyarrow.array(_by_slot(told, factor), pyarrow.binary()),
+        ],
+        ["slot", "keys", "told"],
+    )
+
+
+def _once(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the keys, each once, and those that come more than once."""
+    ordered = np.sort(keys)
+    same = ordered[1:] == ordered[:-1]
+    first = np.concatenate((np.ones(min(len(keys), 1), dtype=np.bool_), ~same))
+    return ordered[first], ordered[1:][same]
+
+
+def _by_slot(keys: NDArray[np.int64], factor: int) -> list[bytes]:
+    """Return the keys of each slot, eight bytes each."""
+    mixed = keys.view(np.uint64) * np.uint64(factor)
+    slots = (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.uint8)
+    ends = np.cumsum(np.bincount(slots, minlength=1 << _SLOT_BITS))
+    parts = np.split(keys[np.argsort(slots, kind="stable")], ends[:-1])
+    return [part.tobytes() for part in parts]
+
+
+def told_keys(slot: pyarrow.Table) -> pyarrow.Table:
+    """Return the keys (`key`) of a slot that come more than once or are told, each once."""
+    import pyarrow
+
+    _, repeated = _once(_joined(slot.column("keys")))
+    told = np.unique(np.concatenate((repeated, _joined(slot.column("told")))))
+    return pyarrow.table({"key": pyarrow.array(told, pyarrow.int64())})
+
+
+def _joined(column: pyarrow.ChunkedArray[pyarrow.BinaryScalar]) -> NDArray[np.int64]:
+    return np.frombuffer(b"".join(filter(None, column.to_pylist())), dtype=np.int64)

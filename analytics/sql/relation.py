@@ -1,0 +1,241 @@
+"""A table expression as Spark SQL text over named inputs; an engine executes it.
+
+Rules: a relation knows its columns and how it is made, never its rows. Expressions are Spark SQL
+that `analytics.sql.dialect` translates for DuckDB; both engines give the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from .expressions import quoted
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_NAMED: Final = re.compile(r"(?s).+\sas\s+`?(\w+)`?\s*")
+_COLUMN: Final = re.compile(r"(?:`?(\w+)`?\.)?`?(\w+)`?")
+EVERY: Final = "*"
+"""All columns, in `Relation.select`."""
+
+
+class Relation:
+    """A table expression: its columns, and the SQL text that makes it."""
+
+    __slots__ = ("columns", "handle", "parts", "rows")
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        parts: Sequence[str | Relation] = (),
+        handle: object = None,
+        rows: pyarrow.Table | None = None,
+    ) -> None:
+        """`parts` are its text, with relations where their names stand; none: an input."""
+        self.columns = tuple(columns)
+        """names of its columns, in order"""
+        self.parts = tuple(parts)
+        """text, and the relations that it reads; empty: an engine has its rows"""
+        self.handle = handle
+        """what the engine has the rows of an input as"""
+        self.rows = rows
+        """the rows of an input that this process has"""
+        repeated = {name for name in self.columns if self.columns.count(name) > 1}
+        assert not repeated, f"columns that are there twice: {repeated}"
+
+    def select(self, *expressions: str) -> Relation:
+        """Return columns and expressions: ``name``, ``expression as name``, ``*``."""
+        return Relation(*_selected(self, expressions))
+
+    def select_distinct(self, *expressions: str) -> Relation:
+        """Return what `select` does, equal rows once."""
+        columns, (text, *rest) = _selected(self, expressions)
+        return Relation(columns, [f"select distinct {str(text).removeprefix('select ')}", *rest])
+
+    def where(self, condition: str) -> Relation:
+        """Return the rows for which a condition holds."""
+        return Relation(
+            self.columns, [f"select {quoted(self.columns)} from ", self, f" where {condition}"]
+        )
+
+    def adding(self, columns: Mapping[str, str]) -> Relation:
+        """Return it with more columns: name -> expression; a column of that name is replaced."""
+        kept = [name for name in self.columns if name not in columns]
+        return self.select(*kept, *(f"{sql} as `{name}`" for name, sql in columns.items()))
+
+    def without(self, *names: str) -> Relation:
+        """Return it without some columns."""
+        return self.select(*(name for name in self.columns if name not in names))
+
+    def renamed(self, names: Mapping[str, str]) -> Relation:
+        """Return it with other names for some columns: old -> new."""
+        return self.select(*(f"`{name}` as `{names.get(name, name)}`" for name in self.columns))
+
+    def grouped(self, keys: Sequence[str], columns: Mapping[str, str]) -> Relation:
+        """Return one row per group of `keys` (none: one row): name -> SQL aggregate."""
+        chosen = [*(f"`{key}`" for key in keys), *(f"{sql} as `{n}`" for n, sql in columns.items())]
+        parts: list[str | Relation] = [f"select {', '.join(chosen)} from ", self]
+        if keys:
+            parts.append(f" group by {quoted(keys)}")
+        return Relation([*keys, *columns], parts)
+
+    def distinct(self) -> Relation:
+        """Return equal rows once."""
+        return self.select_distinct(EVERY)
+
+    def ordered(self, order: Sequence[str], limit: int) -> Relation:
+        """Return the first rows by some expressions, ``desc`` or not: nulls first, last of desc."""
+        return Relation(
+            self.columns,
+            [
+                f"select {quoted(self.columns)} from ",
+                self,
+                f" order by {', '.join(order)} limit {int(limit)}",
+            ],
+        )
+
+    def limited(self, limit: int) -> Relation:
+        """Return some rows, at most so many."""
+        names = quoted(self.columns)
+        return Relation(self.columns, [f"select {names} from ", self, f" limit {int(limit)}"])
+
+    def sorted_by(self, order: Sequence[str]) -> Relation:
+        """Return all rows in the order of some expressions."""
+        return Relation(
+            self.columns,
+            [f"select {quoted(self.columns)} from ", self, f" order by {', '.join(order)}"],
+        )
+
+    def union(self, other: Relation) -> Relation:
+        """Return the rows of both; columns belong together by name."""
+        assert set(self.columns) == set(other.columns), (self.columns, other.columns)
+        names = quoted(self.columns)
+        return Relation(
+            self.columns,
+            [f"select {names} from ", self, f" union all select {names} from ", other],
+        )
+
+    def join(
+        self,
+        other: Relation,
+        on: Sequence[str] | str,
+        how: str = "inner",
+        small: bool = False,
+        names: tuple[str, str] = ("one", "other"),
+        select: Sequence[str] = (),
+    ) -> Relation:
+        """Return the rows of two relations that belong together.
+
+        Args:
+            on: columns that both have and that are equal; or a condition
+            how: ``inner``, ``left``, ``full``, ``left semi`` or ``left anti``
+            small: the other has few rows, which go to all tasks
+            names: what a condition calls the two
+            select: what is taken of both; none: all columns of both
+        """
+        one, two = names
+        keys = () if isinstance(on, str) else tuple(on)
+        only = how in ("left semi", "left anti")
+        if select:
+            chosen = list(select)
+            columns = [_name_of(text) for text in select]
+        else:
+            mine = [n for n in self.columns if n not in keys or how != "full"]
+            theirs = [] if only else [name for name in other.columns if name not in keys]
+            shared = [f"`{name}`" for name in keys if how == "full"]
+            chosen = [*shared, *(f"{one}.`{n}`" for n in mine), *(f"{two}.`{n}`" for n in theirs)]
+            columns = [*(keys if how == "full" else ()), *mine, *theirs]
+        equal = " and ".join(f"{one}.`{key}` = {two}.`{key}`" for key in keys)
+        met = f"using ({quoted(keys)})" if how == "full" else f"on {equal if keys else on}"
+        hint = f"/*+ broadcast({two}) */ " if small else ""
+        text = f"select {hint}{', '.join(chosen)} from "
+        return Relation(columns, [text, self, f" as {one} {how} join ", other, f" as {two} {met}"])
+
+
+def _selected(
+    relation: Relation, expressions: Sequence[str]
+) -> tuple[list[str], tuple[str | Relation, ...]]:
+    """Return the columns and parts of a select."""
+    columns: list[str] = []
+    chosen: list[str] = []
+    for expression in expressions:
+        if expression == EVERY:
+            columns += relation.columns
+            chosen += [f"`{name}`" for name in relation.columns]
+            continue
+        name = _name_of(expression)
+        columns.append(name)
+        chosen.append(f"`{name}`" if expression == name else expression)
+    return columns, (f"select {', '.join(chosen)} from ", relation)
+
+
+def _name_of(expression: str) -> str:
+    """Return the column that an expression of a select makes."""
+    plain = _COLUMN.fullmatch(expression)
+    if plain is not None:
+        return plain[2]
+    named = _NAMED.fullmatch(expression)
+    assert named is not None, f"an expression without a name: {expression}"
+    return named[1]
+
+
+class RelationText:
+    """The whole text of a relation, and the inputs that it reads.
+
+    A step that several others read has a name; one that a single other reads stands within it.
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        self.inputs: dict[str, Relation] = {}
+        """name in the text -> relation whose rows an engine has"""
+        in_order = list(_in_order(relation))
+        readers = Counter(part for one in in_order for part in one.parts)
+        texts: dict[str | Relation, str] = {}
+        self.steps: list[tuple[str, str]] = []
+        """name -> text, in order"""
+        for one in in_order:
+            if not one.parts:
+                texts[one] = f"input_{len(self.inputs) + 1}"
+                self.inputs[texts[one]] = one
+                continue
+            text = "".join(part if isinstance(part, str) else texts[part] for part in one.parts)
+            if one is relation:
+                texts[one] = text
+            elif readers[one] > 1:
+                texts[one] = f"step_{len(self.steps) + 1}"
+                self.steps.append((texts[one], text))
+            else:
+                texts[one] = f"({text})"
+        last = texts[relation]
+        self.last = last if relation.parts else f"select {quoted(relation.columns)} from {last}"
+        """the text that reads them"""
+
+    @property
+    def text(self) -> str:
+        """The text as one statement."""
+        return statement_of(self.steps, self.last)
+
+
+def statement_of(steps: Sequence[tuple[str, str]], last: str) -> str:
+    """Return one statement of steps that read each other, and the last one."""
+    if not steps:
+        return last
+    return "with " + ",\n".join(f"{name} as ({text})" for name, text in steps) + f"\n{last}"
+
+
+def _in_order(relation: Relation) -> Iterator[Relation]:
+    """Yield all relations that one is made of, each after those that it reads."""
+    done: set[Relation] = set()
+    waiting: list[tuple[Relation, bool]] = [(relation, False)]
+    while waiting:
+        one, is_ready = waiting.pop()
+        if is_ready:
+            if one not in done:
+                done.add(one)
+                yield one
+        elif one not in done:
+            waiting.append((one, True))
+            waiting += [(part, False) for part in reversed(one.parts) if not isinstance(part, str)]
