@@ -24,11 +24,12 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.rows.broker_names import BrokerNames
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import capture_index, packet_number
-from dissectors.tcp.source import expand_sources, source_of
+from dissectors.tcp.source import STDIN, expand_sources, source_of
 
 from ..safety import ANY_PORT
 from .captured_send import END_TRANSACTION, CapturedSend, Origin, Refused, Seen, SkipReason
 from .command_log import LogReader, LogRow
+from .inputs import CopiedSource, Input, names_of
 from .look_ahead import LookAhead
 from .relay_hops import Relay, RelaySearch
 
@@ -50,7 +51,7 @@ class CapturedSource:
 
     def __init__(
         self,
-        sources: Sequence[str],
+        sources: Sequence[Input],
         decode_as: frozenset[int] = frozenset(),
         raw_codes: frozenset[int] | None = None,
         relays: Iterable[Relay] = (),
@@ -60,7 +61,10 @@ class CapturedSource:
 
         `relays`: those that are known before. `budget`: says what was bounded, and where.
         """
-        self.sources = expand_sources(sources)
+        self.inputs = _expanded(sources)
+        """what is read"""
+        self.sources = names_of(self.inputs)
+        """its names"""
         self.responders: set[str] = set()
         """addresses that nothing may be sent to, of what was read so far: requests went there, or
         routes name them"""
@@ -89,15 +93,15 @@ class CapturedSource:
 
     def batches(self) -> Iterator[list[CapturedSend | Refused]]:
         """Send requests in the order sent; `Refused` where one cannot be replayed."""
-        if _are_logs(self.sources):
-            for name in self.sources:
-                yield from self._log(name)
+        if _are_logs(self.inputs):
+            for one in self.inputs:
+                yield from self._log(one)
         else:
             yield from self._captures()
         yield self._taken(everything=True)
 
     def _captures(self) -> Iterator[list[CapturedSend | Refused]]:
-        decode = self.decode = Decode(self.sources, DecodeOptions(decode_as=self._decode_as))
+        decode = self.decode = Decode(self.inputs, DecodeOptions(decode_as=self._decode_as))
         for batch in decode.commands():
             for seen in batch:
                 self._receive(seen)
@@ -162,9 +166,9 @@ class CapturedSource:
         key = origin.capture, origin.conversation, origin.packet, origin.opaque
         self._ahead.response(key, pdu.ts, answer.code, answer.remark, answer.ext_fields, pdu)
 
-    def _log(self, name: str) -> Iterator[list[CapturedSend | Refused]]:
-        source = source_of(name)
-        reader = LogReader(name, SourceError)
+    def _log(self, one: Input) -> Iterator[list[CapturedSend | Refused]]:
+        source = source_of(one) if isinstance(one, str) else one
+        reader = LogReader(source.name, SourceError)
         try:
             for chunk in source.chunks():
                 for row in reader.receive(chunk):
@@ -238,23 +242,20 @@ class Survey(NamedTuple):
     """relays that any two answers prove"""
 
 
-def survey_of(sources: Sequence[str], decode_as: frozenset[int] = frozenset()) -> Survey:
-    """Read the sources once, before they are replayed.
+def survey_of(sources: Sequence[Input], decode_as: frozenset[int] = frozenset()) -> Survey:
+    """Read the sources once, before they are replayed; SourceError as `CapturedSource`.
 
-    Nothing is known of standard input, which can be read but once. SourceError as
-    `CapturedSource`.
+    They must be such as can be read again: see `inputs.repeatable`.
     """
-    names = expand_sources(sources)
-    if "-" in names:
-        return Survey(set(), set())
-    if _are_logs(names):
-        source = CapturedSource(names, decode_as)
+    inputs = _expanded(sources)
+    if _are_logs(inputs):
+        source = CapturedSource(inputs, decode_as)
         for _ in source.batches():
             pass
         return Survey(source.responders, source.relays)
     search = RelaySearch()
     found: set[str] = set()
-    for batch in Decode(names, DecodeOptions(decode_as=decode_as)).records():
+    for batch in Decode(inputs, DecodeOptions(decode_as=decode_as)).records():
         for record in batch:
             note_responder(found, record.responder)
             for told in record.brokers:
@@ -285,24 +286,35 @@ def note_responder(responders: set[str], address: str) -> None:
     responders.add(address)
 
 
-def _are_logs(sources: Sequence[str]) -> bool:
+def _expanded(sources: Sequence[Input]) -> list[Input]:
+    """Return the sources, with the captures of folders in their place."""
+    found: list[Input] = []
+    for one in sources:
+        found += expand_sources([one]) if isinstance(one, str) else [one]
+    return found
+
+
+def _are_logs(inputs: Sequence[Input]) -> bool:
     """Return whether the sources are logs; raise SourceError where some are, or lack bodies."""
-    kinds = {_kind_of(name) for name in sources}
+    kinds = {_kind_of(one) for one in inputs}
     if len(kinds) > 1:
         raise SourceError("captures and logs at once: their times cannot be put in one order")
     return kinds == {"log"}
 
 
-def _kind_of(name: str) -> str:
-    if name == "-":
+def _kind_of(one: Input) -> str:
+    if isinstance(one, str):
+        if one == STDIN:
+            return "capture"
+        path = Path(one)
+        if path.is_dir() or path.name == MANIFEST or path.suffix == ".parquet":
+            raise SourceError(
+                f"{one}: a decoded log of exchanges holds no bodies; replay the capture, or "
+                "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
+            )
+    elif not isinstance(one, CopiedSource):
         return "capture"
-    path = Path(name)
-    if path.is_dir() or path.name == MANIFEST or path.suffix == ".parquet":
-        raise SourceError(
-            f"{name}: a decoded log of exchanges holds no bodies; replay the capture, or "
-            "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
-        )
-    source = source_of(name)
+    source = source_of(one) if isinstance(one, str) else one
     try:
         head = next((chunk for chunk in source.chunks() if chunk.strip()), b"")
     finally:

@@ -13,6 +13,7 @@ from typing import Final
 from dissectors.budget import Budget
 
 from ..captured.captured_send import SkipReason
+from ..captured.inputs import Input
 from ..captured.relay_hops import Relay
 from ..captured.source import CapturedSource
 from .planner import PlannedSend, Planner, PlanOptions, Skipped
@@ -31,7 +32,7 @@ class PlannedRun:
 
     def __init__(
         self,
-        sources: Sequence[str],
+        sources: Sequence[Input],
         options_of: Callable[[int], PlanOptions],
         rewrite: Rewrite | None = None,
         loops: int = 1,

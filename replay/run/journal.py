@@ -28,6 +28,7 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.tables import encodable_value, jsonl_of
 from dissectors.temporary import PRIVATE, create_new, forget, remove, temporary_beside
 
+from ..captured.inputs import is_read_once
 from .journal_rows import (
     ATTEMPTS,
     FORMAT,
@@ -371,8 +372,8 @@ def sources_of(names: Sequence[str]) -> list[SourceEntry]:
 
     sources = []
     for name in names:
-        if name == "-":
-            sources.append(SourceEntry("-", 0, ""))
+        if is_read_once(name):
+            sources.append(SourceEntry(name, 0, ""))
             continue
         with Path(name).open("rb") as file:
             digest = hashlib.blake2b(file.read(_READ), digest_size=16).hexdigest()

@@ -128,6 +128,9 @@ class _Replayer:
                 while self._tasks or self._ready:
                     self._room.clear()
                     await self._room.wait()
+        except BaseException:
+            self._stop_now()  # nothing that waits may leave while the connections end
+            raise
         finally:
             ticker.cancel()
             try:

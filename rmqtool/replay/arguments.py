@@ -27,6 +27,14 @@ class ReplayArguments:
             "`rmqtool decode pcap --commands`; - for standard input.",
         ),
     ] = field(default_factory=list)
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Replay a pipe as packets arrive (default: read it to its end first).",
+            rich_help_panel=_WHAT,
+        ),
+    ] = False
     namesrv: Annotated[
         str | None,
         typer.Option(

@@ -15,6 +15,7 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.times import Moment
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import WhereError, compile_where
+from replay.captured.inputs import Input, is_read_once
 from replay.plan.choose import OptionalKind, SampleBy, Selection
 from replay.plan.pace import PaceError, PaceOptions, duration_of, rate_of, speed_of
 from replay.plan.planner import (
@@ -72,6 +73,8 @@ class ReplayRequest:
     """the files with rules and functions, as they were read"""
     max_output: int | None = None
     """bytes that bodies may become; None: what the budget gives"""
+    inputs: tuple[Input, ...] = ()
+    """what is read: the sources, or copies of those that can be read but once"""
 
     def plan_options(self, first_time: int, mark: str | None) -> PlanOptions:
         """Return the options of the plan, once the time of the first command is known."""
@@ -112,6 +115,8 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
         raise usage_error("--codes", "is for --mode raw; the other modes replay messages")
     if given.format not in ("table", "jsonl"):
         raise usage_error("--format", f"{given.format!r} is neither table nor jsonl")
+    if given.live:
+        _check_live(given)
     files = _rewrite(read_rewrite_files, given.rewrite)
     if stored is not None:
         stored.check(files)
@@ -130,6 +135,15 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
         files,
         size_option("--max-output", given.max_output),
     )
+
+
+def _check_live(given: ReplayArguments) -> None:
+    if len(given.sources) != 1 or not is_read_once(given.sources[0]):
+        raise usage_error(
+            "--live", "it reads one pipe as packets come; use - or the name of a pipe"
+        )
+    if given.loop > 1:
+        raise usage_error("--live and --loop", "a pipe can be read only once; omit one of them")
 
 
 def _plan_options(given: ReplayArguments, raw: bool) -> PlanOptions:

@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from dissectors.budget import Budget
+from replay.captured.inputs import CopyError, repeatable
 from replay.captured.source import SourceError, Survey, survey_of
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
 from replay.plan.rewrite import RewriteError
 
 from ..decode.undecoded import nothing_decoded
+from ..ui.figures import size
+from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError
 from .options import ReplayRequest
 
 
-def surveyed(request: ReplayRequest) -> Survey:
-    """Read the sources ahead; of standard input nothing is known."""
+class _CopyProgress(Progress):
+    """How much of a pipe was copied."""
+
+    def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:  # noqa: ARG002
+        return Far(f"{size(read)} read; sends begin at the end of the input (now: --live)")
+
+
+@contextmanager
+def readable(request: ReplayRequest) -> Iterator[ReplayRequest]:
+    """Give the request with inputs that can be read: pipes are copied first, unless live."""
+    if request.given.live:
+        yield replace(request, inputs=request.sources)
+        return
+    progress = _CopyProgress(sys.stderr, not request.given.quiet, "bytes")
     try:
-        return survey_of(request.sources, request.decode_as)
+        copies = repeatable(request.sources, lambda read: progress.update(read, None, 0))
+        with copies as inputs:
+            progress.clear()
+            yield replace(request, inputs=tuple(inputs))
+    except CopyError as error:
+        raise CommandError(
+            str(error), "TMPDIR names another folder; --live reads a pipe without a copy"
+        ) from None
+
+
+def surveyed(request: ReplayRequest) -> Survey:
+    """Read the sources ahead; of what is read live nothing is known."""
+    if request.given.live:
+        return Survey(set(), set())
+    try:
+        return survey_of(request.inputs, request.decode_as)
     except SourceError as error:
         raise CommandError(str(error)) from None
 
@@ -28,7 +61,7 @@ def planned_of(
 ) -> PlannedRun:
     """Return the plan that a request asks for, ready to be read."""
     return PlannedRun(
-        request.sources,
+        request.inputs,
         lambda first_time: request.plan_options(first_time, mark),
         request.rewrite,
         request.given.loop,

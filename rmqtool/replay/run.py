@@ -12,7 +12,7 @@ from ..ui.console import terminal_of
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .options import ReplayRequest
-from .plan import batches_of, planned_of, refuse_undecoded, surveyed
+from .plan import batches_of, planned_of, readable, refuse_undecoded, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
 
 
@@ -24,18 +24,19 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
             "pipe a capture into it: tcpdump -w - … | rmqtool replay -",
             ExitStatus.USAGE,
         )
-    if request.given.dry_run:
-        return _show(request)
-    from .send import run_send
+    with readable(request) as ready:
+        if request.given.dry_run:
+            return _show(ready)
+        from .send import run_send
 
-    return run_send(request)
+        return run_send(ready)
 
 
 def _show(request: ReplayRequest) -> ExitStatus:
     """Show the plan and the reasons; nothing is sent."""
     planned = planned_of(request, "dry-run", surveyed(request))
     terminal = terminal_of(sys.stdout, request.given.colour)
-    table = plan_lines(terminal, len(planned.source.sources), False)
+    table = plan_lines(terminal, len(planned.source.sources), request.given.live)
     as_json = request.given.format == "jsonl"
     progress = Progress(sys.stderr, not request.given.quiet and not terminal.is_terminal, "sends")
     for batch in batches_of(planned):

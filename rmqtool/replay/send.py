@@ -127,7 +127,7 @@ class _Sending:
                 run=run.run,
                 paced=not given.top_speed,
                 raw=given.mode == RAW,
-                read_ahead=1 if "-" in self._request.sources else DEPTH,
+                read_ahead=1 if given.live else DEPTH,
                 sandbox=sandbox,
                 budget=self._budget,
                 before=self._before,

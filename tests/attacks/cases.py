@@ -324,6 +324,15 @@ CASES: tuple[Case, ...] = (
         "rmqtool/ui/test_errors.py::test_remarks_have_one_way_to_standard_error",
     ),
     Case(
+        *("43.7", "the target's own address late in a capture that is read from a pipe"),
+        ("late target",),
+        (
+            "rmqtool/replay/test_targets.py::test_a_pipe_is_read_to_its_end_before_the_first_send",
+            "rmqtool/replay/test_targets.py"
+            "::test_one_that_is_learned_while_it_is_connected_ends_the_run",
+        ),
+    ),
+    Case(
         "19", "TLS: records, handshakes, hellos", ("tiny TLS records", "huge handshakes", "hellos")
     ),
     Case("19", "a key log of any size", ("key logs",)),

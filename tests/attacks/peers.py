@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import tempfile
 import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import NamedTuple
 
 import pytest
@@ -34,10 +37,15 @@ from replay.sandbox.store.sqlite import StoreFile
 from replay.sending.request_reply import PendingRequests
 from replay.sending.transaction import Check, Transactions
 from replay.wire.request import encode_command
+from tests.replay.responder import responding
 from tests.replay.sandbox.linked_pages import link_pages
 from tests.replay.sandbox.talk import frame, heartbeat, pull_fields, send_fields
 from tests.replay.script import Bench, ScriptLink, dropping, stored
 from tests.replay.sending.sends import message
+from tests.rmqtool.command import rmqtool
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import send
+from tests.traffic.talk import End, Talk
 
 MOST_MS = 600_000
 """scripted time in which a send has ended"""
@@ -309,6 +317,26 @@ def groups_of_clients(count: int) -> None:
     _with_sandbox(deed)
 
 
+def late_target(count: int) -> None:
+    """A capture through a pipe whose last send went to what is the target of its replay."""
+    with responding() as target, TemporaryDirectory() as folder:
+        host, _, port = target.address.rpartition(":")
+        sends = Talk(mss=60_000).open()
+        for number in range(count):
+            sends.say(0, send(number).frame)
+        last = Talk(server=End(host, int(port)), at=sends.now).open().say(0, send(count).frame)
+        pipe = Path(folder) / "pipe"
+        os.mkfifo(pipe)
+        data = pcap_of([*sends.segments, *last.segments], "raw")
+        writer = Thread(target=pipe.write_bytes, args=(data,))
+        writer.start()
+        options = ("-n", target.address, "-y", "--top-speed", "-q", "-o", f"{folder}/run")
+        done = rmqtool("replay", pipe, *options)
+        writer.join()
+        assert "never sent back to where it came from" in done.err, done
+        assert not target.accepted
+
+
 PEERS: dict[str, PeerAttack] = {
     "queues of a route": PeerAttack(queues_of_a_route, 100),
     "brokers of a route": PeerAttack(brokers_of_a_route, 200),
@@ -326,5 +354,6 @@ PEERS: dict[str, PeerAttack] = {
     "unread pulls": PeerAttack(unread_pulls, 200),
     "groups of clients": PeerAttack(groups_of_clients, 100),
     "linked store": PeerAttack(linked_store, 600),
+    "late target": PeerAttack(late_target, 500),
 }
 """name → attack"""

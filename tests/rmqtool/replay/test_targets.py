@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ from replay.run.journal import read_steps
 from replay.run.journal_rows import OutcomeEntry, Result
 from tests.replay.responder import Responder, answer, responding
 from tests.replay.script import route_body
-from tests.rmqtool.command import PROGRAM, rmqtool
+from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 
+SAMPLES = ROOT / "samples"
 NOTATIONS = [
     *("127.0.0.1", "127.9.8.7", "localhost", "0.0.0.0", "[::]", "[::1]", "[::1%1]", "127.1", "0"),
     *("[::ffff:0.0.0.0]", "[::ffff:127.0.0.1]", "[::ffff:127.3.3.3]", "0x7f000001", "0177.0.0.1"),
@@ -41,9 +43,9 @@ def captured() -> Iterator[Responder]:
         yield one
 
 
-def _capture(broker: Responder, folder: Path) -> Path:
+def _capture(broker: Responder, folder: Path, name: str = "own.pcapng") -> Path:
     """Record a send to the broker; forget there that it came."""
-    path = folder / "own.pcapng"
+    path = folder / name
     sent = rmqtool("send", "-n", broker.address, "-t", "T", "--body", "x", "-q", "--capture", path)
     assert sent.status == 0, sent.err
     broker.received.clear()
@@ -90,24 +92,61 @@ def test_as_a_broker_of_a_route_it_is_refused(
     assert "address of the capture" in str(rows[0].reason)
 
 
+def test_a_pipe_is_read_to_its_end_before_the_first_send(
+    captured: Responder, tmp_path: Path
+) -> None:
+    path = _capture(captured, tmp_path)
+    with responding() as one:
+        other = _capture(one, tmp_path, "other.pcapng")
+    command = [*PROGRAM, "replay", "-", "-n", captured.address, "-y", "--top-speed"]
+    command += ["-o", str(tmp_path / "run")]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(["cat", other, path], stdout=subprocess.PIPE) as piped:
+        done = subprocess.run(
+            command, stdin=piped.stdout, capture_output=True, env=environment, check=False
+        )
+    assert done.returncode == 1
+    assert b"never sent back to where it came from" in done.stderr
+    assert captured.accepted == 0
+    assert not list(tmp_path.glob("rmqtool-replay-*"))
+
+
+def test_a_pipe_may_be_a_log_and_be_replayed_twice(tmp_path: Path) -> None:
+    sample = SAMPLES / "send-sync-5x.pcap"
+    log = rmqtool("decode", "pcap", sample, "--commands", "-T", "jsonl")
+    command = [*PROGRAM, "replay", "-", "--target", "sandbox", "--top-speed", "--loop", "2"]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "run")],
+        input=log.out.encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"16 messages in 16 sends; 0 failed" in done.stdout
+
+
+def test_live_takes_one_pipe_once(tmp_path: Path) -> None:
+    sample = str(SAMPLES / "send-sync-5x.pcap")
+    for arguments in ((sample,), ("-", "-"), ("-", "--loop", "2")):
+        done = rmqtool("replay", *arguments, "--live", "--target", "sandbox", "-o", tmp_path / "r")
+        assert done.status == 2, done
+        assert "--live" in done.err
+
+
 def test_one_that_is_learned_while_it_is_connected_ends_the_run(
     captured: Responder, tmp_path: Path
 ) -> None:
-    """Standard input is read as it comes: the address is captured after sends have begun."""
+    """A live input: the address is captured after sends have begun."""
     path = _capture(captured, tmp_path)
     with responding() as other:
-        first = tmp_path / "other.pcapng"
-        sent = rmqtool(
-            "send", "-n", other.address, "-t", "T", "--body", "x", "-q", "--capture", first
-        )
-        assert sent.status == 0, sent.err
+        first = _capture(other, tmp_path, "other.pcapng")
 
     def route(connection: socket.socket, command: RemotingCommand, _: bytes) -> None:
         answer(connection, command, 0, {}, route_body({"broker-a": captured.address}))
 
     with responding() as namesrv:
         namesrv.serve_route = route
-        command = [*PROGRAM, "replay", "-", "-n", namesrv.address, "-y", "--top-speed"]
+        command = [*PROGRAM, "replay", "-", "--live", "-n", namesrv.address, "-y", "--top-speed"]
         command += ["-o", str(tmp_path / "run")]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdin is not None
