@@ -146,7 +146,7 @@ class Seen(msgspec.Struct, gc=False):
     def size(self) -> int:
         """Bytes that it keeps in memory, about."""
         logged = sum(len(message.body) for message in self.messages or ())
-        return len(self.body) + logged + 2 * self.header_length + 1000
+        return len(self.body) + logged + 2 * self.header_length + 3000
 
 
 @dataclass(slots=True)
@@ -255,6 +255,8 @@ class CapturedSend:
     """later sends of its conversation that were answered while it was not"""
     further_attempts: list[Refused] = field(default_factory=list)
     """requests that are attempts of it"""
+    held: int = 0
+    """bytes that it keeps in memory while it waits, about"""
     gaps: int = 0
     """holes in the other direction of its connection when it was sent"""
     settled: bool = False

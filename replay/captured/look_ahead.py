@@ -13,7 +13,7 @@ captured outcome is that of the last attempt. The inner hop of a relay is not an
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -48,10 +48,13 @@ MAX_WAITING: Final = 20_000
 """requests that wait"""
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 """their bodies"""
-MAX_KEYS: Final = 65_536
-"""messages that are remembered for the sake of further attempts"""
-MOST_OPEN: Final = 65_536
+MAX_KEYS: Final = 16_384
+"""messages that are remembered for the sake of further attempts, each some 2 KiB; a client tries
+again after 3 s"""
+MOST_OPEN: Final = 16_384
 """requests without answer that are remembered for the sake of those sent meanwhile"""
+CONNECTION_BYTES: Final = 8192
+"""bytes of a connection that a send which waits keeps in memory"""
 
 Key = tuple[str, int, int, int]
 
@@ -66,7 +69,7 @@ class _Pending(NamedTuple):
     broker: str
     """broker that it was sent to"""
     pdu: Pdu | None
-    """the request in the capture; None where it was let go"""
+    """of a further attempt the request in the capture; None where it was let go"""
 
 
 class LookAhead:
@@ -92,15 +95,18 @@ class LookAhead:
         self._unanswered = bound("requests without answer", MOST_OPEN, "forgotten")
         self._waiting.held = self._bodies.held = 0
         self._queue: deque[CapturedSend | Refused] = deque()
-        self._pending: dict[Key, _Pending] = {}
+        # the first one of each is often asked for and removed, which takes long in a plain dict
+        self._pending: OrderedDict[Key, _Pending] = OrderedDict()
         self._requests: deque[tuple[Key, int]] = deque()  # those of `_pending` with a request
         self._request_bytes = 0
-        self._open: dict[tuple[str, int], dict[Key, CapturedSend]] = {}  # the latest used last
+        self._open: OrderedDict[tuple[str, int], OrderedDict[Key, CapturedSend]] = (
+            OrderedDict()  # the latest used last
+        )
         self._opened = 0
-        self._keys: dict[str, CapturedSend] = {}
+        self._keys: OrderedDict[str, CapturedSend] = OrderedDict()
         self._hops = RelayHops(relays)
         self._order = SendingOrder()
-        self._responding: dict[int, None] = {}  # connections of logs, by hash; the latest last
+        self._responding: OrderedDict[int, None] = OrderedDict()  # connections of logs, by hash
         self._now = 0
 
     def request(self, seen: Seen) -> None:
@@ -126,12 +132,15 @@ class LookAhead:
         if seen.pdu is not None:
             captured.gaps = seen.pdu.direction.peer.reassembler.gaps
         self._order.request(captured)
+        captured.held = seen.size
+        if (seen.origin.capture, seen.origin.conversation) not in self._open:
+            captured.held += CONNECTION_BYTES
         self._note_open(captured, seen)
         if seen.is_oneway:
             captured.answer.status = ONEWAY
             captured.settled = self._raw or not header.is_half
         self._queue.append(captured)
-        self._bodies.held += seen.size
+        self._bodies.held += captured.held
 
     def response(
         self,
@@ -162,7 +171,7 @@ class LookAhead:
             answered(answer, code, remark, fields)
             answer.latency_us = (time - origin.time) // 1000
             if not captured.released:  # else nobody asks any more
-                answer.pdu, answer.request = pdu, request
+                answer.pdu, answer.request = pdu, request or captured.seen.pdu
             answer.responder, answer.broker = origin.responder, broker
         if not answer.is_stored or (not self._raw and self._hops.may_be_inner(origin, unique_key)):
             return
@@ -197,7 +206,9 @@ class LookAhead:
                     break
                 first.settled = True
                 first.answer.uncaptured = self._is_uncaptured(first, everything)
-            self._bodies.held -= first.seen.size
+                self._bodies.held -= first.held
+            else:
+                self._bodies.held -= first.seen.size
             taken.append(queue.popleft())
         return taken
 
@@ -263,7 +274,7 @@ class LookAhead:
         answer.responder, answer.broker = seen.origin.responder, captured.broker
         answer.status, answer.code, answer.remark = UNANSWERED, None, None
         first.due = self._now + MAX_WAIT
-        self._wait_for(seen, first, captured.broker)
+        self._wait_for(seen, first, captured.broker, seen.pdu)
         detail = f"attempt {answer.attempts} of {key}"
         refused = self._refuse(seen, Refusal(SkipReason.ANOTHER_ATTEMPT, detail))
         first.further_attempts.append(refused)
@@ -287,10 +298,12 @@ class LookAhead:
         if key is not None and self._keys.get(key) is captured:
             del self._keys[key]
 
-    def _wait_for(self, seen: Seen, captured: CapturedSend, broker: str) -> None:
+    def _wait_for(
+        self, seen: Seen, captured: CapturedSend, broker: str, further: Pdu | None = None
+    ) -> None:
         pending = self._pending
-        pending[seen.key] = _Pending(captured, seen.origin, broker, seen.pdu)
-        if seen.pdu is not None:
+        pending[seen.key] = _Pending(captured, seen.origin, broker, further)
+        if further is not None:
             self._hold_request(seen)
         while len(pending) > 1:
             oldest = next(iter(pending))
@@ -320,7 +333,7 @@ class LookAhead:
             return
         self._wait_for(seen, captured, captured.broker)
         place = seen.origin.capture, seen.origin.conversation
-        others = self._open.pop(place, {})
+        others = self._open.pop(place, None) or OrderedDict()
         while others and next(iter(others.values())).due <= self._now:
             del others[next(iter(others))]
             self._opened -= 1

@@ -11,6 +11,7 @@ RocketMQ: RemotingProtocolServer, SendMessageActivity of the proxy.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -24,7 +25,7 @@ MAX_OPEN: Final = 15 * SECOND
 """capture time within which an inner hop begins where the outer one is not answered"""
 WITHIN: Final = 3 * SECOND
 """the same, where only its answer can tell it from an attempt: clients try again that late"""
-MAX_KEYS: Final = 65_536
+MAX_KEYS: Final = 16_384
 """messages that are remembered"""
 MAX_KEY_LENGTH: Final = 256
 """characters of a UNIQ_KEY; the hops of a message with a longer one are not told apart"""
@@ -74,7 +75,9 @@ class RelaySearch:
     def __init__(self) -> None:
         self.relays: set[Relay] = set()
         """what was proved so far"""
-        self._seen: dict[tuple[str, str], list[Hop]] = {}  # in the order in which they came
+        self._seen: OrderedDict[tuple[str, str], list[Hop]] = (
+            OrderedDict()
+        )  # in the order in which they came
 
     def answered(self, origin: Origin, key: str, answered_at: int, offset_id: str) -> None:
         """Take a request that was answered with an offset message id."""
@@ -98,7 +101,7 @@ class RelayHops:
         """`relays`: those that are known before."""
         self.relays = set(relays)
         """relays that are known so far"""
-        self._hops: dict[str, list[Hop]] = {}  # in the order of the last request
+        self._hops: OrderedDict[str, list[Hop]] = OrderedDict()  # in the order of the last request
 
     def request(self, origin: Origin, key: str) -> Origin | None:
         """Remember a request; return the one that it is the inner hop of, None where it is none."""

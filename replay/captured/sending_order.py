@@ -10,6 +10,7 @@ RocketMQ: MessageQueueSelector, TopicPublishInfo.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -54,9 +55,9 @@ class SendingOrder:
 
     def __init__(self) -> None:
         # by hashes: what they are of may be long
-        self._clients: dict[int, _Client] = {}
-        self._topics: dict[int, _Topic] = {}
-        self._queues: dict[int, Origin] = {}  # the latest send
+        self._clients: OrderedDict[int, _Client] = OrderedDict()
+        self._topics: OrderedDict[int, _Topic] = OrderedDict()
+        self._queues: OrderedDict[int, Origin] = OrderedDict()  # the latest send
 
     def request(self, captured: CapturedSend) -> None:
         """Take the next send."""
@@ -104,10 +105,10 @@ def _places_of(captured: CapturedSend) -> tuple[int, int, int]:
     return client, topic, hash((topic, captured.broker, header.queue_id))
 
 
-def _latest(found: dict[int, _Value], key: int, new: _Value) -> _Value:
+def _latest(found: OrderedDict[int, _Value], key: int, new: _Value) -> _Value:
     """Return the value of a key, which is the latest one from now on; forget the oldest."""
     value = found.pop(key, new)
     found[key] = value
     if len(found) > MOST:
-        del found[next(iter(found))]
+        found.popitem(last=False)
     return value

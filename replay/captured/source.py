@@ -8,6 +8,7 @@ NameServer or a registration names, because nothing may be sent to them.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -261,6 +262,7 @@ def survey_of(sources: Sequence[Input], decode_as: frozenset[int] = frozenset())
             for told in record.brokers:
                 note_responder(found, address_of(told))
             _search(search, record)
+    gc.collect()  # connections are circles: their memory is wanted for the second reading
     return Survey(found, search.relays)
 
 

@@ -6,7 +6,9 @@ was sent stays in the journal however the run ends.
 
 from __future__ import annotations
 
+import gc
 import sys
+from typing import Final
 
 from ..ui.console import terminal_of
 from ..ui.screen.progress import Progress
@@ -14,6 +16,9 @@ from ..ui.status import CommandError, ExitStatus
 from .options import ReplayRequest
 from .plan import batches_of, planned_of, readable, refuse_undecoded, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
+
+_COLLECT_AFTER: Final = (20_000, 5, 5)
+"""Objects, and rounds, after which Python looks for circles: each connection that ended is one."""
 
 
 def run_replay(request: ReplayRequest) -> ExitStatus:
@@ -24,6 +29,7 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
             "pipe a capture into it: tcpdump -w - … | rmqtool replay -",
             ExitStatus.USAGE,
         )
+    gc.set_threshold(*_COLLECT_AFTER)
     with readable(request) as ready:
         if request.given.dry_run:
             return _show(ready)

@@ -324,6 +324,13 @@ CASES: tuple[Case, ...] = (
         "rmqtool/ui/test_errors.py::test_remarks_have_one_way_to_standard_error",
     ),
     Case(
+        *("43.7", "a replay of 20,000 to 240,000 connections", ("connections", "unanswered")),
+        (
+            "replay/captured/test_look_ahead_memory.py"
+            "::test_sends_of_many_connections_that_wait_are_bounded_by_their_memory",
+        ),
+    ),
+    Case(
         *("43.7", "the target's own address late in a capture that is read from a pipe"),
         ("late target",),
         (

@@ -92,6 +92,17 @@ def unanswered(count: int) -> bytes:
     return pcap_of(segments, "raw")
 
 
+def connections(count: int) -> bytes:
+    """A send, its response and the end, on each of many connections."""
+    segments: list[Tcp] = []
+    for number in range(count):
+        client = End(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 1024)
+        one = keyed(number)
+        talk = Talk(client=client, at=START + number * 1_000_000).open().say(0, one.frame)
+        segments += talk.say(1, sent(number).frame).close().segments
+    return pcap_of(segments, "raw")
+
+
 def keyed(number: int) -> Command:
     """A send with a UNIQ_KEY."""
     one = send(number)
@@ -390,6 +401,7 @@ ATTACKS: dict[str, Attack] = {
     "bombs": Attack(bombs, 40, (COMMANDS, MESSAGES, PLAN)),
     "syns": Attack(syns, 400, (TABLE, DIAGNOSE)),
     "unanswered": Attack(unanswered, 60, (TABLE, DIAGNOSE, PLAN)),
+    "connections": Attack(connections, 150, (PLAN,)),
     "retried": Attack(retried, 150, (MESSAGES, DIAGNOSE, TRACE, PLAN)),
     "holes": Attack(holes, 800, (TABLE,)),
     "false frames": Attack(false_frames, 400, (TABLE,)),

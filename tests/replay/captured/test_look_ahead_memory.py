@@ -17,9 +17,10 @@ from dissectors.tcp.source import BytesSource
 from replay.captured import look_ahead, relay_hops
 from replay.captured.captured_send import CapturedSend, Seen
 from replay.captured.look_ahead import LookAhead
+from replay.captured.source import CapturedSource
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send
-from tests.traffic.talk import Talk
+from tests.traffic.talk import START, End, Talk
 
 from ..replayed import seen
 
@@ -94,3 +95,26 @@ def test_whole_requests_without_an_answer_are_let_go(keys: int) -> None:
 
 def _commands(capture: bytes) -> Iterator[list[CommandSeen]]:
     return Decode([BytesSource("a.pcap", capture)]).commands()
+
+
+def test_sends_of_many_connections_that_wait_are_bounded_by_their_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each send that waits keeps its connection, with decoders, in memory; no other one does."""
+    monkeypatch.setattr(look_ahead, "MAX_WAITING_BYTES", LIMIT)
+    segments = []
+    for n in range(400):
+        talk = Talk(client=End(f"10.1.{n >> 8}.{n & 255}", 1024), at=START + n * 10_000_000)
+        one = replace(send(n), ext={**send(n).ext, "i": f"UNIQ_KEY\x01K{n}\x02"})
+        segments += talk.open().say(0, one.frame).reset(0).segments
+    source = CapturedSource([BytesSource("a.pcap", pcap_of(segments, "raw"))])
+    waiting = []
+    for batch in source.batches():
+        waiting.append(len(source._ahead._queue))
+        for one_send in batch:
+            if isinstance(one_send, CapturedSend):
+                one_send.release()
+    assert 0 < max(waiting) < LIMIT // look_ahead.CONNECTION_BYTES
+    pending = source._ahead._pending.values()
+    assert len(pending) == 400
+    assert not any(one.pdu or one.captured.seen.pdu for one in pending)
