@@ -83,8 +83,8 @@ WINDOWS = ReportTable(
         "strategy",
         "to_isolated",
         "open",
-        "capture",
         "request_packet",
+        "capture",
     ),
 )
 SENDS = ReportTable(
@@ -94,7 +94,7 @@ SENDS = ReportTable(
     "producer.",
     SEND_COLUMNS,
     order=("time", *WHO, "unique_key", "attempt"),
-    brief=("time", "client", "broker", "why", "outcome", "topic", "capture", "request_packet"),
+    brief=("time", "client", "broker", "why", "outcome", "topic", "request_packet", "capture"),
     shown=10,
 )
 BROKERS = ReportTable(

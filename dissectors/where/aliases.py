@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..endpoint import host_of
-from ..rows.outcome import FAILED
+from ..rows.outcome import FAILED, UNANSWERED
 from ..rows.record import ANSWERED
 
 
@@ -41,6 +41,10 @@ def _failed(outcome_class: object) -> object:
     return outcome_class == FAILED
 
 
+def _bad(outcome_class: object) -> object:
+    return outcome_class in (FAILED, UNANSWERED)
+
+
 def _hosts(*endpoints: object) -> object:
     return [host_of(one) for one in endpoints if isinstance(one, str)]
 
@@ -68,6 +72,8 @@ ALIASES: tuple[Alias, ...] = (
     Alias("code", "`response_code`", ("response_code",)),
     Alias("failed", "whether the answer says that something is wrong: `failed and topic == A`",
           ("outcome_class",), _failed, "bool"),
+    Alias("bad", "whether it failed or is unanswered: `bad and topic == A`",
+          ("outcome_class",), _bad, "bool"),
     Alias("queue", "`queue_id`", ("queue_id",)),
     Alias("body", "`body_bytes`", ("body_bytes",)),
     Alias("note", "`remark`", ("remark",)),

@@ -16,7 +16,7 @@ def _run(given: BrowseArguments) -> ExitStatus:
 
     \b
       rmqtool browse incident.pcap
-      rmqtool browse incident.pcap -Y 'failed or status == unanswered'
+      rmqtool browse incident.pcap -Y bad
       rmqtool browse captures/
       rmqtool browse log/                 a decoded log
       rmqtool browse -i eth0 -f 'tcp port 10911'

@@ -31,9 +31,9 @@ class Section(NamedTuple):
 
 
 def topics() -> dict[str, Path]:
-    """Return the documents that are installed, by topic; empty where there are none."""
+    """Return the documents that are installed, sorted by topic; empty where there are none."""
     for folder in FOLDERS:
-        found = {path.stem: path for path in sorted(folder.glob("*.md"))}
+        found = {path.stem: path for path in sorted(folder.glob("*.md"), key=lambda one: one.stem)}
         if found:
             return found
     return {}

@@ -18,7 +18,7 @@ def _run(given: TraceArguments) -> ExitStatus:
       rmqtool trace incident.pcap order-4711
       rmqtool trace producer.pcap broker.pcap 0A0000051F90...0001
       rmqtool trace captures/ order-4711 -o order.html
-      rmqtool trace incident.pcap -Y 'event == dead'
+      rmqtool trace incident.pcap -Y 'event == returned'
       rmqtool trace incident.pcap order-4711 -T otlp -o trace.json
       rmqtool trace log/ order-4711 -T jsonl | jq .unseen
 

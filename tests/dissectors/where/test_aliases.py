@@ -23,7 +23,7 @@ def found(expression: str, **changes: object) -> bool:
 @pytest.mark.parametrize(
     "expression",
     [
-        "not failed",
+        "not failed and not bad",
         "failed == false and failed != yes",
         "outcome == SUCCESS",
         "outcome in (success, unanswered)",
@@ -45,9 +45,10 @@ def test_what_holds_for_a_good_send(expression: str) -> None:
 
 def test_what_went_wrong() -> None:
     full = {"response_code": 14, "response_name": "SERVICE_NOT_AVAILABLE", "remark": "disk full"}
-    assert found("failed and outcome == SERVICE_NOT_AVAILABLE and note ~ disk", **full)
+    assert found("bad and failed and outcome == SERVICE_NOT_AVAILABLE and note ~ disk", **full)
     silent = compile_where("outcome == unanswered and not failed", exchange_fields())
     assert silent(unanswered())
+    assert compile_where("bad and not failed", exchange_fields())(unanswered())
     gone = {"status": "orphan", "request_packet": None, "response_packet": None}
     assert found("outcome == orphan and absent packet", **gone)
     assert found("ip == '::1'", requester="[::1]:40000")

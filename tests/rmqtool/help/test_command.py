@@ -167,3 +167,11 @@ def test_the_extras_are_those_of_the_project() -> None:
         assert called.get(library, library) in extras[extra]
     assert set(REPORT_LIBRARIES) == extras["report"]
     assert set(SPARK_LIBRARIES) == extras["spark"]
+
+
+def test_topics_are_sorted() -> None:
+    from rmqtool.help.documents import topics
+
+    found = list(topics())
+    assert found == sorted(found)
+    assert found.index("reports") < found.index("reports-retries-isolation")

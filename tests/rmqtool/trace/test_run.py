@@ -136,3 +136,11 @@ def test_a_delivery_to_a_pull_from_before_the_capture_is_a_step() -> None:
     result = rmqtool("trace", SAMPLES / "stored-twice-5x.pcap", "key-0")
     assert "packet 25: delivered to twice_group from TwiceTopic, queue 1, offset 0\n" in result.out
     assert "no delivery was seen" not in result.out
+
+
+def test_the_example_with_a_filter_finds_something() -> None:
+    examples = re.findall(r"-Y '([^']+)'", rmqtool("trace", "--help").out)
+    assert examples
+    for where in examples:
+        result = rmqtool("trace", SAMPLES / "dead-letters-5x.pcap", "-Y", where)
+        assert (result.status, result.out.startswith("Message ")) == (0, True), where
