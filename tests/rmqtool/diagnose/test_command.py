@@ -52,15 +52,21 @@ def test_a_healthy_capture_says_what_it_could_not_show() -> None:
     assert found_in(HEALTHY) == []
 
 
+def _first_column(text: str) -> set[str]:
+    """Return the names in the first column of tables."""
+    return set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.*?)\|", text, re.M))))
+
+
 def test_json_lines_have_all_fields_of_the_document() -> None:
     problems = found_in(KILL)
     assert {one["rule"] for one in problems} == RULES
     fields = tuple(name for name in Problem.__struct_fields__ if name not in NOT_WRITTEN)
     assert {tuple(one) for one in problems} == {fields}
     text = PAGE.read_text()
-    table = text[text.index("## A problem") : text.index("## What a capture cannot show")]
-    documented = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.*?)\|", table, re.M))))
-    assert documented | {"reason"} == set(fields)
+    of_problems = text[text.index("## A problem") : text.index("## While a capture goes on")]
+    assert _first_column(of_problems) | {"reason"} == set(fields)
+    of_events = text[text.index("## While a capture goes on") : text.index("## What a capture")]
+    assert _first_column(of_events) == {"event", "time", "state"}
     assert problems[0]["first_time"] == "2026-11-21T02:46:11.106072Z"
     assert problems[0]["consequence_of"] is None
     assert {one["consequence_of"] for one in problems[1:]} == {"broker-gone"}
