@@ -33,10 +33,11 @@ def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
     refuse_same_file(request.keep, request.output, "problems")
     duration = seconds_of("--duration", request.duration)
     live = LiveRequest(request.interface, request.filter_text, request.keep, duration=duration)
-    output = Output(request.output, direct=True) if request.json else None
     capture = opened_capture(live, request.quiet)
     engine = engine_of(request.rules)
     with Keeping(live, capture) as keeping:
+        # Only now: what opened the interface may have had root's rights.
+        output = Output(request.output, direct=True) if request.json else None
         options = DecodeOptions(
             decode_as=request.decode_as,
             tls_keylog=request.tls_keylog,

@@ -129,6 +129,11 @@ def test_interfaces_are_listed() -> None:
         ),
         (("-i", "lo", "--duration", "0"), 2, "rmqtool: --duration: not a valid duration: '0'"),
         (("-i", "lo", "--buffer", "much"), 2, "rmqtool: --buffer: not a valid size: 'much'"),
+        (
+            ("-i", "lo", "--unanswered-after", "0"),
+            2,
+            "rmqtool: --unanswered-after: not a valid duration: '0'",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(
