@@ -29,6 +29,8 @@ from .need import CALLS_OF_CLIENTS, GROUPS, TRANSACTIONS, Need
 
 MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
+CLUSTERING: Final = "CLUSTERING"
+"""MessageModel of groups whose members share out the queues"""
 MAX_SEATS: Final = 64
 """addresses of one broker name"""
 ACTIVELY: Final = "CONSUME_ACTIVELY"
@@ -132,6 +134,8 @@ class Context:
     """topics that messages were sent to"""
     pulling: set[str] = field(default_factory=set)
     """groups of pull consumers, whose program says itself at which offset it goes on"""
+    clustering: set[str] = field(default_factory=set)
+    """groups whose members share out the queues, by their heartbeats"""
     left: dict[str, set[int]] = field(default_factory=dict)
     """name of a broker -> times at which it took itself out of the routes, as one that is shut down
     does; ns"""
@@ -222,6 +226,8 @@ class Context:
             for group in consumers_in(row.facts):
                 if group.type == ACTIVELY and len(self.pulling) < MAX_NAMES:
                     self.pulling.add(group.name)
+                if group.model == CLUSTERING and len(self.clustering) < MAX_NAMES:
+                    self.clustering.add(group.name)
             self._server(row.responder, BROKER)
         elif code in SENDS:
             self.needs.add(Need.SENDS)
@@ -330,6 +336,7 @@ class Context:
         self.batch_acks |= other.batch_acks
         self.sent |= other.sent
         self.pulling |= other.pulling
+        self.clustering |= other.clustering
         for part in ("connections", "midstream", "with_gaps", "truncated", "damaged"):
             setattr(self.quality, part, getattr(self.quality, part) + getattr(other.quality, part))
         self.quality.one_sided |= other.quality.one_sided

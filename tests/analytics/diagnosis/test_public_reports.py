@@ -18,6 +18,7 @@ EXPECTED = {
         " refused); messages are not affected",
     ),
     "07-pop-clock": ("pop-clock-skew", "124 of 124 pops of "),
+    "11-two-strategies": ("queue-shared", "2 queues of "),
     "13-suspended": ("consumer-not-pulling", "consumer "),
     "18-timer-late": ("no-route", "topic RepTopic had no route from 14:13:46 to 14:13:53 UTC"),
     "19-offsets-lost": (

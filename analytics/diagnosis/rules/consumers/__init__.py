@@ -16,6 +16,7 @@ MODULES: Final = (
     "queue_began_anew",
     "offsets_lost",
     "consumer_not_pulling",
+    "queue_shared",
     "pull_from_slave",
     "reconsume_growth",
     "dead_letter",

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analytics.diagnosis.rules.consumers.queue_shared import RULE
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+
+OF = {"group": "shop", "topic": "Orders", "queue_id": 1}
+ONE, OTHER = "10.0.0.9:40000", "10.0.0.10:40000"
+
+
+def pull(at_s: float, requester: str, **values: Any) -> ExchangeRecord:
+    code = int(RequestCode.PULL_MESSAGE)
+    return exchange(at_s * 1000, code, 0, **{**OF, "requester": requester, **values})
+
+
+def query(at_s: float, requester: str) -> ExchangeRecord:
+    code = int(RequestCode.QUERY_CONSUMER_OFFSET)
+    return exchange(at_s * 1000, code, 0, **{**OF, "requester": requester})
+
+
+def beat(model: str = "CLUSTERING", kind: str = "CONSUME_PASSIVELY") -> ExchangeRecord:
+    facts = [f"consumer={kind} {model} shop"]
+    return exchange(0, int(RequestCode.HEART_BEAT), 0, group="shop", facts=facts)
+
+
+IN_TURN = [pull(at, ONE if at % 20 else OTHER) for at in range(10, 110, 10)]
+
+
+def test_two_members_pull_in_turn() -> None:
+    rows = [beat(), *IN_TURN]
+    (one,) = problems(RULE, rows)
+    assert one.title.startswith(
+        "queue of Orders (10.0.0.1:10911:1) is pulled by two members of group shop at once for "
+    )
+    assert one.details == ["members: 10.0.0.10 and 10.0.0.9"]
+    assert (one.subject.group, one.subject.queue) == ("shop", 1)
+    assert same_in_any_order(RULE, rows)
+
+
+def test_queues_that_nobody_pulls_any_more_are_named() -> None:
+    (one,) = problems(RULE, [beat(), pull(1, ONE, queue_id=2), *IN_TURN])
+    assert one.details[1].startswith("no captured member pulls 10.0.0.1:10911:2 since ")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        IN_TURN,  # the model is not known
+        [beat("BROADCASTING"), *IN_TURN],
+        [beat(kind="CONSUME_ACTIVELY"), *IN_TURN],
+        [beat(), *(pull(at, ONE) for at in range(0, 50, 5)),
+         *(pull(at, OTHER) for at in range(50, 110, 5))],  # handed over
+        [beat(), *IN_TURN, *(query(at - 1, ONE if at % 20 else OTHER)
+                             for at in range(10, 110, 10))],  # taken anew each time
+        [beat(), *IN_TURN[:4]],
+    ],
+)  # fmt: skip
+def test_nothing_is_concluded(rows: list[ExchangeRecord]) -> None:
+    assert problems(RULE, rows) == []
+
+
+@pytest.mark.parametrize("name", ["scaling-4x.pcap", "push-consumer-5x.pcap"])
+def test_healthy_groups(name: str) -> None:
+    assert problems_of_sample(RULE, name) == []
