@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from dissectors.remoting.command import RemotingCommand
+
 from ..cluster.client import ClusterClient
 from ..cluster.route_cache import vip_address
 from ..config import ProducerConfig
@@ -69,6 +71,18 @@ _HINTS = {
     16: "the topic or broker cannot be written to, or the credentials do not allow it",
     17: "create the topic, or let the broker create it (autoCreateTopicEnable)",
 }
+
+
+_ACL_HINT = "access control refused the request: check the credentials (--acl, credentials=)"
+_ACL_REMARK = "AclException"
+"""in what brokers of 4.x say, with code 1"""
+
+
+def _hint_of(response: RemotingCommand) -> str:
+    """Return the way out of a refusal."""
+    if _ACL_REMARK in (response.remark or ""):
+        return _ACL_HINT
+    return _HINTS.get(response.code, "")
 
 
 _NOT_PREPARED = Prepared("", "", 0, 0, 0, "", "", b"")
@@ -207,7 +221,7 @@ class AttemptSender:
         if isinstance(said, str):
             error = AnswerError(said, f"{invoke.address} may be no RocketMQ broker")
         elif said is None and command is not None:
-            error = BrokerError(command.code, command.remark, _HINTS.get(command.code, ""))
+            error = BrokerError(command.code, command.remark, _hint_of(command))
         stored = said if isinstance(said, Stored) else None
         attempt = self._record(sending, invoke, queue, why, error, stored)
         if error is not None:

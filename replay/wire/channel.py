@@ -69,6 +69,7 @@ class Channel:
     __slots__ = (
         "_channels",
         "_give_up",
+        "_heard",
         "_oneways",
         "_tap",
         "_unread",
@@ -93,6 +94,7 @@ class Channel:
         self._oneways: list[Invoke] = []
         self._give_up: Callable[[], None] | None = None
         self._tap: WireConnection | None = None
+        self._heard = False
         self._unread = 0
 
     @property
@@ -207,6 +209,7 @@ class Channel:
         connection, channels = self.connection, self._channels
         if connection is None:
             return
+        self._heard = True
         if self._tap is not None:
             self._tap.received(channels.network.epoch(), data)
         error = connection.receive(data, channels.network.now())
@@ -219,7 +222,9 @@ class Channel:
         """Handle the end of the connection by the peer or the network."""
         if self._tap is not None:
             self._tap.closed(self._channels.network.epoch(), by_peer=True)
-        hint = "the broker went down, or something between closes connections"
+        hint = "the server went down, or something in between closes connections"
+        if not self._heard:
+            hint = f"is TLS on or off on both sides (--tls, tls=)? Otherwise {hint}"
         self._fail(
             ConnectionLostError(f"the connection to {self.address} ended: {reason}", hint),
             by_peer=True,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dissectors.decode.strict_reader import StrictProblem, StrictReader
+from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
 
 from ..errors import ClientError, ProtocolError, SendTimeoutError
@@ -144,7 +145,7 @@ class RemotingConnection:
 
 def timeout_error(invoke: Invoke, asked_ms: int) -> SendTimeoutError:
     """Return the error of a request that was not answered in time."""
-    return SendTimeoutError(
-        f"no answer from {invoke.address} within {asked_ms} ms",
-        "the broker is slow, frozen or unreachable; it may have stored the message all the same",
-    )
+    hint = "the server is slow, frozen, or unreachable"
+    if invoke.request.code in SENDS:
+        hint = "the broker is slow, frozen, or unreachable; it may have stored the message anyway"
+    return SendTimeoutError(f"no answer from {invoke.address} within {asked_ms} ms", hint)

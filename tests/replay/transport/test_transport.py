@@ -8,6 +8,7 @@ import os
 import socket
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,33 @@ def test_nothing_listens_at_the_nameserver(driver: Driver) -> None:
     assert watch.own < 1
     assert isinstance(error, NameServerError)
     assert "nothing listens there" in str(error)
+
+
+@every_driver
+def test_hints_name_who_failed(driver: Driver, responder: Responder) -> None:
+    """A NameServer stores nothing, and a server that never said anything may expect TLS."""
+    for serve, hinted in ((silence, "the server is slow"), (hang_up, "is TLS on or off")):
+        responder.serve_route = serve
+        config = replace(config_of(responder), send_timeout_ms=500)
+        (error,) = driver(config, [SYNC])
+        assert isinstance(error, NameServerError)
+        assert hinted in error.hint
+        assert "stored" not in error.hint
+        assert "broker" not in error.hint
+
+
+@every_driver
+def test_access_control_of_older_brokers_is_named(driver: Driver, responder: Responder) -> None:
+    remark = "org.apache.rocketmq.acl.common.AclException: No accessKey is configured"
+
+    def refuse(connection: socket.socket, command: RemotingCommand, _: bytes) -> None:
+        response = RemotingCommand(1, command.opaque, 1, "JAVA", 409, remark, {})
+        connection.sendall(encode_command(response, b""))
+
+    responder.serve = refuse
+    (error,) = driver(config_of(responder), [SYNC])
+    assert isinstance(error, ClientError)
+    assert "check the credentials" in error.hint
 
 
 @every_driver
