@@ -23,7 +23,7 @@ from .verdict import problem_line
 
 LOOK: Final = 1.0
 """seconds between two looks at what is wrong"""
-MOST: Final = 4.0
+MOST: Final = 2.0
 """the same where looks take long"""
 SHARE: Final = 20
 """a look may take a twentieth of the time, as far as that is not over MOST"""

@@ -188,4 +188,4 @@ def test_looks_that_take_long_are_rarer_but_not_much(
     while steady[0] < 20:
         watch.look()
         steady[0] += 0.2
-    assert [round(two - one) for one, two in pairwise(looks)] == [5] * 3
+    assert [round(two - one) for one, two in pairwise(looks)] == [3] * 6
