@@ -19,7 +19,7 @@ SANDBOX_VALUES = tuple(
     for name in ("answer", "clients", "durations", "errors", "events", "groups", "long_polling")
 ) + tuple(
     f"replay.sandbox.{name}"
-    for name in ("offsets", "options", "request", "server", "state", "store", "topics")
+    for name in ("offsets", "options", "request", "room", "server", "state", "store", "topics")
 )
 REPORT_CONTRACT = (
     *("analytics.report", "analytics.schema", "analytics.derived", "analytics.sql"),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from .room import BoundedTable, Room, weight_of
 from .server import Connection
 
 SUB_ALL: Final = "*"
@@ -110,9 +111,11 @@ class ConsumerGroup:
     """CLUSTERING or BROADCASTING"""
     from_where: str = "CONSUME_FROM_LAST_OFFSET"
     """where a group without offsets begins"""
-    members: dict[Connection, GroupMember] = field(default_factory=dict)
+    members: BoundedTable[Connection, GroupMember] = field(default_factory=lambda: _members(Room()))
     """who is in it"""
-    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    subscriptions: BoundedTable[str, Subscription] = field(
+        default_factory=lambda: _subscriptions(Room())
+    )
     """topic → what is wanted of it"""
 
     def client_ids(self) -> list[str]:
@@ -120,11 +123,20 @@ class ConsumerGroup:
         return list(dict.fromkeys(client.client_id for client in self.members.values()))
 
 
+def _members(room: Room) -> BoundedTable[Connection, GroupMember]:
+    return BoundedTable(room, lambda _, one: weight_of(one.client_id, one.language))
+
+
+def _subscriptions(room: Room) -> BoundedTable[str, Subscription]:
+    return BoundedTable(room, lambda topic, one: weight_of(topic, one.expression, *one.tags))
+
+
 class ClientTable:
     """Producer and consumer groups of one broker."""
 
-    def __init__(self) -> None:
-        self.producers: dict[str, dict[Connection, GroupMember]] = {}
+    def __init__(self, room: Room | None = None) -> None:
+        self._room = room or Room()
+        self.producers: dict[str, BoundedTable[Connection, GroupMember]] = {}
         """group → members"""
         self.consumers: dict[str, ConsumerGroup] = {}
         """group → members and subscriptions"""
@@ -134,11 +146,14 @@ class ClientTable:
         """Add a member to the producer group that a heartbeat names; return whether it is new."""
         members = self.producers.get(group)
         if members is None:
-            if len(self.producers) >= GROUPS_LIMIT or len(group) > NAME_LIMIT:
+            if not self._takes(group, len(self.producers)):
                 return False
-            members = self.producers[group] = {}
+            members = self.producers[group] = _members(self._room)
         new = client.connection not in members
-        members[client.connection] = client
+        if not members.put(client.connection, client):
+            if not members:
+                self._end_producers(group)
+            return False
         if new:
             # Of two processes with one id the later one is meant, as with a real broker.
             self._producer_of[client.client_id] = client.connection
@@ -156,17 +171,35 @@ class ClientTable:
         """
         known = self.consumers.get(group.name)
         if known is None:
-            if len(self.consumers) >= GROUPS_LIMIT or len(group.name) > NAME_LIMIT:
+            if not self._takes(group.name, len(self.consumers)):
                 return False
+            group.members, group.subscriptions = _members(self._room), _subscriptions(self._room)
             known = self.consumers[group.name] = group
         known.consume_type = group.consume_type
         known.message_model = group.message_model
         known.from_where = group.from_where
         changed = client.connection not in known.members
-        known.members[client.connection] = client
+        if not known.members.put(client.connection, client):
+            if not known.members:
+                self._end_consumers(group.name)
+            return False
         if subscriptions is not None:
             changed |= _update(known.subscriptions, subscriptions[:_SUBSCRIPTIONS_LIMIT])
         return changed
+
+    def _takes(self, group: str, count: int) -> bool:
+        """Take room for one more group beside `count` others; return whether there is any."""
+        if count >= GROUPS_LIMIT or len(group) > NAME_LIMIT:
+            return False
+        return self._room.take(weight_of(group))
+
+    def _end_producers(self, group: str) -> None:
+        del self.producers[group]
+        self._room.take(-weight_of(group))
+
+    def _end_consumers(self, group: str) -> None:
+        self.consumers.pop(group).subscriptions.empty()
+        self._room.take(-weight_of(group))
 
     def remove(
         self, connection: Connection, producer: str | None = None, consumer: str | None = None
@@ -181,16 +214,16 @@ class ClientTable:
                 del self._producer_of[client_id]
         for group in list(self.producers) if everything else [producer]:
             members = self.producers.get(group or "")
-            if group and members is not None and members.pop(connection, None) is not None:
+            if group and members is not None and members.drop(connection) is not None:
                 left[0].append(group)
                 if not members:
-                    del self.producers[group]
+                    self._end_producers(group)
         for name in list(self.consumers) if everything else [consumer]:
             known = self.consumers.get(name or "")
-            if name and known is not None and known.members.pop(connection, None) is not None:
+            if name and known is not None and known.members.drop(connection) is not None:
                 left[1].append(name)
                 if not known.members:
-                    del self.consumers[name]
+                    self._end_consumers(name)
         return left
 
     def silent_since(self, before_ms: int) -> set[Connection]:
@@ -211,7 +244,7 @@ class ClientTable:
         return self._producer_of.get(client_id)
 
 
-def _update(known: dict[str, Subscription], now: list[Subscription]) -> bool:
+def _update(known: BoundedTable[str, Subscription], now: list[Subscription]) -> bool:
     changed = False
     now = [
         item
@@ -220,11 +253,11 @@ def _update(known: dict[str, Subscription], now: list[Subscription]) -> bool:
     ]
     for subscription in now:
         old = known.get(subscription.topic)
-        if old is None or old.version < subscription.version:
+        newer = old is None or old.version < subscription.version
+        if newer and known.put(subscription.topic, subscription):
             changed |= old is None or old.expression != subscription.expression
-            known[subscription.topic] = subscription
     topics = {subscription.topic for subscription in now}
     for topic in [topic for topic in known if topic not in topics]:
-        del known[topic]
+        known.drop(topic)
         changed = True
     return changed

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .clients import GROUPS_LIMIT, NAME_LIMIT
+from .room import BoundedTable, Room, weight_of
 from .topics import number_in
 
 
@@ -74,8 +75,10 @@ def group_of_value(value: dict[str, object]) -> GroupConfig | None:
 class GroupTable:
     """The subscription groups of one broker."""
 
-    def __init__(self) -> None:
-        self._groups: dict[str, GroupConfig] = {}
+    def __init__(self, room: Room | None = None) -> None:
+        self._groups = BoundedTable[str, GroupConfig](
+            room or Room(), lambda name, _: weight_of(name)
+        )
 
     def get(self, group: str) -> GroupConfig | None:
         """Return the group of that name; None when it was never made."""
@@ -86,17 +89,19 @@ class GroupTable:
         config = self._groups.get(group)
         if config is None:
             config = GroupConfig(group)
-            if len(self._groups) < GROUPS_LIMIT and len(group) <= NAME_LIMIT:
-                self._groups[group] = config
+            self.put(config)
         return config
 
-    def put(self, config: GroupConfig) -> None:
-        """Make or change a group."""
-        self._groups[config.name] = config
+    def put(self, config: GroupConfig) -> bool:
+        """Make or change a group; return False where there are too many, or its name is long."""
+        known = config.name in self._groups
+        if not known and (len(self._groups) >= GROUPS_LIMIT or len(config.name) > NAME_LIMIT):
+            return False
+        return self._groups.put(config.name, config)
 
     def drop(self, group: str) -> bool:
         """Remove a group; whether it was there."""
-        return self._groups.pop(group, None) is not None
+        return self._groups.drop(group) is not None
 
     def notifies(self, group: str) -> bool:
         """Return whether the members of a group are told of its changes."""

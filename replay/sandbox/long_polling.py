@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .room import ENTRY, Room
 from .server import Connection
 from .store.shelf import StoredRecord
 
@@ -28,6 +29,8 @@ class Held:
     """whether a message is for it"""
     resume: Callable[[], None]
     """answers it now, with what is there"""
+    size: int = 0
+    """bytes of the request, which is kept with it"""
     timer: asyncio.TimerHandle | None = None
     """when its time is over"""
 
@@ -35,8 +38,9 @@ class Held:
 class LongPolling:
     """The requests that wait at one broker."""
 
-    def __init__(self, limit: int) -> None:
-        """At most `limit` requests wait at a time."""
+    def __init__(self, limit: int, room: Room | None = None) -> None:
+        """At most `limit` requests wait at a time, in as much memory as `room` has."""
+        self._room = room or Room()
         self._limit = limit
         self._held: dict[tuple[str, int], list[Held]] = {}
         self._count = 0
@@ -47,7 +51,7 @@ class LongPolling:
 
     def hold(self, held: Held, seconds: float) -> bool:
         """Let a request wait; False where too many do."""
-        if self._count >= self._limit:
+        if self._count >= self._limit or not self._room.take(ENTRY + held.size):
             return False
         self._count += 1
         self._held.setdefault(held.key, []).append(held)
@@ -102,6 +106,7 @@ class LongPolling:
             return False
         held.timer.cancel()
         held.timer = None
+        self._room.take(-ENTRY - held.size)
         self._count -= 1
         waiting = self._held[held.key]
         waiting.remove(held)

@@ -19,6 +19,7 @@ from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.versions import V4_9_4
 
 from .answer import Answer
+from .clients import NAME_LIMIT
 from .events import EventKind, SandboxEvent
 from .injection.injector import Injector
 from .options import SandboxOptions
@@ -30,6 +31,7 @@ from .request import (
     settings_text,
     topic_of,
 )
+from .room import BoundedTable, Room, room_of, weight_of
 from .server import Connection, Hub
 from .state import faq_of
 from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
@@ -120,7 +122,10 @@ class NameServer:
         self._injector = injector
         self._now_ms = now_ms
         self._brokers: dict[str, Registered] = {}
-        self._values: dict[tuple[str, str], str] = {}
+        self._room = room_of(options.store_limit)
+        self._values = BoundedTable[tuple[str, str], str](
+            self._room, lambda key, value: weight_of(*key, value)
+        )
         self._wiped: set[str] = set()
         self._config = _SETTINGS | (_SETTINGS_OF_5 if options.is_5 else {})
         self.requests = 0
@@ -167,8 +172,12 @@ class NameServer:
         """Handle the end of a client; forget the broker that it was."""
         for broker in list(self._brokers.values()):
             if broker.connection is connection:
-                del self._brokers[broker.name]
+                self._forget(broker)
         self.tell(EventKind.DISCONNECTED, connection)
+
+    def _forget(self, broker: Registered) -> None:
+        del self._brokers[broker.name]
+        broker.topics.empty()
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
         """Tell whoever watches."""
@@ -320,9 +329,10 @@ class NameServer:
         """Answer 100: store a value of a name space."""
         key = (request.text("namespace"), request.text("key"))
         value = request.text("value")
-        if len(self._values) >= _VALUES_LIMIT or max(map(len, (*key, value))) > _LONGEST_VALUE:
+        full = key not in self._values and len(self._values) >= _VALUES_LIMIT
+        too_long = max(map(len, (*key, value))) > _LONGEST_VALUE
+        if full or too_long or not self._values.put(key, value):
             raise BadRequest("there are too many values, or this one is too long")
-        self._values[key] = value
         return Answer()
 
     def get_value(self, request: ReceivedRequest) -> Answer:
@@ -338,7 +348,7 @@ class NameServer:
 
     def delete_value(self, request: ReceivedRequest) -> Answer:
         """Answer 102: remove a value of a name space."""
-        self._values.pop((request.text("namespace"), request.text("key")), None)
+        self._values.drop((request.text("namespace"), request.text("key")))
         return Answer()
 
     def values(self, request: ReceivedRequest) -> Answer:
@@ -361,7 +371,11 @@ class NameServer:
             known is not None and len(known.addresses) >= _ADDRESSES_LIMIT
         ):
             raise BadRequest("there are too many brokers")
-        topics = _registered_topics(request)
+        if max(len(name), len(address), len(request.text("clusterName"))) > NAME_LIMIT:
+            raise BadRequest("the name of the broker, its address, or its cluster is too long")
+        if known is not None:
+            known.topics.empty()
+        topics = _registered_topics(request, self._room)
         if known is None:
             known = Registered(request.text("clusterName"), name, {}, topics)
             self._brokers[name] = known
@@ -377,7 +391,7 @@ class NameServer:
         if known is not None and known.connection is not None:
             known.addresses.pop(request.number("brokerId"), None)
             if not known.addresses:
-                del self._brokers[known.name]
+                self._forget(known)
         return Answer()
 
     def data_version(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
@@ -436,7 +450,7 @@ def _topic_list(names: Iterable[str]) -> Answer:
     return Answer(0, None, encode_json({"topicList": sorted(names)}))
 
 
-def _registered_topics(request: ReceivedRequest) -> TopicTable:
+def _registered_topics(request: ReceivedRequest, room: Room) -> TopicTable:
     body = decode_body(RequestCode.REGISTER_BROKER, False, 0, request.body, request.fields)
     wrapper = (
         body.value.get("topicConfigSerializeWrapper") if isinstance(body.value, dict) else None
@@ -444,7 +458,7 @@ def _registered_topics(request: ReceivedRequest) -> TopicTable:
     table = wrapper.get("topicConfigTable") if isinstance(wrapper, dict) else None
     if not isinstance(table, dict):
         raise BadRequest("the body names no topics")
-    topics = TopicTable()
+    topics = TopicTable(room)
     for value in table.values():
         config = topic_of_value(value) if isinstance(value, dict) else None
         if config is not None:

@@ -9,18 +9,25 @@ from collections.abc import Iterable
 from typing import Final
 
 from .clients import NAME_LIMIT
+from .room import BoundedTable, Room, weight_of
 
 OFFSETS_LIMIT: Final = 500_000
 """offsets of one broker: groups and topics come from the network"""
 _LOCK_MS: Final = 60_000
+_Key = tuple[str, str, int]
+
+
+def _weight(key: _Key, _: int) -> int:
+    return weight_of(key[0], key[1])
 
 
 class OffsetTable:
     """How far each group is in each queue."""
 
-    def __init__(self) -> None:
-        self._offsets: dict[tuple[str, str, int], int] = {}
-        self.resets: dict[tuple[str, str, int], int] = {}
+    def __init__(self, room: Room | None = None) -> None:
+        room = room or Room()
+        self._offsets = BoundedTable[_Key, int](room, _weight)
+        self.resets = BoundedTable[_Key, int](room, _weight)
         """offsets that an administrator set and that the next pull has to learn"""
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
@@ -34,8 +41,7 @@ class OffsetTable:
             len(self._offsets) >= OFFSETS_LIMIT or max(len(group), len(topic)) > NAME_LIMIT
         ):
             return False
-        self._offsets[key] = offset
-        return True
+        return self._offsets.put(key, offset)
 
     def groups_of(self, topic: str) -> list[str]:
         """Return the groups that have an offset in a topic."""
@@ -67,22 +73,24 @@ class OffsetTable:
         """Forget the offsets in a topic; what was forgotten."""
         gone = [key for key in self._offsets if key[1] == topic]
         for key in gone:
-            del self._offsets[key]
+            self._offsets.drop(key)
         return gone
 
     def drop_group(self, group: str) -> list[tuple[str, str, int]]:
         """Forget the offsets of a group; what was forgotten."""
         gone = [key for key in self._offsets if key[0] == group]
         for key in gone:
-            del self._offsets[key]
+            self._offsets.drop(key)
         return gone
 
 
 class LockTable:
     """Which client of a group has which queue for itself."""
 
-    def __init__(self) -> None:
-        self._locks: dict[tuple[str, str, int], tuple[str, int]] = {}
+    def __init__(self, room: Room | None = None) -> None:
+        self._locks = BoundedTable[_Key, tuple[str, int]](
+            room or Room(), lambda key, owner: weight_of(key[0], key[1], owner[0])
+        )
 
     def lock(
         self, group: str, client_id: str, queues: Iterable[tuple[str, int]], now_ms: int
@@ -99,8 +107,8 @@ class LockTable:
                 or max(len(group), len(topic), len(client_id)) > NAME_LIMIT
             ):
                 continue
-            self._locks[key] = (client_id, now_ms)
-            got.append((topic, queue_id))
+            if self._locks.put(key, (client_id, now_ms)):
+                got.append((topic, queue_id))
         return got
 
     def unlock(self, group: str, client_id: str, queues: Iterable[tuple[str, int]]) -> None:
@@ -108,4 +116,4 @@ class LockTable:
         for topic, queue_id in queues:
             key = (group, topic, queue_id)
             if self._locks.get(key, ("", 0))[0] == client_id:
-                del self._locks[key]
+                self._locks.drop(key)

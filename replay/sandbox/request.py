@@ -18,6 +18,7 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.send_fields import send_fields_of
 
 from .answer import Answer
+from .room import weight_of
 from .server import Connection
 
 
@@ -57,6 +58,16 @@ class ReceivedRequest:
     def code(self) -> int:
         """Request code."""
         return self.command.code
+
+    @property
+    def size(self) -> int:
+        """Bytes that its fields and its body take."""
+        return weight_of(*self.fields, *self.fields.values()) + len(self.body)
+
+    def release(self) -> None:
+        """Forget its fields and body: it is answered later, without them."""
+        self.body = b""
+        self.fields = self.command.ext_fields = {}
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return an ext field; BadRequest when it is absent and there is no default."""

@@ -20,6 +20,7 @@ from .groups import GroupConfig, GroupTable
 from .long_polling import LongPolling
 from .offsets import LockTable, OffsetTable
 from .options import SandboxOptions
+from .room import room_of
 from .server import Connection, Hub
 from .store.memory import MessageStore, NewMessage
 from .store.shelf import StoredRecord
@@ -68,19 +69,21 @@ class BrokerState:
         """topic → (broker, readable queues) of the whole cluster"""
         self.started_ms = now_ms()
         """when the broker started"""
-        self.topics = TopicTable()
+        self.room = room_of(options.store_limit)
+        """what groups, clients, topics, offsets and waiting requests may take"""
+        self.topics = TopicTable(self.room)
         """its topics"""
-        self.groups = GroupTable()
+        self.groups = GroupTable(self.room)
         """its subscription groups"""
-        self.clients = ClientTable()
+        self.clients = ClientTable(self.room)
         """who is connected"""
-        self.offsets = OffsetTable()
+        self.offsets = OffsetTable(self.room)
         """how far groups are"""
-        self.locks = LockTable()
+        self.locks = LockTable(self.room)
         """queues of orderly consumers"""
         self.store = MessageStore(address, options.store_limit, options.drop_oldest)
         """its messages"""
-        self.holds = LongPolling(options.held_limit)
+        self.holds = LongPolling(options.held_limit, self.room)
         """pulls that wait"""
         self.config: dict[str, str] = {}
         """settings that an administrator changed"""
@@ -142,11 +145,13 @@ class BrokerState:
                 self.store.journal.drop_offset(*key)
         self.holds.wake(topic)
 
-    def put_group(self, config: GroupConfig) -> None:
-        """Make or change a group."""
-        self.groups.put(config)
+    def put_group(self, config: GroupConfig) -> bool:
+        """Make or change a group; return False where there are too many."""
+        if not self.groups.put(config):
+            return False
         if self.store.journal is not None:
             self.store.journal.put_group(config)
+        return True
 
     def drop_group(self, group: str, *, with_offsets: bool) -> None:
         """Remove a group."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from dissectors.remoting.group_names import NAME
@@ -20,6 +21,8 @@ from dissectors.remoting.topic_names import (
     SYSTEM_TOPICS,
     TIMER_TOPIC,
 )
+
+from .room import BoundedTable, Room, weight_of
 
 READ: Final = 4
 WRITE: Final = 2
@@ -126,11 +129,15 @@ def why_no_name(topic: str, named: bool) -> str | None:
     return None
 
 
+def _weight(name: str, config: TopicConfig) -> int:
+    return weight_of(name, config.filter_type, *chain.from_iterable(config.attributes))
+
+
 class TopicTable:
     """The topics of one broker."""
 
-    def __init__(self) -> None:
-        self._topics: dict[str, TopicConfig] = {}
+    def __init__(self, room: Room | None = None) -> None:
+        self._topics = BoundedTable[str, TopicConfig](room or Room(), _weight)
         self.changes = 0
         """how often a topic was made, changed or removed: the counter of its DataVersion"""
 
@@ -142,16 +149,21 @@ class TopicTable:
         """Make or change a topic; False where there are too many."""
         if config.name not in self._topics and len(self._topics) >= TOPICS_LIMIT:
             return False
-        self._topics[config.name] = config
+        if not self._topics.put(config.name, config):
+            return False
         self.changes += 1
         return True
 
     def drop(self, topic: str) -> bool:
         """Remove a topic; whether it was there."""
-        if self._topics.pop(topic, None) is None:
+        if self._topics.drop(topic) is None:
             return False
         self.changes += 1
         return True
+
+    def empty(self) -> None:
+        """Remove all topics."""
+        self._topics.empty()
 
     def __iter__(self) -> Iterator[TopicConfig]:
         return iter(list(self._topics.values()))

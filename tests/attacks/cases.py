@@ -313,6 +313,11 @@ CASES: tuple[Case, ...] = (
             "::test_connections_wait_where_no_file_is_left_and_come_in_later",
         ),
     ),
+    Case(
+        *("43.7", "groups, heartbeats, key-values beside --store-limit"),
+        ("kept texts", "groups of clients"),
+        ("replay/sandbox/test_room.py::test_groups_subscriptions_and_values_share_a_bounded_room",),
+    ),
     plain(
         *("43.7", "few open files; closed standard output"),
         "rmqtool/test_cli_limits.py::test_few_open_files_are_named",

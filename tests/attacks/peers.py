@@ -337,6 +337,32 @@ def late_target(count: int) -> None:
         assert not target.accepted
 
 
+def kept_texts(count: int) -> None:
+    """Long texts that a broker keeps: subscriptions, topics, groups, and pulls that wait."""
+
+    async def deed(sandbox: Sandbox) -> None:
+        reader, writer = await _connected(sandbox)
+        for number in range(count):
+            wanted = {"topic": "Orders", "subString": "T" * 60_000, "subVersion": 1}
+            group = {"groupName": f"g{number}", "subscriptionDataSet": [wanted]}
+            body = json.dumps({"clientID": "c" * 60_000, "consumerDataSet": [group]}).encode()
+            writer.write(frame(34, body=body, flag=2))
+            topic = {"topic": f"t{number}", "readQueueNums": "1", "writeQueueNums": "1"}
+            topic |= {"perm": "6", "attributes": "+a=" + "x" * 60_000}
+            writer.write(frame(17, topic, flag=2))
+            writer.write(frame(200, body=json.dumps({"groupName": "g" * 60_000}).encode(), flag=2))
+            pull = pull_fields("Orders", hold_ms=30_000, tags="T" * 60_000)
+            writer.write(frame(11, pull))
+            await writer.drain()
+        writer.write(frame(9999, opaque=7))
+        await reader.read(4)
+        room = sandbox.brokers["broker-a"].state.room
+        assert room.used <= room.limit == 16 << 20
+        writer.close()
+
+    _with_sandbox(deed, store_limit=1 << 20)
+
+
 PEERS: dict[str, PeerAttack] = {
     "queues of a route": PeerAttack(queues_of_a_route, 100),
     "brokers of a route": PeerAttack(brokers_of_a_route, 200),
@@ -353,6 +379,7 @@ PEERS: dict[str, PeerAttack] = {
     "unfinished frames": PeerAttack(unfinished_frames, 50),
     "unread pulls": PeerAttack(unread_pulls, 200),
     "groups of clients": PeerAttack(groups_of_clients, 100),
+    "kept texts": PeerAttack(kept_texts, 100),
     "linked store": PeerAttack(linked_store, 600),
     "late target": PeerAttack(late_target, 500),
 }

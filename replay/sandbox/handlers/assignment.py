@@ -12,6 +12,7 @@ from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..answer import Answer
+from ..clients import NAME_LIMIT
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import ANY_QUEUE, BrokerState
 from .client_requests import json_object, text_of
@@ -41,7 +42,8 @@ class AssignmentHandlers:
         mode = text_of(value.get("mode"))
         if topic.startswith(RETRY_PREFIX):
             raise BadRequest("retry topic is not allowed to set mode", ResponseCode.NO_PERMISSION)
-        if mode in ("PULL", "POP") and len(self._modes) < _MODES_LIMIT:
+        short = max(len(topic), len(group)) <= NAME_LIMIT
+        if mode in ("PULL", "POP") and short and len(self._modes) < _MODES_LIMIT:
             self._modes[(topic, group)] = mode
         return Answer()
 

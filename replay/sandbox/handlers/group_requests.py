@@ -76,7 +76,8 @@ class GroupHandlers:
         config = group_of_value(value)
         if config is None:
             raise BadRequest("the body names no group", ResponseCode.INVALID_PARAMETER)
-        self._state.put_group(config)
+        if not self._state.put_group(config):
+            raise BadRequest("there are too many groups, or the name of this one is too long")
 
     def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """Answer 201: return every group."""
@@ -259,7 +260,7 @@ class GroupHandlers:
             offset = queue.max_offset if time_ms < 0 else queue.offset_at(time_ms)
             kept = self._state.put_offset(group, topic, queue_id, offset)
             if kept and self._state.options.is_5:
-                self._state.offsets.resets[(group, topic, queue_id)] = offset
+                self._state.offsets.resets.put((group, topic, queue_id), offset)
             table.append({"key": self._queue_key(topic, queue_id), "value": offset})
         body = encode_body(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, True, {"offsetTable": table})
         if self._state.options.is_5:
@@ -351,6 +352,7 @@ class GroupHandlers:
 
         if not target.ask(request.code, fields, body, answered):
             raise BadRequest(f"{client_id} cannot be asked")
+        request.release()
 
     @staticmethod
     def _member(group: ConsumerGroup, client_id: str) -> Connection:

@@ -101,7 +101,7 @@ class PullHandlers:
         if sys_flag & FLAG_COMMIT and may_hold:
             state.put_offset(group, topic, queue_id, request.number("commitOffset"))
         queue = state.store.queue(topic, queue_id)
-        reset = state.offsets.resets.pop((group, topic, queue_id), None)
+        reset = state.offsets.resets.drop((group, topic, queue_id))
         if reset is not None:
             found = PullResult("OFFSET_RESET", ResponseCode.PULL_OFFSET_MOVED, reset)
         else:
@@ -165,7 +165,7 @@ class PullHandlers:
             return record.queue_offset >= offset and subscription.wants(record.tag)
 
         request.body = b""  # nobody reads it any more, and many may wait
-        held = Held(key, request.connection, wants, resume)
+        held = Held(key, request.connection, wants, resume, request.size)
         return self._state.holds.hold(held, hold_ms / 1000)
 
     def _check(self, request: ReceivedRequest, group: str, topic: str, queue_id: int) -> None:

@@ -224,7 +224,7 @@ class PopHandlers:
         def wants(record: StoredRecord) -> bool:
             return record.topic != topic or subscription.wants(record.tag)
 
-        held = Held((topic, ANY_QUEUE), request.connection, wants, resume)
+        held = Held((topic, ANY_QUEUE), request.connection, wants, resume, request.size)
         return self._state.holds.hold(held, hold_ms / 1000)
 
     def _begin_of(self, key: PopKey) -> int:
