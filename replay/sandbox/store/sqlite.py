@@ -6,7 +6,7 @@ that is killed loses nothing, a machine that loses its power may lose the last m
 belongs to one sandbox at a time. A file whose schema is not exactly ours is refused before anything
 is read or changed: a view, trigger, or generated column would decide what is read and stored. What
 is read is bounded by the size of the file, so that pages that refer to each other cannot make it
-endless; a signal ends a statement that takes long.
+endless.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -59,7 +61,7 @@ _SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 20"
 _LONGEST: Final = MAX_FRAME
 """bytes of a value or row: a record came in a frame"""
 _STEPS_AT_ONCE: Final = 10_000
-"""steps of SQLite's machine between two looks at signals"""
+"""steps of SQLite's machine that are counted together"""
 _STEPS_PER_BYTE: Final = 10
 """steps that a statement may take for each byte of the file; reading a row takes some twenty"""
 _FREE_STEPS: Final = 10_000_000
@@ -82,8 +84,6 @@ class StoreFile:
         self._messages: list[tuple[object, ...]] = []
         self._states: dict[tuple[str, str, str], str | None] = {}
         self._statements: list[tuple[str, tuple[object, ...]]] = []
-        self._looks_left = 0
-        self._signal: BaseException | None = None
         _refuse_what_is_no_file(path)
         with contextlib.suppress(OSError):  # it is there, or sqlite3 says what is wrong
             create_new(Path(path), PRIVATE).close()
@@ -93,7 +93,6 @@ class StoreFile:
             raise SandboxError(f"{path} cannot be opened: {error}") from None
         self._connection.text_factory = _text_of
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-        self._connection.set_progress_handler(self._look, _STEPS_AT_ONCE)
         try:
             self._prepare()
         except sqlite3.Error as error:
@@ -139,23 +138,16 @@ class StoreFile:
         return total
 
     def _allow(self) -> None:
-        """Allow the next statement as many steps as the size of the file explains."""
-        self._looks_left = (_FREE_STEPS + _STEPS_PER_BYTE * self.size) // _STEPS_AT_ONCE
+        """Allow the next statement as many steps as the size of the file explains.
 
-    def _look(self) -> int:
-        """Return whether a statement has to end; signals are handled while this runs."""
-        try:
-            self._looks_left -= 1
-            return int(self._looks_left < 0)
-        except BaseException as signal:
-            self._signal = signal
-            return 1
+        What counts them has no Python frame, in which a signal would be raised and lost.
+        """
+        looks = (_FREE_STEPS + _STEPS_PER_BYTE * self.size) // _STEPS_AT_ONCE
+        ends = partial(next, chain(repeat(0, looks), repeat(1)))
+        self._connection.set_progress_handler(ends, _STEPS_AT_ONCE)
 
-    def _error(self, error: sqlite3.Error) -> BaseException:
-        """Return what to raise for an error of SQLite: a signal, or one that names the file."""
-        signal, self._signal = self._signal, None
-        if signal is not None:
-            return signal
+    def _error(self, error: sqlite3.Error) -> SandboxError:
+        """Return what to raise for an error of SQLite: it names the file."""
         if "locked" in str(error):
             hint = "end it, or name another file"
             return SandboxError(f"{self.path} is in use by another sandbox", hint)
