@@ -264,7 +264,7 @@ class _Unheard(Sandbox):
         named = SimpleNamespace(getsockname=lambda: ("127.0.0.1", 10911), close=lambda: None)
         return cast(socket.socket, named)
 
-    async def _listen(self, service: Service, bound: socket.socket) -> None:
+    def _listen(self, service: Service, bound: socket.socket) -> None:
         self.services.append(service)
 
     def _broker(self, name: str, address: str, injector: Injector) -> Broker:
