@@ -14,16 +14,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from fractions import Fraction
 from stat import S_ISREG
 from time import monotonic
 from typing import Final, Generic, Protocol, TypeVar
 
 from dissectors.open_files import require_files
+from dissectors.times import SECOND
 
 from .async_producer import AsyncProducer
 from .config import ProducerConfig
 from .errors import ClientError
+from .plan.pace import Rate
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -190,7 +191,7 @@ class ManySends(Protocol[T, R]):
 
     in_flight: int
     """sends at once"""
-    rate: Fraction | None
+    rate: Rate | None
     """messages a second; None: as fast as it goes"""
 
     def feed(self) -> Feed[T]:
@@ -278,9 +279,9 @@ class _Run(Generic[T, R]):
             else:
                 sends.ended(item, result, None)
 
-    async def _is_due(self, item: T, rate: Fraction) -> bool:
+    async def _is_due(self, item: T, rate: Rate) -> bool:
         """Wait for the time of a message; False if the run was stopped before."""
-        due = self._start + float(self._taken / rate)
+        due = self._start + rate.due(self._taken) / SECOND
         self._taken += self._sends.weight(item)
         wait = due - self._loop.time()
         if wait <= 0:

@@ -6,6 +6,7 @@ one before, and the clock is whoever asks. Texts of the command line become numb
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,11 +18,48 @@ from dissectors.times import SECOND
 _NUMBER = r"(\d{1,9}(?:\.\d{1,6})?)"
 _SPEED = re.compile(rf"{_NUMBER}\s*(x|%|)", re.ASCII)
 _RATE = re.compile(rf"{_NUMBER}(?:\s*/\s*(s|min|m|h))?", re.ASCII)
+_RAMP: Final = re.compile(rf"{_NUMBER}\s*\.\.\s*{_NUMBER}\s*/(.+)", re.ASCII)
 _PER: Final = {"s": 1, "min": 60, "m": 60, "h": 3600}
+_RATE_HINT: Final = "give 500/s, 500, 30000/min, or a ramp such as 100..5000/5m"
 
 
 class PaceError(ValueError):
     """A text that names no speed, rate or duration; says what would be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Messages per second: constant, or a linear ramp that ends in a constant rate."""
+
+    last: Fraction
+    """messages per second, after the ramp; positive"""
+    first: Fraction | None = None
+    """messages per second when the ramp begins; None: there is no ramp"""
+    ramp: int = 0
+    """ns from the first rate to the last"""
+
+    def due(self, count: int) -> int:
+        """Return when the message after `count` others is due, ns since the run began."""
+        if self.first is None:
+            return int(count * SECOND / self.last)
+        over = Fraction(self.ramp, SECOND)
+        beyond = count - (self.first + self.last) * over / 2
+        if beyond >= 0:
+            return self.ramp + int(beyond * SECOND / self.last)
+        if not count:
+            return 0
+        # count = first * t + slope * t * t / 2, solved for t in the form that also takes slope 0
+        slope = (self.last - self.first) / over
+        root = math.sqrt(self.first * self.first + 2 * slope * count)
+        return min(self.ramp, int(2 * count * SECOND / (float(self.first) + root)))
+
+    def __str__(self) -> str:
+        """Return the rate for people."""
+        last = f"{float(self.last):,.6g}/s"
+        if self.first is None:
+            return last
+        over = f"{self.ramp / SECOND:g} s"
+        return f"{float(self.first):,.6g}/s to {last} over {over}, then constant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +68,20 @@ class PaceOptions:
 
     speed: Fraction = Fraction(1)
     """how many times faster than captured"""
-    rate: Fraction | None = None
+    rate: Rate | None = None
     """messages a second, whatever the capture says"""
     top_speed: bool = False
     """nothing is waited for"""
     max_gap: int | None = None
     """ns; a longer gap between two captured messages is cut to that, before the speed counts"""
+
+    def __str__(self) -> str:
+        """Return the pace for people."""
+        if self.top_speed:
+            return "top speed"
+        if self.rate is not None:
+            return str(self.rate)
+        return "as captured" if self.speed == 1 else f"{float(self.speed):g}x the captured pace"
 
 
 class Pace:
@@ -59,7 +105,7 @@ class Pace:
         if options.top_speed:
             return 0
         if options.rate is not None:
-            due = int(self._count * SECOND / options.rate)
+            due = options.rate.due(self._count)
             self._count += weight
             return due
         if self._last is not None:
@@ -88,14 +134,20 @@ def speed_of(text: str) -> Fraction:
     return Fraction(match[1]) / (100 if match[2] == "%" else 1)
 
 
-def rate_of(text: str) -> Fraction:
-    """Return the messages a second that ``500/s``, ``500`` or ``30000/min`` names; PaceError
-    otherwise.
+def rate_of(text: str) -> Rate:
+    """Return the rate that ``500/s``, ``500``, ``30000/min`` or the ramp ``100..5000/5m`` names.
+
+    The numbers of a ramp are messages per second. Raises PaceError for what names no rate.
     """
-    match = _RATE.fullmatch(text.strip().lower())
-    if match is None or not Fraction(match[1]):
-        raise PaceError(f"{text!r} is not a valid rate; give 500/s, 500 or 30000/min")
-    return Fraction(match[1]) / _PER[match[2] or "s"]
+    words = text.strip().lower()
+    match = _RATE.fullmatch(words)
+    if match is not None and Fraction(match[1]):
+        return Rate(Fraction(match[1]) / _PER[match[2] or "s"])
+    ramp = _RAMP.fullmatch(words)
+    over = None if ramp is None else duration_ns(ramp[3])
+    if ramp is None or not over or not int(over) or not Fraction(ramp[2]):
+        raise PaceError(f"{text!r} is not a valid rate; {_RATE_HINT}")
+    return Rate(Fraction(ramp[2]), Fraction(ramp[1]), int(over))
 
 
 def duration_of(text: str) -> int:

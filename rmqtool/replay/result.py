@@ -61,11 +61,13 @@ class ExampleRow(NamedTuple):
 
 
 def result_lines(
-    comparison: Comparison, planned: PlannedRun, figures: Figures, terminal: Terminal
+    comparison: Comparison, planned: PlannedRun, figures: Figures, terminal: Terminal, pace: str
 ) -> list[str]:
-    """Return the comparison for people."""
+    """Return the comparison for people; `pace` is the one that the user asked for."""
     steps = comparison.steps
-    lines = fact_lines([Labelled(_first_line(comparison, figures), hang=2)], terminal)
+    lines = fact_lines(
+        [Labelled(f"{_first_line(comparison, figures)}; pace: {pace}", hang=2)], terminal
+    )
     outcomes = [
         OutcomeRow(then, now, number, steps)
         for (then, now), number in comparison.outcomes.most_common()
@@ -165,7 +167,7 @@ _EXAMPLES: list[LineColumn[ExampleRow]] = [
 
 
 def result_json(
-    comparison: Comparison, planned: PlannedRun, figures: Figures, journal: Path
+    comparison: Comparison, planned: PlannedRun, figures: Figures, journal: Path, pace: str
 ) -> bytes:
     """Return the comparison as one line of JSON; latencies in µs."""
     names = (
@@ -176,6 +178,7 @@ def result_json(
     value |= {
         "journal": str(journal),
         "target": figures.target,
+        "pace": pace,
         "done_before": figures.done_before,
         "outcomes": [
             {"captured": then, "replayed": now, "sends": number}

@@ -59,7 +59,8 @@ def _show(request: ReplayRequest) -> ExitStatus:
         _print(table.rest())
     refuse_undecoded(planned)
     if not as_json and not request.given.quiet:
-        for line in summary_lines(planned, sent=False):
+        lines = summary_lines(planned, sent=False)
+        for line in (lines[0], f"pace: {request.options.pace}", *lines[1:]):
             print(line, file=sys.stderr)
     return ExitStatus.OK
 

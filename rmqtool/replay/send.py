@@ -242,11 +242,9 @@ class _Sending:
         planned = planned_of(self._request, "dry-run", self._survey)
         for _ in batches_of(planned):
             pass
-        pace = given.rate or (f"speed {given.speed}" if given.speed else "")
-        pace = "top speed" if given.top_speed else pace or "the captured pace"
         lines = [
             f"Target: {', '.join(map(printable, remote))}, which is not loopback",
-            f"Pace: {pace}, {given.in_flight} in flight at most",
+            f"Pace: {self._request.options.pace}, {given.in_flight} in flight at most",
             *summary_lines(planned, sent=False),
         ]
         answer = typed(TITLE, lines, "Send? Type yes", sys.stdin, sys.stderr)
@@ -284,13 +282,13 @@ class _Sending:
     # -- result ---------------------------------------------------------------------------------
 
     def _result(self, planned: PlannedRun, figures: Figures, folder: Path) -> None:
-        given = self._given
+        given, pace = self._given, str(self._request.options.pace)
         if given.format == "jsonl":
-            sys.stdout.buffer.write(result_json(self._comparison, planned, figures, folder))
+            sys.stdout.buffer.write(result_json(self._comparison, planned, figures, folder, pace))
             sys.stdout.buffer.flush()
         else:
             terminal = terminal_of(sys.stdout, given.colour)
-            print("\n".join(result_lines(self._comparison, planned, figures, terminal)))
+            print("\n".join(result_lines(self._comparison, planned, figures, terminal, pace)))
         if given.quiet:
             return
         remarks = [f"journal: {folder}/"]

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 from pathlib import Path
 from time import time_ns
 from typing import Final, Protocol, TypeVar
@@ -17,7 +16,7 @@ from replay.config import NAMESRV_VARIABLE, ProducerConfig, TlsSettings, version
 from replay.errors import ConfigError, NameServerError
 from replay.fault import FaultSettings
 from replay.message import Message, SendMode, TransactionState
-from replay.plan.pace import PaceError, duration_of, rate_of
+from replay.plan.pace import PaceError, Rate, duration_of, rate_of
 from replay.safety import Agreement
 from replay.validators import why_not_user_properties
 
@@ -77,7 +76,7 @@ class SendCommand:
     """what a line is"""
     count: int
     """how often the message of the command line is sent"""
-    rate: Fraction | None
+    rate: Rate | None
     """messages a second; None: as fast as it goes"""
     in_flight: int
     """sends at once"""

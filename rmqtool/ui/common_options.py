@@ -286,7 +286,10 @@ def capture_filter(panel: str) -> Any:
 def rate(panel: str) -> Any:
     """Return the option `--rate` of a command that sends."""
     return typer.Option(
-        "--rate", metavar="500/s", help="Messages per second.", rich_help_panel=panel
+        "--rate",
+        metavar="500/s|100..5000/5m",
+        help="Messages per second; 100..5000/5m rises from 100/s to 5000/s in 5 minutes.",
+        rich_help_panel=panel,
     )
 
 

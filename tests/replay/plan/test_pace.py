@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.plan.pace import Pace, PaceError, PaceOptions, duration_of, rate_of, speed_of
+from replay.plan.pace import Pace, PaceError, PaceOptions, Rate, duration_of, rate_of, speed_of
 
 from ..replayed import MS, SECOND
 
@@ -32,7 +32,7 @@ def test_long_gaps_are_cut_before_the_speed_counts() -> None:
 
 
 def test_a_rate_is_of_messages() -> None:
-    pace = Pace(PaceOptions(rate=Fraction(4)))
+    pace = Pace(PaceOptions(rate=Rate(Fraction(4))))
     assert [
         pace.due(time, weight) for time, weight in zip(TIMES, (1, 2, 1, 1, 1), strict=True)
     ] == [
@@ -73,7 +73,44 @@ def test_speeds(text: str, speed: Fraction) -> None:
 
 @pytest.mark.parametrize(("text", "rate"), [("500/s", 500), ("500", 500), ("30000/min", 500)])
 def test_rates(text: str, rate: int) -> None:
-    assert rate_of(text) == rate
+    assert rate_of(text) == Rate(Fraction(rate))
+
+
+def test_a_ramp_has_the_right_count_at_its_end_and_is_constant_after_it() -> None:
+    ramp = rate_of("100..5000/5m")
+    assert ramp == Rate(Fraction(5000), Fraction(100), 300 * SECOND)
+    whole = (100 + 5000) * 300 // 2
+    assert ramp.due(whole - 1) < ramp.due(whole) == 300 * SECOND
+    assert ramp.due(whole + 5000) == 301 * SECOND
+    half = 100 * 150 + (2550 - 100) * 150 // 2
+    assert abs(ramp.due(half) - 150 * SECOND) < 1000
+    assert str(ramp) == "100/s to 5,000/s over 300 s, then constant"
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 10_000),
+    st.integers(1, 600 * SECOND),
+    st.lists(st.integers(0, 5_000_000), min_size=1, max_size=40),
+)
+def test_a_ramp_follows_its_count(first: int, last: int, length: int, counts: list[int]) -> None:
+    ramp = Rate(Fraction(last), Fraction(first), length)
+    counts = sorted([0, *counts, (first + last) * length // (2 * SECOND)])
+    found = [ramp.due(count) for count in counts]
+    assert found == sorted(found)
+    assert found[0] == 0
+    for number, due in zip(counts, found, strict=True):
+        at = Fraction(due, SECOND)
+        over = min(at, Fraction(length, SECOND))
+        slope = Fraction(last - first) * SECOND / length
+        through = first * over + slope * over * over / 2 + last * (at - over)
+        assert abs(through - number) < Fraction(1, 1000) + number * Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("text", ["100..5000", "1..0/5m", "1..2/0s", "1..2/s", "..5/5m", "a..2/5m"])
+def test_a_wrong_ramp_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(PaceError, match=r"a ramp such as 100\.\.5000/5m"):
+        rate_of(text)
 
 
 @pytest.mark.parametrize(

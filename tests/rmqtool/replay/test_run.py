@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -11,6 +12,8 @@ from replay.run.journal import read_steps
 from replay.run.journal_rows import OutcomeEntry
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, sandbox_thread
 from replay.sandbox.injection.latency import latency_of
+from rmqtool.replay.arguments import ReplayArguments
+from rmqtool.replay.options import request_of
 from tests.rmqtool.command import ROOT, rmqtool
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send
@@ -68,3 +71,20 @@ def test_responses_that_were_not_captured_are_no_failures(tmp_path: Path) -> Non
     assert "0 failed (0 captured, 6 without captured responses)" in ended.out
     assert "not captured  SUCCESS" in ended.out
     assert "failed in the capture" not in ended.out
+
+
+def test_a_ramp_is_shown_and_kept(tmp_path: Path) -> None:
+    """From 20/s to 220/s over one second are 120 messages, the other 180 take 0.8 s."""
+    concurrent_capture(tmp_path / "a.pcap")
+    ramp = ("--rate", "20..220/1s")
+    text = "pace: 20/s to 220/s over 1 s, then constant"
+    assert text in rmqtool("replay", tmp_path / "a.pcap", "--dry-run", *ramp).err
+    arguments = ("--target", "sandbox", "-o", tmp_path / "run", *ramp)
+    begun = monotonic()
+    ended = rmqtool("replay", tmp_path / "a.pcap", *arguments)
+    assert ended.status == 0, ended.err
+    assert monotonic() - begun >= 1.8
+    assert text in " ".join(ended.out.split())
+    rows = [row for row in read_steps(tmp_path / "run") if isinstance(row, OutcomeEntry)]
+    assert len(rows) == SENDS
+    assert request_of(ReplayArguments(resume=str(tmp_path / "run"))).given.rate == ramp[1]
