@@ -7,22 +7,9 @@ behaves as Spark's does, within what the reports use. There is no other dialect.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
-_TOKEN: Final = re.compile(
-    r"""
-    (?P<text>'(?:[^'\\]|\\.|'')*')
-    | (?P<quoted>`[^`]*`)
-    | (?P<number>(?<![\w.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[LD]?(?!\w))
-    | (?P<word>[A-Za-z_]\w*)
-    | (?P<hint>/\*.*?\*/)
-    | (?P<arrow>->)
-    | (?P<same><=>)
-    | (?P<other>\s+|.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
@@ -92,83 +79,69 @@ SETTINGS: Final = (
 """Statements after which DuckDB divides and sorts as Spark does."""
 
 
+_DIFFERENT: Final = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|/\*.*?\*/|<=>|\b\d+(?:\.\d+)?[LD]\b|\bdiv\b"
+    r"|\bleft (?=semi |anti )|\b\w+(?= ->)| ->|\b(?:" + "|".join(_FUNCTIONS) + r")(?=\()",
+    re.DOTALL,
+)
+"""What is written differently, and texts and names, in which nothing is."""
+_STRUCT: Final = "named_struct("
+
+
+@lru_cache(maxsize=256)
 def for_duckdb(spark_sql: str) -> str:
     """Return the same text as DuckDB reads it."""
-    return "".join(_translated(list(_tokens(spark_sql))))
+    return _with_structs(_DIFFERENT.sub(_translated, spark_sql))
 
 
-def _tokens(spark_sql: str) -> Iterator[tuple[str, str]]:
-    for match in _TOKEN.finditer(spark_sql):
-        assert match.lastgroup is not None
-        yield match.lastgroup, match[0]
+def _translated(match: re.Match[str]) -> str:
+    found = match[0]
+    if found[0] == "'":
+        return _literal(found) if "\\" in found else found
+    if found[0] == "`":
+        return found
+    if found[0].isdigit():
+        return f"{found[:-1]}e0" if found[-1] == "D" else found[:-1]
+    return _SPELLED.get(found) or _FUNCTIONS.get(found) or _of_lambda(found)
 
 
-def _translated(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
-    place = 0
-    while place < len(tokens):
-        kind, token = tokens[place]
-        place += 1
-        if kind == "text":
-            yield _literal(token)
-        elif kind == "quoted":
-            yield f'"{token[1:-1]}"'
-        elif kind == "number":
-            yield _number(token)
-        elif kind == "same":
-            yield "is not distinct from"
-        elif kind == "hint":
-            yield ""
-        elif kind == "word":
-            following = _word_at(tokens, place)
-            if _word_at(tokens, place, skip=False) == "(" and token == "named_struct":
-                end = _end_of(tokens, place)
-                yield _struct(tokens[place + 1 : end])
-                place = end + 1
-            elif _word_at(tokens, place, skip=False) == "(":
-                yield _FUNCTIONS.get(token.lower(), token)
-            elif following == "->":
-                yield f"lambda {token}:"
-                place = next(at for at in range(place, len(tokens)) if tokens[at][1] == "->") + 1
-            elif token == "div":
-                yield "//"
-            elif token == "left" and following in ("semi", "anti"):
-                yield ""
-            else:
-                yield token
-        else:
-            yield token
+_SPELLED: Final = {"<=>": "is not distinct from", "div": "//", " ->": ":"}
 
 
-def _word_at(tokens: Sequence[tuple[str, str]], place: int, skip: bool = True) -> str:
-    """Return the token at a place, or the next one that is not blank."""
-    while skip and place < len(tokens) and tokens[place][1].isspace():
-        place += 1
-    return tokens[place][1] if place < len(tokens) else ""
+def _of_lambda(found: str) -> str:
+    """Return the name of what a function of lists is asked of; nothing for what is only Spark's."""
+    return "" if found.startswith("/*") or found == "left " else f"lambda {found}"
 
 
-def _end_of(tokens: Sequence[tuple[str, str]], start: int) -> int:
-    """Return the place of the parenthesis that closes the one at `start`."""
-    depth = 0
-    for place in range(start, len(tokens)):
-        depth += {"(": 1, ")": -1}.get(tokens[place][1], 0)
-        if not depth:
-            return place
+def _with_structs(text: str) -> str:
+    """Return a text with ``named_struct('a', x, …)`` as ``{'a': x, …}``, the inner ones first."""
+    while (start := text.rfind(_STRUCT)) >= 0:
+        arguments, end = _arguments_at(text, start + len(_STRUCT))
+        fields = zip(arguments[::2], arguments[1::2], strict=True)
+        struct = ", ".join(f"{name}: {value}" for name, value in fields)
+        text = f"{text[:start]}{{{struct}}}{text[end:]}"
+    return text
+
+
+_DELIMITER: Final = re.compile(r"'(?:[^']|'')*'|`[^`]*`|[(){}\[\],]")
+
+
+def _arguments_at(text: str, start: int) -> tuple[list[str], int]:
+    """Return the arguments of a call, which begin at `start`, and where it ends."""
+    arguments: list[str] = []
+    depth, begin = 0, start
+    for match in _DELIMITER.finditer(text, start):
+        mark = match[0]
+        if mark in "([{":
+            depth += 1
+        elif depth and mark in ")]}":
+            depth -= 1
+        elif not depth and mark in "),":
+            arguments.append(text[begin : match.start()].strip())
+            begin = match.end()
+            if mark == ")":
+                return arguments, match.end()
     raise ValueError("a parenthesis is not closed")
-
-
-def _struct(tokens: Sequence[tuple[str, str]]) -> str:
-    """Return ``named_struct('a', x, …)``, of which these are the arguments, as ``{'a': x, …}``."""
-    arguments: list[list[tuple[str, str]]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += {"(": 1, ")": -1}.get(token[1], 0)
-        if token[1] == "," and not depth:
-            arguments.append([])
-        else:
-            arguments[-1].append(token)
-    written = ["".join(_translated(one)).strip() for one in arguments]
-    fields = zip(written[::2], written[1::2], strict=True)
-    return "{" + ", ".join(f"{name}: {value}" for name, value in fields) + "}"
 
 
 def _literal(token: str) -> str:
@@ -178,9 +151,3 @@ def _literal(token: str) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return _ESCAPES.get(match[1], match[1])
-
-
-def _number(token: str) -> str:
-    if token.endswith("D"):
-        return f"{token[:-1]}e0" if "e" not in token.lower() else token[:-1]
-    return token.removesuffix("L")

@@ -151,7 +151,9 @@ class LocalEngine:
             self._connection = duckdb.connect(":memory:")
             paths = ", ".join(map(_text, self._files))
             self._connection.execute(f"set allowed_paths = [{paths}]")  # before the door is shut
-            self._connection.execute(";".join((*_CLOSED, *SETTINGS)))
+            # to start threads for few rows takes longer than they save
+            threads = ("set threads = 1",) if self.small else ()
+            self._connection.execute(";".join((*_CLOSED, *SETTINGS, *threads)))
             self._connection.execute(";".join(f"create macro {macro}" for macro in MACROS))
             self._connection.execute("set lock_configuration = true")
         return self._connection
@@ -182,25 +184,19 @@ def _without_zones(rows: pyarrow.Table) -> pyarrow.Table:
     """Return rows whose times have no zone: DuckDB computes with these alone."""
     import pyarrow
 
-    fields = [
-        field.with_type(pyarrow.timestamp("us")) if _is_time(field.type) else field
-        for field in rows.schema
-    ]
-    return rows.cast(pyarrow.schema(fields))
-
-
-def _is_time(kind: pyarrow.DataType) -> bool:
-    import pyarrow
-
-    return pyarrow.types.is_timestamp(kind)
+    for place, field in enumerate(rows.schema):
+        if pyarrow.types.is_timestamp(field.type) and field.type.tz is not None:
+            plain = field.with_type(pyarrow.timestamp("us"))
+            rows = rows.set_column(place, plain, rows.column(place).cast(plain.type))
+    return rows
 
 
 def _with_whole_numbers(rows: pyarrow.Table) -> pyarrow.Table:
     """Return rows with sums of whole numbers as 64 bits; DuckDB has 128 for them."""
     import pyarrow
 
-    fields = [
-        field.with_type(pyarrow.int64()) if pyarrow.types.is_decimal(field.type) else field
-        for field in rows.schema
-    ]
-    return rows.cast(pyarrow.schema(fields), safe=False)
+    for place, field in enumerate(rows.schema):
+        if pyarrow.types.is_decimal(field.type):
+            whole = field.with_type(pyarrow.int64())
+            rows = rows.set_column(place, whole, rows.column(place).cast(whole.type, safe=False))
+    return rows

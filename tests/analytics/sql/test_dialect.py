@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPELLED = [
-    ("select 'it\\'s \\\\ `x`' as `end`", "select 'it''s \\ `x`' as \"end\""),
+    ("select 'it\\'s \\\\ `x`' as `end`", "select 'it''s \\ `x`' as `end`"),
     ("7 div 2, 3L, 2.5D, 1D / 3", "7 // 2, 3, 2.5e0, 1e0 / 3"),
     ("filter(facts, f -> startswith(f, 'a'))", "filter(facts, lambda f: starts_with(f, 'a'))"),
     ("a <=> b", "a is not distinct from b"),
-    ("x as one left semi join y as two", "x as one  semi join y as two"),
+    ("x as one left semi join y as two", "x as one semi join y as two"),
     ("named_struct('a', max(x, 1), 'b', c)", "{'a': max(x, 1), 'b': c}"),
-    ("select /*+ broadcast(two) */ `a`", 'select  "a"'),
+    ("named_struct('a', named_struct('b', ')'), 'c', ',')", "{'a': {'b': ')'}, 'c': ','}"),
+    ("select /*+ broadcast(two) */ `a`", "select  `a`"),
     ("cast(x as long)", "try_cast(x as long)"),
 ]
 KEYS = "'', 'K', '0A0B', 'ff', 'é0A', '-1', ' 1F ', 'g1', '1g'"
