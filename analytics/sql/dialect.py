@@ -16,7 +16,6 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _FUNCTIONS: Final = {
     "array": "list_value",
     "array_join": "array_to_string",
-    "array_sort": "list_sort",
     "cast": "try_cast",
     "explode": "unnest",
     "regexp_like": "regexp_matches",
@@ -27,7 +26,7 @@ _FUNCTIONS: Final = {
     **{
         name: f"spark_{name}"
         for name in (
-            *("array_position", "btrim", "collect_set", "conv", "first", "get", "ln"),
+            *("array_position", "array_sort", "btrim", "collect_set", "conv", "first", "get", "ln"),
             *("octet_length", "pmod", "regexp_extract", "regexp_replace", "round", "shiftleft"),
             *("shiftright", "size", "slice", "substr", "substring", "substring_index"),
             *("timestamp_micros", "trim", "try_divide"),
@@ -36,17 +35,23 @@ _FUNCTIONS: Final = {
 }
 """Function of Spark -> function or macro of DuckDB."""
 
-_AT_END: Final = (
-    "case when p < 0 and length(s) + p < 0 then greatest(n + length(s) + p, 0) else n end"
+_BEFORE: Final = "p < 0 and length(s) + p < 0"
+"""SQL: a part of a text begins before it: what is before the text counts, too."""
+_PART: Final = (
+    f"(s, p, n := 2147483647) as substr(s, if({_BEFORE}, 1, p),"
+    f" if({_BEFORE}, greatest(n + length(s) + p, 0), n))"
 )
 MACROS: Final = (
-    "spark_array_position(l, x) as coalesce(list_position(l, x), 0)",
+    "spark_array_position(l, x) as if(x is null, null, coalesce(list_position(l, x), 0))",
+    "spark_array_sort(l) as list_sort(l, 'asc', 'nulls last')",
     "spark_btrim(s, chars) as trim(s, chars)",
     "spark_collect_set(x) as coalesce(list(distinct x) filter (x is not null), [])",
-    # digits as far as there are any; a sign is none, as keys have none
-    "spark_conv(s, base, into_base) as cast(try_cast(coalesce('0x' ||"
-    " nullif(regexp_extract(trim(s, ' '), '^[0-9A-Fa-f]+'), ''), '0x0') as ubigint) as varchar)"
-    " || if(s is null, null, '')",
+    # digits as far as there are any; a negative number is the complement of 64 bits
+    "spark_conv(s, base, into_base) as if(s is null or s = '', null, cast(if("
+    "starts_with(trim(s, ' '), '-'), 18446744073709551616, 0)"
+    " + if(starts_with(trim(s, ' '), '-'), -1, 1) * cast(try_cast('0x' || coalesce(nullif("
+    "regexp_extract(trim(s, ' '), '^-?([0-9A-Fa-f]+)', 1), ''), '0') as ubigint) as hugeint)"
+    " as varchar))",
     "spark_first(x) as any_value(x)",
     "spark_get(l, place) as list_extract(l, place + 1)",
     "spark_ln(x) as if(x > 0, ln(x), null)",
@@ -56,13 +61,14 @@ MACROS: Final = (
     "spark_regexp_replace(s, pattern, instead) as regexp_replace(s, pattern, instead, 'g')",
     "spark_round(x, digits) as round(x, digits)",
     # of 64 bits, without a sign
-    "spark_shiftleft(x, bits) as if(bits between 0 and 62, cast(x as bigint) * cast(pow(2, bits)"
-    " as bigint), 0)",
-    "spark_shiftright(x, bits) as if(bits between 0 and 63, cast(x as bigint) >> bits, 0)",
+    "spark_shiftleft(x, bits) as case when bits not between 0 and 62 then 0"
+    " else cast(x as bigint) * cast(pow(2, bits) as bigint) end",
+    "spark_shiftright(x, bits) as case when bits not between 0 and 63 then 0"
+    " else cast(x as bigint) >> bits end",
     "spark_size(l) as coalesce(len(l), -1)",
     "spark_slice(l, first, number) as list_slice(l, first, first + number - 1)",
-    f"spark_substr(s, p, n := 2147483647) as substr(s, p, {_AT_END})",
-    f"spark_substring(s, p, n := 2147483647) as substr(s, p, {_AT_END})",
+    f"spark_substr{_PART}",
+    f"spark_substring{_PART}",
     # of the first or the last part
     "spark_substring_index(s, separator, place) as split_part(s, separator, place)",
     "spark_timestamp_micros(us) as make_timestamp(us)",
