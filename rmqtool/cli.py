@@ -89,8 +89,7 @@ class _Root(CommandGroup):
         "report": CommandPlace(
             "report.command",
             "report",
-            "Report latency, retries and broker isolation, from captures or decoded logs, by"
-            " Spark.",
+            "Report latency, retries and broker isolation, from captures or decoded logs.",
         ),
         "diagnose": CommandPlace(
             "diagnose.command",

@@ -235,7 +235,10 @@ UNITS: dict[str, tuple[str, ...]] = {
         )
         for facade in ("producer", "async_producer")
     },
-    "replay.send_many": (*ACTIVE_VALUES, "replay.async_producer", "dissectors.open_files"),
+    "replay.send_many": (
+        *ACTIVE_VALUES,
+        *("replay.async_producer", "replay.plan.pace", "dissectors.open_files", "dissectors.times"),
+    ),
     "replay.consent": (*ACTIVE_VALUES, "replay.async_producer", "replay.safety"),
     "replay": ("replay",),
     # replay: what was captured, what is sent again, how that goes

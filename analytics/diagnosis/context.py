@@ -212,7 +212,8 @@ class Context:
         """Take the names in an exchange, which may not be settled."""
         code = row.request_code
         if code in NAMING_CODES and row.broker_name:
-            self.broker_names.add_asked(row.responder, row.broker_name)
+            served = row.response_code == _SUCCESS
+            self.broker_names.add_asked(row.responder, row.broker_name, served=served)
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
             self._server(row.responder, NAMESRV)
@@ -269,9 +270,10 @@ class Context:
 
     def _name_by_uses(self, rows: Sequence[ExchangeRecord]) -> None:
         """Count the names that exchanges of one flow carry."""
+        served = rows[0].response_code == _SUCCESS
         for name, count in Counter([row.broker_name for row in rows]).items():
             if name:
-                self.broker_names.add_asked(rows[0].responder, name, count)
+                self.broker_names.add_asked(rows[0].responder, name, count, served)
 
     def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
         """Note from when to when these exchanges were seen."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dissectors.rows.broker_names import MAX_ADDRESSES, NAMING_REQUESTS, BrokerNames
+from dissectors.rows.outcome import OK
 
 from ..derived import OPERATION
 from ..report import TableColumn
@@ -30,15 +31,16 @@ _COLUMNS = (
 def broker_names(given: ReportInput, counted: Callable[[], Relation] | None = None) -> Relation:
     """Return (responder, broker) for the addresses of an input that have a name, found once.
 
-    `counted` gives requests with `operation`, `responder`, `broker_name`, and `exchanges`, a count,
-    from a report that has counted them anyhow; else they are counted.
+    `counted` gives requests with `operation`, `responder`, `broker_name`, `outcome`, and
+    `exchanges`, a count, from a report that has counted them anyhow; else they are counted.
     """
 
     def names() -> Relation:
         known = BrokerNames()
         requests = _counted(given.exchanges) if counted is None else counted()
         for row in given.kept.rows(_asked(requests)).to_pylist():
-            known.add_asked(row["responder"], row["broker_name"], int(row["asked"]))
+            name, count, served = row["broker_name"], int(row["asked"]), bool(row["served"])
+            known.add_asked(row["responder"], name, count, served)
         for row in given.kept.rows(_routed(given.exchanges)).to_pylist():
             known.add_routed([row["told"]], int(row["times"]))
         found = [
@@ -52,16 +54,19 @@ def broker_names(given: ReportInput, counted: Callable[[], Relation] | None = No
 
 def _counted(exchanges: Relation) -> Relation:
     named = exchanges.where("broker_name != '' and responder is not null")
-    asked = named.adding({"operation": OPERATION})
-    return asked.grouped(("operation", "responder", "broker_name"), {"exchanges": "count(*)"})
+    asked = named.adding({"operation": OPERATION, "outcome": "outcome_class"})
+    return asked.grouped(
+        ("operation", "responder", "broker_name", "outcome"), {"exchanges": "count(*)"}
+    )
 
 
 def _asked(counted: Relation) -> Relation:
     """Return how often requests to an address carry a name: the most frequent ones."""
     naming = f"operation in {texts(NAMING_REQUESTS)}"
     requests = counted.where(f"broker_name != '' and responder is not null and {naming}")
-    named = requests.grouped(("responder", "broker_name"), {"asked": "sum(exchanges)"})
-    return named.ordered(("asked desc", "responder", "broker_name"), MAX_ADDRESSES)
+    told = requests.adding({"served": f"outcome = '{OK}'"})
+    named = told.grouped(("responder", "broker_name", "served"), {"asked": "sum(exchanges)"})
+    return named.ordered(("asked desc", "responder", "broker_name", "served"), MAX_ADDRESSES)
 
 
 def _routed(exchanges: Relation) -> Relation:

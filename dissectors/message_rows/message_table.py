@@ -320,8 +320,10 @@ class MessageTable:
 
     def _with_fetcher(self, row: ExchangeRecord, response: Pdu) -> ExchangeRecord:
         """Return the row of a response without request, with whose messages it has."""
-        message = decode_messages(response.body).messages[0]
-        fetcher = self._fetchers.get((row.conversation, message.topic))
+        messages = decode_messages(response.body).messages
+        if not messages:
+            return row
+        fetcher = self._fetchers.get((row.conversation, messages[0].topic))
         if fetcher is None:
             return row
         return msgspec.structs.replace(row, group=fetcher.group, broker_name=fetcher.broker_name)

@@ -48,8 +48,10 @@ class BrokerNames:
 
     routed: Counts = field(default_factory=dict)
     """from routes, cluster queries, and registrations"""
+    served: Counts = field(default_factory=dict)
+    """from sends and fetches that succeeded"""
     asked: Counts = field(default_factory=dict)
-    """from sends and fetches"""
+    """from the others, for addresses where none succeeded"""
     _found: dict[str, str] | None = field(default=None, init=False, compare=False, repr=False)
     """the resolved names; None: to be resolved"""
 
@@ -59,13 +61,18 @@ class BrokerNames:
             name, _, address = told.rpartition(SEPARATOR)
             self._add(self.routed, address, name, count)
 
-    def add_asked(self, address: str, name: str, count: int = 1) -> None:
-        """Take sends or fetches to `address` that carry the name of a broker."""
-        self._add(self.asked, address, name, count)
+    def add_asked(self, address: str, name: str, count: int = 1, served: bool = True) -> None:
+        """Take sends or fetches to `address` that carry a broker's name; `served`: they succeeded.
+
+        A refused retry may carry the name of another broker.
+        """
+        self._add(self.served if served else self.asked, address, name, count)
 
     def merge(self, other: BrokerNames) -> None:
         """Add what other rows say."""
-        for counts, more in ((self.routed, other.routed), (self.asked, other.asked)):
+        for counts, more in (
+            (self.routed, other.routed), (self.served, other.served), (self.asked, other.asked),
+        ):  # fmt: skip
             for address, names in more.items():
                 for name, count in names.items():
                     self._add(counts, address, name, count)
@@ -74,7 +81,7 @@ class BrokerNames:
         """Return address -> name for the addresses that have one, without VIP channels."""
         if self._found is None:
             found = {address: _at_home_alone(names) for address, names in self.routed.items()}
-            for address, name in _at_home(self.asked).items():
+            for address, name in _at_home(self.asked | self.served).items():
                 found.setdefault(address, name)
             self._found = {address: name for address, name in found.items() if name}
         return self._found
@@ -111,7 +118,7 @@ class BrokerNames:
             if not name or len(names) >= MAX_NAMES:
                 return
             known = 0
-        if known == 0 or len(names) > 1 or counts is self.asked:
+        if known == 0 or len(names) > 1 or counts is not self.routed:
             self._found = None
         names[name] = known + count
 

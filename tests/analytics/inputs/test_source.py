@@ -14,7 +14,10 @@ from tests.analytics.pcaps import rotated
 from tests.rmqtool.command import rmqtool
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from analytics.report import ReportInput
+    from analytics.sql.relation import Relation
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 CAPTURE = SAMPLES / "fault-kill-5x.pcap"
@@ -42,9 +45,9 @@ def tables_of(spark: SparkSession, *names: str | Path, reports: Sequence[str] = 
     assert given.conversations is not None
     assert given.findings is not None
     found = {
-        "exchanges": _rows_of(given.exchanges),
-        "conversations": _rows_of(given.conversations),
-        "findings": _rows_of(given.findings),
+        "exchanges": _rows_of(given, given.exchanges),
+        "conversations": _rows_of(given, given.conversations),
+        "findings": _rows_of(given, given.findings),
     }
     options = ReportOptions(tables=frozenset(TABLES))
     given = chosen(given) if reports else given
@@ -56,10 +59,16 @@ def tables_of(spark: SparkSession, *names: str | Path, reports: Sequence[str] = 
     return found
 
 
-def _rows_of(frame: DataFrame) -> list[Mapping[str, object]]:
+def _rows_of(given: ReportInput, relation: Relation) -> list[Mapping[str, object]]:
     """Return the types of columns, then the rows in an order that does not depend on the input."""
-    rows = [_without_places(row.asDict()) for row in frame.collect()]
-    return [dict(frame.dtypes), *sorted(rows, key=str)]
+    table = given.kept.rows(relation)
+    rows = [_without_places(row) for row in table.to_pylist()]
+    types = {field.name: str(field.type) for field in table.schema}
+    return [types, *sorted(rows, key=str)]
+
+
+def _count(given: ReportInput, relation: Relation) -> int:
+    return int(given.kept.rows(relation).num_rows)
 
 
 def _without_places(row: Mapping[str, object]) -> Mapping[str, object]:
@@ -154,7 +163,7 @@ def test_conversations_are_unknown_where_one_input_has_none(
     tables = read_inputs(spark, inputs_of(names))
     assert tables.given.conversations is None
     assert any("rows.jsonl" in remark for remark in tables.remarks)
-    assert tables.given.exchanges.count() == 2 * 181
+    assert _count(tables.given, tables.given.exchanges) == 2 * 181
 
 
 def test_lines_that_are_no_exchanges_are_counted(spark: SparkSession, tmp_path: Path) -> None:
@@ -164,7 +173,7 @@ def test_lines_that_are_no_exchanges_are_counted(spark: SparkSession, tmp_path: 
     with (tmp_path / "rows.jsonl").open("a") as file:
         file.write('{"capture": "cut sho')
     tables = read_inputs(spark, inputs_of([str(tmp_path / "rows.jsonl")]))
-    assert tables.given.exchanges.count() == 181
+    assert _count(tables.given, tables.given.exchanges) == 181
     (remark,) = tables.remarks
     assert "1 lines" in remark
     assert "cut sho" in remark
@@ -180,10 +189,11 @@ def test_a_log_without_the_newest_columns_is_read(spark: SparkSession, tmp_path:
     old = table.drop_columns(["rtt_us", "end", "offset_msg_id"])
     pyarrow.parquet.write_table(old, tmp_path / "old.parquet")
     names = [str(tmp_path / "new.parquet"), str(tmp_path / "old.parquet")]
-    exchanges = read_inputs(spark, inputs_of(names)).given.exchanges
-    assert exchanges.count() == 2 * 181
-    assert exchanges.where("source like '%old%' and rtt_us is not null").count() == 0
-    assert exchanges.where("source like '%new%' and rtt_us is not null").count() > 0
+    given = read_inputs(spark, inputs_of(names)).given
+    assert _count(given, given.exchanges) == 2 * 181
+    known = given.exchanges.where("rtt_us is not null")
+    assert _count(given, known.where("source like '%old%'")) == 0
+    assert _count(given, known.where("source like '%new%'")) > 0
 
 
 def test_what_is_no_input_is_said(tmp_path: Path) -> None:
@@ -250,7 +260,8 @@ def test_a_filter_chooses_what_it_chooses_for_decode(spark: SparkSession, where:
     ).out.splitlines()
     expected = [json.loads(line) for line in lines]
     assert 0 < len(expected) < 181
-    assert sorted(map(tuple, rows.collect())) == sorted(
+    found = given.kept.rows(rows).to_pylist()
+    assert sorted(tuple(row.values()) for row in found) == sorted(
         (row["conversation"], row["opaque"], row["request_packet"]) for row in expected
     )
 

@@ -87,7 +87,7 @@ class Scene:
     def write_json(self, value: object, suffix: str) -> None:
         """Writes a JSON file beside the capture."""
         path = self.folder / f"{self.name}.{suffix}.json"
-        path.write_text(json.dumps(value, indent=1) + "\n")
+        path.write_text(json.dumps(value) + "\n")
         self.made.append(path)
 
     def tell(self, *printed: str | Client) -> None:

@@ -58,7 +58,11 @@ def decoded(capture: Path) -> tuple[dict[int, list[CommandSeen]], Decode, dict[i
 
 
 def expected_members(row: CommandRow) -> dict[str, str]:
-    """The command's own fields as tshark must show them."""
+    """The command's own fields as tshark must show them.
+
+    The dissector names no header of a response whose request was not captured.
+    """
+    is_orphan = row.kind == "response" and row.request_code is None
     fields = {
         "kind": row.kind,
         "code": str(row.code),
@@ -72,7 +76,7 @@ def expected_members(row: CommandRow) -> dict[str, str]:
         "header_length": str(row.header_length),
         "body_length": str(row.body_length),
         "remark": row.remark or "",
-        "header_name": (row.header_name or "") if row.ext_fields else "",
+        "header_name": (row.header_name or "") if row.ext_fields and not is_orphan else "",
         "operation": row.name if row.kind != "response" else row.request_name or "",
         "request_in": "" if row.request_packet is None else str(row.request_packet),
         "request_code": "" if row.request_code is None else str(row.request_code),
