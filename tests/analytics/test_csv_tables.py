@@ -12,6 +12,7 @@ import pytest
 from analytics.csv_tables import csv_of_table, write_csv
 from analytics.report import conforming
 from analytics.result import TableResult
+from analytics.spark.engine import SparkEngine
 from tests.analytics import fakes
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ NASTY = (
 
 
 def _written(spark: SparkSession, table: TableResult, folder: Path) -> bytes:
-    frame = spark.createDataFrame(table.data)
-    write_csv(conforming(frame, table.table), str(folder), "error")
+    engine = SparkEngine(spark)
+    relation = conforming(engine.hold(table.data), table.table)
+    write_csv(engine.frame(relation), str(folder), "error")
     (file,) = folder.glob("part-*.csv")
     return file.read_bytes()
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.report import ReportTable, TableColumn, can_be_ordered, conforming, in_order
-from analytics.schema import arrow_schema_of, schema_of
+from analytics.schema import arrow_schema_of
+from analytics.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +43,8 @@ def test_rows_are_sorted_here_as_spark_sorts_them(
 
     table = ReportTable("t", "T", "", COLUMNS, order)
     rows = pyarrow.table(VALUES, schema=arrow_schema_of(COLUMNS))
-    sorted_by_spark = conforming(spark.createDataFrame(rows, schema_of(COLUMNS)), table).toArrow()
+    engine = SparkEngine(spark)
+    sorted_by_spark = engine.rows(conforming(engine.hold(rows, COLUMNS), table))
     assert can_be_ordered(table)
     assert in_order(rows, table).to_pylist() == sorted_by_spark.to_pylist()
 
