@@ -20,27 +20,26 @@ from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
 from .version import VERSION
 
+_ANALYZE, _TEST, _REFERENCE = "Analyze", "Test", "Reference"
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_HELP = """Decode, replay and report Apache RocketMQ traffic.
+_HELP = """Decode, diagnose, replay, and report Apache RocketMQ traffic.
 
 Examples:
-
-\b
   rmqtool decode pcap incident.pcap
-  rmqtool diagnose incident.pcap        what is wrong, why, what to do
-  rmqtool trace incident.pcap order-4711   one message: sent, stored, delivered, acknowledged
+  rmqtool diagnose incident.pcap           what went wrong, why, how to fix it
   rmqtool decode pcap incident.pcap --summary
-  rmqtool browse incident.pcap          all of it, with keys and mouse
-  rmqtool decode pcap --help
-  rmqtool help                          documents: columns, filters, reports, faults
+  rmqtool trace incident.pcap order-4711   one message, from send to ack
+  rmqtool browse incident.pcap             explore everything interactively
+
+Documentation: rmqtool help.
 """
-_DECODE_HELP = """Turn captured bytes into exchanges, commands and messages.
+_DECODE_HELP = """Decode captures, live traffic, or pasted bytes.
 
 Examples:
-
-\b
   rmqtool decode pcap incident.pcap
   rmqtool decode live -i eth0 -f 'tcp port 10911'
+
+More: rmqtool decode pcap --help.
 """
 
 
@@ -51,84 +50,90 @@ class _Decode(CommandGroup):
         "pcap": CommandPlace(
             "decode.command",
             "decode_pcap",
-            "Decode captures: one line per exchange, or as asked below.",
+            "Decode captures: one line per exchange by default.",
         ),
         "live": CommandPlace(
             "live.command",
             "decode_live",
-            "Decode what passes a network interface, as it happens: one line per exchange, or as"
-            " asked.",
+            "Decode live traffic on a network interface: one line per exchange by default.",
         ),
         "hex": CommandPlace(
             "hex.command",
             "decode_hex",
-            "Decode a frame that is written down somewhere: a tree, as of `decode pcap --verbose`.",
+            "Decode one frame from pasted hex, base64, or a hex dump.",
         ),
         "stream": CommandPlace(
             "hex.command",
             "decode_stream",
-            "Decode a byte stream: one line per command, with its offset.",
+            "Decode a raw byte stream: one line per command, with its offset.",
         ),
     }
 
 
 class _Root(CommandGroup):
-    """The commands of `rmqtool`, beside `decode`."""
+    """The commands of `rmqtool`, next to `decode`."""
 
     places: ClassVar = {
-        "browse": CommandPlace(
-            "browse.command",
-            "browse",
-            "Look around in captures, decoded logs or an interface, with keys and mouse.",
-        ),
-        "replay": CommandPlace(
-            "replay.command",
-            "replay",
-            "Send captured messages again, safely, and compare what comes of them.",
-        ),
-        "report": CommandPlace(
-            "report.command",
-            "report",
-            "Report latency, retries and broker isolation, from captures or decoded logs.",
-        ),
         "diagnose": CommandPlace(
             "diagnose.command",
             "diagnose",
-            "Say what is wrong in captured traffic, why, and what to do about it; with packets as"
-            " proof.",
+            "Find problems: what went wrong, why, and how to fix it.",
+            panel=_ANALYZE,
         ),
         "trace": CommandPlace(
             "trace.command",
             "trace",
-            "Follow one message: who sent it, where it was stored, who got it when, and how it"
-            " ended.",
+            "Trace one message: sent, stored, delivered, and acknowledged or lost.",
+            panel=_ANALYZE,
+        ),
+        "browse": CommandPlace(
+            "browse.command",
+            "browse",
+            "Explore captures, decoded logs, or live traffic in a terminal UI.",
+            panel=_ANALYZE,
+        ),
+        "report": CommandPlace(
+            "report.command",
+            "report",
+            "Build latency, retry, and broker-isolation reports.",
+            panel=_ANALYZE,
+        ),
+        "send": CommandPlace(
+            "send.command",
+            "send",
+            "Send messages and show each attempt: broker, reason, latency, result.",
+            panel=_TEST,
+        ),
+        "replay": CommandPlace(
+            "replay.command",
+            "replay",
+            "Replay captured messages to a safe target and compare the results.",
+            panel=_TEST,
+        ),
+        "broker": CommandPlace(
+            "broker.command",
+            "broker",
+            "Run a local sandbox cluster with optional fault injection.",
+            panel=_TEST,
         ),
         "codes": CommandPlace(
             "codes.entry",
             "codes",
-            "Look up what a number or a name on the wire means.",
-            {**_CONTEXT, "ignore_unknown_options": True},
+            "Look up codes, headers, bodies, properties, and versions.",
+            panel=_REFERENCE,
+            settings={**_CONTEXT, "ignore_unknown_options": True},
         ),
         "wireshark": CommandPlace(
             "wireshark.command",
             "wireshark",
             "Write a RocketMQ dissector for Wireshark and tshark 4.x, in Lua.",
-        ),
-        "send": CommandPlace(
-            "send.command",
-            "send",
-            "Send messages, and show every attempt: which broker, why that one, how long, what came"
-            " of it.",
-        ),
-        "broker": CommandPlace(
-            "broker.command",
-            "broker",
-            "Run a NameServer and brokers in this process: a safe target, with faults if wanted.",
+            panel=_REFERENCE,
         ),
         "help": CommandPlace(
             "help.command",
             "help_",
-            "Show a document: columns, filters, reports, sandbox faults, replay rules and more.",
+            "Show documentation: columns, filters, reports, sandbox faults, replay rules.",
+            panel=_REFERENCE,
         ),
     }
 
@@ -147,7 +152,7 @@ decode_app = typer.Typer(
     no_args_is_help=True,
     context_settings=_CONTEXT,
 )
-app.add_typer(decode_app, name="decode")
+app.add_typer(decode_app, name="decode", rich_help_panel=_ANALYZE)
 
 
 def _show_version(wanted: bool) -> None:
@@ -160,7 +165,9 @@ def _show_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+        typer.Option(
+            "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
+        ),
     ] = False,
 ) -> None:
     pass

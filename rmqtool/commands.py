@@ -27,6 +27,8 @@ class CommandPlace(NamedTuple):
     """what it does: the first paragraph of its help"""
     settings: Mapping[str, Any] | None = None
     """settings of its context"""
+    panel: str | None = None
+    """heading in the help of its group"""
 
 
 _NOT_DRAWN: Final = (("rich.markdown", "Markdown"), ("rich.traceback", "Traceback"))
@@ -67,7 +69,7 @@ class LazyCommand(TyperCommand):
     """A command by name and summary; whatever else is asked, the whole command answers."""
 
     def __init__(self, name: str, place: CommandPlace) -> None:
-        super().__init__(name, short_help=place.summary)
+        super().__init__(name, short_help=place.summary, rich_help_panel=place.panel)
         self._place: Final = place
         self._whole: TyperCommand | None = None
 
@@ -134,5 +136,5 @@ class CommandGroup(TyperGroup):
         super().format_help(ctx, formatter)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """Return the names of the commands, in their order."""
-        return list(self.commands)
+        """Return the names of the commands in the order of the help, groups first."""
+        return sorted(self.commands, key=self._lazy.__contains__)

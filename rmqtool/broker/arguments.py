@@ -15,7 +15,7 @@ from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.letters import named
 
-_WHERE, _WHAT, _WRONG, _OUTPUT = "Where", "What", "What goes wrong", "Output"
+_WHERE, _WHAT, _WRONG, _OUTPUT = "Addresses", "Cluster", "Fault injection", "Output"
 
 
 class BrokerFormat(StrEnum):
@@ -46,14 +46,18 @@ class BrokerArguments:
             "--port",
             min=0,
             max=65535,
-            help="First broker; the others at +10, +20, ..; 0: any free ports.",
+            help="Port of the first broker; others use +10, +20, …; 0 picks free ports.",
             rich_help_panel=_WHERE,
         ),
     ] = ports.BROKER
     namesrv_port: Annotated[
         int,
         typer.Option(
-            "--namesrv-port", min=0, max=65535, help="NameServer; 0: any.", rich_help_panel=_WHERE
+            "--namesrv-port",
+            min=0,
+            max=65535,
+            help="Port of the NameServer; 0 picks a free port.",
+            rich_help_panel=_WHERE,
         ),
     ] = ports.NAMESRV
     listen: Annotated[
@@ -63,14 +67,16 @@ class BrokerArguments:
         bool,
         typer.Option(
             "--allow-remote",
-            help="Let all other machines connect; there is no authentication.",
+            help="Accept connections from other machines. There is no authentication.",
             rich_help_panel=_WHERE,
         ),
     ] = False
     vip: Annotated[
         bool,
         typer.Option(
-            "--vip", help="Brokers listen on their port - 2 as well.", rich_help_panel=_WHERE
+            "--vip",
+            help="Also listen on each broker's VIP port (port - 2).",
+            rich_help_panel=_WHERE,
         ),
     ] = False
     topic: Annotated[
@@ -78,7 +84,7 @@ class BrokerArguments:
         typer.Option(
             *named("--topic", "--topics"),
             metavar="NAME[:QUEUES]",
-            help="A topic that is there from the start; repeatable, or with commas.",
+            help="Create this topic at startup; repeatable or comma-separated.",
             rich_help_panel=_WHAT,
         ),
     ] = field(default_factory=list)
@@ -86,7 +92,7 @@ class BrokerArguments:
         bool,
         typer.Option(
             "--auto-create/--no-auto-create",
-            help="Create an unknown topic on the first send to it.",
+            help="Create unknown topics on the first send.",
             rich_help_panel=_WHAT,
         ),
     ] = True
@@ -94,22 +100,22 @@ class BrokerArguments:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep messages, topics and offsets in a sqlite3 file; what was answered survives "
-            "a crash. Without it they are in memory only.",
+            help="Store messages, topics, and offsets in a SQLite file (default: memory "
+            "only). Acknowledged messages survive a crash.",
             rich_help_panel=_WHAT,
         ),
     ] = None
     store_limit: Annotated[
         str,
         typer.Option(
-            metavar="SIZE", help="Messages held by each broker, in memory.", rich_help_panel=_WHAT
+            metavar="SIZE", help="Maximum memory for each broker's messages.", rich_help_panel=_WHAT
         ),
     ] = "1GiB"
     drop_oldest: Annotated[
         bool,
         typer.Option(
             "--drop-oldest",
-            help="A full broker forgets its oldest messages; else its disk is full.",
+            help="When full, evict the oldest messages (default: reject with DISK_FULL).",
             rich_help_panel=_WHAT,
         ),
     ] = False
@@ -117,7 +123,7 @@ class BrokerArguments:
         str,
         typer.Option(
             metavar="RELEASE",
-            help="Answer as this release does: 4.9.8, 5.3.3.",
+            help="Behave like this server release, such as 4.9.8.",
             rich_help_panel=_WHAT,
         ),
     ] = "5.3.3"
@@ -125,14 +131,16 @@ class BrokerArguments:
         str,
         typer.Option(
             metavar="JSON|ROCKETMQ",
-            help="How headers of answers are written.",
+            help="Header serialization of responses.",
             rich_help_panel=_WHAT,
         ),
     ] = "JSON"
     delay_levels: Annotated[
         str | None,
         typer.Option(
-            metavar="'1s 5s ..'", help="Delays of the levels 1, 2, ..", rich_help_panel=_WHAT
+            metavar="'1s 5s ..'",
+            help="Delays of levels 1, 2, … (messageDelayLevel).",
+            rich_help_panel=_WHAT,
         ),
     ] = None
     fault: Annotated[
@@ -140,10 +148,10 @@ class BrokerArguments:
         typer.Option(
             "--fault",
             metavar="'KIND[=VALUE] [KEY=VALUE]..'",
-            help="Kinds: latency, busy, error, disk-full, read-only, drop, half, silent, garbage, "
-            "huge, slow-read, freeze, down, leave-route. Keys: broker, topic, requests, from, "
-            "until, every, for, p, times, remark, stored. Repeatable; `rmqtool help sandbox "
-            "faults`.",
+            help="Inject a fault; repeatable. Kinds: latency, busy, error, disk-full, "
+            "read-only, drop, half, silent, garbage, huge, slow-read, freeze, down, "
+            "leave-route. Keys: broker, topic, requests, from, until, every, for, p, "
+            "times, remark, stored. See `rmqtool help sandbox faults`.",
             rich_help_panel=_WRONG,
         ),
     ] = field(default_factory=list)
@@ -152,29 +160,31 @@ class BrokerArguments:
         typer.Option(
             "--faults",
             metavar="FILE",
-            help="A TOML file: a table `fault` for each, with the same words.",
+            help="Read faults from a TOML file: an array of tables `fault` with the same keys.",
             rich_help_panel=_WRONG,
         ),
     ] = field(default_factory=list)
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Seed of the random numbers: the same seed and requests give the same faults.",
+            help="Random seed; the same seed and requests give the same faults.",
             rich_help_panel=_WRONG,
         ),
     ] = None
     format: Annotated[
         BrokerFormat,
-        typer.Option(*named("--format"), help="How events are written.", rich_help_panel=_OUTPUT),
+        typer.Option(*named("--format"), help="Output format.", rich_help_panel=_OUTPUT),
     ] = BrokerFormat.table
     log: Annotated[
         bool,
-        typer.Option("--log", help="Every request and connection.", rich_help_panel=_OUTPUT),
+        typer.Option("--log", help="Log every request and connection.", rich_help_panel=_OUTPUT),
     ] = False
     duration: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="End after 30s, 5m; else at Ctrl-C.", rich_help_panel=_OUTPUT
+            metavar="TIME",
+            help="Stop after this time, such as 30s or 5m (default: until Ctrl-C).",
+            rich_help_panel=_OUTPUT,
         ),
     ] = None
     colour: options.Color = When.auto

@@ -8,11 +8,9 @@ from .arguments import BrokerArguments
 
 
 def _run(given: BrokerArguments) -> ExitStatus:
-    """Run a NameServer and brokers in this process: a safe target, with faults if wanted.
+    """Run a local sandbox cluster with optional fault injection.
 
     Examples:
-
-    \b
       rmqtool broker
       rmqtool broker --brokers 2 -t Orders:4 --store sandbox.db
       rmqtool broker --fault 'busy p=0.3 broker=broker-a from=10s until=20s'
@@ -21,8 +19,6 @@ def _run(given: BrokerArguments) -> ExitStatus:
       rmqtool broker --port 0 --namesrv-port 0 --duration 60s
 
     Then, in another terminal:
-
-    \b
       rmqtool send -n 127.0.0.1:9876 -t Orders --body hello
     """
     from .options import command_of

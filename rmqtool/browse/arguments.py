@@ -12,7 +12,7 @@ from dissectors.tcp.decompression import MOST_TIMES
 from ..ui import common_options as options
 from ..ui.letters import named
 
-_LIVE = "A live interface"
+_LIVE = "Live capture"
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class BrowseArguments:
         list[str],
         typer.Argument(
             metavar="INPUT...",
-            help="Captures, folders of them, decoded logs.",
+            help="Captures, folders of captures, or decoded logs.",
             show_default=False,
         ),
     ] = field(default_factory=list)
@@ -39,7 +39,7 @@ class BrowseArguments:
         typer.Option(
             *named("--interface"),
             metavar="NAME",
-            help="Look at this network interface.",
+            help="Capture from this network interface.",
             rich_help_panel=_LIVE,
         ),
     ] = None
@@ -50,7 +50,7 @@ class BrowseArguments:
             "--keep",
             min=1,
             metavar="N",
-            help="Keep at most N exchanges of an interface; the oldest are dropped.",
+            help="Keep the newest N exchanges of a live capture.",
             rich_help_panel=_LIVE,
         ),
     ] = 1_000_000

@@ -8,13 +8,11 @@ from .arguments import BrowseArguments
 
 
 def _run(given: BrowseArguments) -> ExitStatus:
-    """Look around in captures, decoded logs or an interface, with keys and mouse.
+    """Explore captures, decoded logs, or live traffic in a terminal UI.
 
-    Exchanges, messages, connections, problems; every field and byte of each. ? shows the keys.
+    Exchanges, messages, connections, and problems, down to each byte. Press ? for keys.
 
     Examples:
-
-    \b
       rmqtool browse incident.pcap
       rmqtool browse incident.pcap -Y bad
       rmqtool browse captures/

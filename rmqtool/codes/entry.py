@@ -17,17 +17,17 @@ def codes(
     format_: options.FormatName = options.CodesFormat.table,
     color: common_options.Color = When.auto,
 ) -> None:
-    """Look up what a number or a name on the wire means.
+    """Look up codes, headers, bodies, properties, and versions.
 
     Examples:
-
-    \b
       rmqtool codes 310
-      rmqtool codes 3442                  a code that a binary header has cut
+      rmqtool codes 3442                  a code truncated to 16 bits
       rmqtool codes response 17
       rmqtool codes PopMessageRequestHeader
       rmqtool codes UNIQ_KEY
       rmqtool codes --kind response --format json
+
+    Codes and fields of all headers: rmqtool codes.
     """
 
     def run() -> ExitStatus:

@@ -33,13 +33,13 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="QUERY",
-        help="A number (also 0x136, or what 16 bits leave of a code), a name or a part of one: "
-        "of a code, a header, a field, a body, a property, a language, a version. "
-        "It may begin with its kind: response 17. Without it everything is listed.",
+        help="Number, name, or part of a name of a code, header, field, body, property, "
+        "language, or version (default: list everything). Hex and 16-bit truncated "
+        "codes work; prefix with the kind to narrow: response 17.",
         show_default=False,
     ),
 ]
-KindName = Annotated[EntryKind | None, typer.Option("--kind", help="Only entries of this kind.")]
-FormatName = Annotated[
-    CodesFormat, typer.Option(*named("--format"), help="How entries are written.")
+KindName = Annotated[
+    EntryKind | None, typer.Option("--kind", help="Show only entries of this kind.")
 ]
+FormatName = Annotated[CodesFormat, typer.Option(*named("--format"), help="Output format.")]

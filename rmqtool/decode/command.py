@@ -8,11 +8,9 @@ from .arguments import DecodeArguments
 
 
 def _run(given: DecodeArguments) -> ExitStatus:
-    """Decode captures: one line per exchange, or as asked below.
+    """Decode captures: one line per exchange by default.
 
     Examples:
-
-    \b
       rmqtool decode pcap incident.pcap
       rmqtool decode pcap incident.pcap --summary
       rmqtool decode pcap *.pcap -Y 'response_code != 0 or status == unanswered'
@@ -24,7 +22,7 @@ def _run(given: DecodeArguments) -> ExitStatus:
       rmqtool decode pcap incident.pcap --messages -o bodies/ -Y 'name ~ SEND'
       tcpdump -i eth0 -U -w - port 10911 | rmqtool decode pcap -
 
-    Columns: rmqtool help decoded-log. The language of --where: rmqtool help decoded-log filters.
+    Columns: rmqtool help decoded-log. Filters: rmqtool help decoded-log filters.
     """
     from .options import request_of
     from .run import run_decode

@@ -14,7 +14,7 @@ from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.letters import named
 
-_WHAT, _LIVE, _OUTPUT = "What is looked at", "A live interface", "Output"
+_WHAT, _LIVE, _OUTPUT = "Rules", "Live capture", "Output"
 
 
 class DiagnoseFormat(StrEnum):
@@ -32,27 +32,30 @@ class DiagnoseArguments:
         list[str],
         typer.Argument(
             metavar="INPUT...",
-            help="Captures, folders of them, - for standard input; decoded logs, files of their"
-            " rows, journals of `replay`.",
+            help="Captures, folders of captures, decoded logs, row files, replay "
+            "journals, or - for stdin.",
             show_default=False,
         ),
     ] = field(default_factory=list)
     show_list: Annotated[
-        bool, typer.Option("--list", help="Show all rules.", rich_help_panel=_WHAT)
+        bool, typer.Option("--list", help="List all rules and exit.", rich_help_panel=_WHAT)
     ] = False
     explain: Annotated[
         str | None,
         typer.Option(
             "--explain",
             metavar="RULE",
-            help="What a rule says: proof, explanation, advice, limits.",
+            help="Explain a rule: proof, explanation, advice, limits.",
             rich_help_panel=_WHAT,
         ),
     ] = None
     rules: Annotated[
         list[str],
         typer.Option(
-            "--rule", metavar="RULE", help="Only this rule; repeatable.", rich_help_panel=_WHAT
+            "--rule",
+            metavar="RULE",
+            help="Check only this rule; repeatable.",
+            rich_help_panel=_WHAT,
         ),
     ] = field(default_factory=list)
     since: options.Since = None
@@ -67,7 +70,7 @@ class DiagnoseArguments:
         typer.Option(
             *named("--interface"),
             metavar="NAME",
-            help="Watch a network interface instead of an input, until Ctrl-C.",
+            help="Diagnose live traffic on this interface until Ctrl-C.",
             rich_help_panel=_LIVE,
         ),
     ] = None
@@ -76,7 +79,7 @@ class DiagnoseArguments:
         typer.Option(
             *named("--filter"),
             metavar="BPF",
-            help="Capture only these packets: 'tcp port 10911 or tcp port 9876'.",
+            help="Capture filter (pcap-filter syntax), such as 'tcp port 10911'.",
             rich_help_panel=_LIVE,
         ),
     ] = ""
@@ -85,19 +88,23 @@ class DiagnoseArguments:
         typer.Option(
             *named("--write"),
             metavar="FILE",
-            help="Keep the packets as pcapng, too.",
+            help="Also save the packets as pcapng.",
             rich_help_panel=_LIVE,
         ),
     ] = None
     duration: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Stop after 30s, 10m, 2h.", rich_help_panel=_LIVE),
+        typer.Option(
+            metavar="TIME",
+            help="Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C).",
+            rich_help_panel=_LIVE,
+        ),
     ] = None
     verbose: Annotated[
         bool,
         typer.Option(
             *named("--verbose"),
-            help="With each problem its evidence, explanation, advice and references.",
+            help="Show evidence, explanation, advice, and references for each problem.",
             rich_help_panel=_OUTPUT,
         ),
     ] = False
@@ -105,15 +112,15 @@ class DiagnoseArguments:
         DiagnoseFormat | None,
         typer.Option(
             *named("--format"),
-            help="A table for people, JSON lines for scripts; else by the name of the output. With"
-            " -i the lines come while it runs: one for each problem that starts, changes or ends.",
+            help="Output format (default: from the -o extension, otherwise table). With "
+            "-i, jsonl writes an event when a problem starts, changes, or ends.",
             rich_help_panel=_OUTPUT,
         ),
     ] = None
     output: Annotated[
         str,
         typer.Option(
-            *named("--output"), metavar="FILE|-", help="Where to write.", rich_help_panel=_OUTPUT
+            *named("--output"), metavar="FILE|-", help="Output file.", rich_help_panel=_OUTPUT
         ),
     ] = "-"
     fail_on: Annotated[
@@ -121,8 +128,7 @@ class DiagnoseArguments:
         typer.Option(
             "--fail-on",
             metavar="error|warning|info|RULE",
-            help="Exit with 4 if there is a problem of this severity or higher, or of this rule;"
-            " repeatable.",
+            help="Exit 4 on a problem of this severity or higher, or of this rule; repeatable.",
             rich_help_panel=_OUTPUT,
         ),
     ] = field(default_factory=list)

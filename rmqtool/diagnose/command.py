@@ -8,13 +8,12 @@ from .arguments import DiagnoseArguments
 
 
 def _run(given: DiagnoseArguments) -> ExitStatus:
-    """Say what is wrong in captured traffic, why, and what to do about it; with packets as proof.
+    """Find problems: what went wrong, why, and how to fix it.
 
-    Problems of one incident stand together, the cause first. What the capture cannot show is said.
+    Problems are grouped into incidents, cause first.
+    What a capture cannot show is reported as unknown.
 
     Examples:
-
-    \b
       rmqtool diagnose incident.pcap
       rmqtool diagnose incident.pcap -V
       rmqtool diagnose captures/ -T jsonl | jq 'select(.severity == "error")'
@@ -24,7 +23,7 @@ def _run(given: DiagnoseArguments) -> ExitStatus:
       sudo rmqtool diagnose -i eth0 -f 'tcp port 10911 or tcp port 9876'
       sudo rmqtool diagnose -i eth0 -T jsonl -w incident.pcapng | jq 'select(.event == "started")'
 
-    All rules, with proof and advice: rmqtool help diagnosis.
+    More: rmqtool help diagnosis.
     """
     from .request import request_of
     from .rules_text import explained, listed

@@ -16,8 +16,7 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TOPIC [SECTION]]",
-        help="A document and, perhaps, words of a heading in it; or a command. "
-        "Without it the topics are listed.",
+        help="Topic, optionally with words of a heading; or a command (default: list topics).",
         show_default=False,
     ),
 ]
@@ -26,15 +25,15 @@ _WIDEST = 120
 
 
 def help_(context: typer.Context, words: Words = None, color: options.Color = When.auto) -> None:
-    """Show a document: columns, filters, reports, sandbox faults, replay rules and more.
+    """Show documentation: columns, filters, reports, sandbox faults, replay rules.
 
     Examples:
-
-    \b
       rmqtool help
       rmqtool help decoded-log filters
       rmqtool help sandbox faults
-      rmqtool help decode pcap            the same as: rmqtool decode pcap --help
+      rmqtool help decode pcap            same as rmqtool decode pcap --help
+
+    Topics: rmqtool help.
     """
 
     def run() -> ExitStatus:

@@ -18,15 +18,15 @@ from .pasted import BytesForm
 
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TEXT|FILE|-]...", help="The bytes; - or nothing: standard input."),
+    typer.Argument(metavar="[TEXT|FILE|-]...", help="Bytes to decode (default: stdin)."),
 ]
 InputForm = Annotated[
     BytesForm,
-    typer.Option("--input", help="How the bytes are written down.", rich_help_panel="Reading"),
+    typer.Option("--input", help="Encoding of the input.", rich_help_panel="Input"),
 ]
 FormatName = Annotated[
     RowFormat | None,
-    typer.Option(*named("--format"), help="table or jsonl.", rich_help_panel="Output"),
+    typer.Option(*named("--format"), help="Output format.", rich_help_panel="Output"),
 ]
 
 
@@ -41,14 +41,11 @@ def decode_hex(
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
 ) -> None:
-    """Decode a frame that is written down somewhere: a tree, as of `decode pcap --verbose`.
+    """Decode one frame from pasted hex, base64, or a hex dump.
 
-    Hex with or without blanks, colons and 0x, base64, a dump of xxd, hexdump -C, Wireshark
-    or Netty; the form is guessed.
+    Accepts plain hex, base64, and dumps of xxd, hexdump -C, Wireshark, or Netty.
 
     Examples:
-
-    \b
       rmqtool decode hex 0000006e 00000064 7b22636f6465...
       grep -o 'frame=[0-9a-f]*' broker.log | cut -c7- | head -1 | rmqtool decode hex -
       xxd frame.bin | rmqtool decode hex -T jsonl
@@ -70,15 +67,12 @@ def decode_stream(
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
 ) -> None:
-    """Decode a byte stream: one line per command, with its offset.
+    """Decode a raw byte stream: one line per command, with its offset.
 
-    A stream may begin and end anywhere, and be damaged: what is not a frame is reported with its
-    offset.
-    Wireshark's "Follow TCP Stream" as hex dump has both directions, and both are decoded.
+    The stream may start anywhere. Bytes outside frames are reported by offset.
+    Reads Wireshark's "Follow TCP Stream" hex dumps, both directions.
 
     Examples:
-
-    \b
       rmqtool decode stream stream.bin
       rmqtool decode stream -V follow.txt
       nc -l 10911 | rmqtool decode stream --input raw -

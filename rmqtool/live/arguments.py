@@ -11,7 +11,7 @@ from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.letters import named
 
-_CAPTURE = "What is captured"
+_CAPTURE = "Capture"
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class LiveArguments:
         typer.Option(
             *named("--interface"),
             metavar="NAME",
-            help="Network interface.",
+            help="Capture from this network interface.",
             rich_help_panel=_CAPTURE,
         ),
     ] = None
@@ -31,7 +31,7 @@ class LiveArguments:
         bool,
         typer.Option(
             *named("--list-interfaces"),
-            help="Show the interfaces and exit.",
+            help="List interfaces and exit.",
             rich_help_panel=_CAPTURE,
         ),
     ] = False
@@ -41,7 +41,7 @@ class LiveArguments:
         typer.Option(
             *named("--write"),
             metavar="FILE",
-            help="Keep the packets as pcapng, too.",
+            help="Also save the packets as pcapng.",
             rich_help_panel=_CAPTURE,
         ),
     ] = None
@@ -49,22 +49,24 @@ class LiveArguments:
         bool,
         typer.Option(
             "--write-secrets",
-            help="Put the secrets of --tls-keylog into the file of -w, too: whoever has it can read"
-            " what is encrypted in it.",
+            help="Also save the --tls-keylog secrets to the -w file. Anyone with that "
+            "file can then decrypt it.",
             rich_help_panel=_CAPTURE,
         ),
     ] = False
     duration: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="Stop after 30s, 10m, 2h; else Ctrl-C.", rich_help_panel=_CAPTURE
+            metavar="TIME",
+            help="Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C).",
+            rich_help_panel=_CAPTURE,
         ),
     ] = None
     no_promiscuous: Annotated[
         bool,
         typer.Option(
             *named("--no-promiscuous"),
-            help="Only packets that this machine sends and gets.",
+            help="Capture only packets sent or received by this machine.",
             rich_help_panel=_CAPTURE,
         ),
     ] = False
@@ -72,7 +74,7 @@ class LiveArguments:
         str,
         typer.Option(
             metavar="SIZE",
-            help="Packets that may wait while nobody reads them; more are dropped.",
+            help="Capture buffer size; packets beyond it are dropped.",
             rich_help_panel=_CAPTURE,
         ),
     ] = "64MiB"
@@ -80,8 +82,8 @@ class LiveArguments:
         str,
         typer.Option(
             metavar="TIME",
-            help="Show a request as unanswered once it has waited so long (long polls: 30s); if its"
-            " response still comes, that is shown, too. A file has the response alone.",
+            help="Show a request as unanswered after this time (long polls: 30s). A late "
+            "response is shown as well; an output file contains only the response.",
             rich_help_panel=_CAPTURE,
         ),
     ] = "5s"
@@ -89,7 +91,8 @@ class LiveArguments:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Run as this user once the interface is open; default: the user who called sudo.",
+            help="Switch to this user after opening the interface (default: the user who "
+            "ran sudo).",
             rich_help_panel=_CAPTURE,
         ),
     ] = None

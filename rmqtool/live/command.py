@@ -8,21 +8,18 @@ from .arguments import LiveArguments
 
 
 def _run(given: LiveArguments) -> ExitStatus:
-    """Decode what passes a network interface, as it happens: one line per exchange, or as asked.
+    """Decode live traffic on a network interface: one line per exchange by default.
 
-    Ctrl-C ends the capture: requests that still wait are shown, a summary, a log completed. The
-    letters are those of tshark: -f and -w as for tcpdump, -Y a filter of rows, -T their format.
+    Ctrl-C ends the capture and shows pending requests. Short options follow tshark.
 
     Examples:
-
-    \b
       rmqtool decode live -D
       sudo rmqtool decode live -i eth0 -f 'tcp port 10911 or tcp port 9876'
       sudo rmqtool decode live -i lo --where 'latency > 50ms or status == unanswered'
       sudo rmqtool decode live -i eth0 --duration 10m --summary -w incident.pcapng
       ssh host sudo tcpdump -U -w - port 10911 | rmqtool decode pcap -
 
-    Rights, buffers, remote machines: rmqtool help live.
+    Permissions, buffers, remote hosts: rmqtool help live.
     """
     from .options import decode_request_of, live_request_of
     from .run import run_live, show_interfaces

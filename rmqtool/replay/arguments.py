@@ -11,8 +11,8 @@ from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.letters import named
 
-_TARGET, _TIME, _WHAT = "Target", "Time", "What is replayed"
-_HOW, _SAFE, _RESULT = "How it is sent", "Safety", "Journal and result"
+_TARGET, _TIME, _WHAT = "Target", "Pace", "Selection"
+_HOW, _SAFE, _RESULT = "Sending", "Safety", "Journal and results"
 
 
 @dataclass(slots=True)
@@ -23,15 +23,14 @@ class ReplayArguments:
         list[str],
         typer.Argument(
             metavar="CAPTURE|LOG...",
-            help="Captures in any form that decode reads, or the JSON lines of "
-            "`rmqtool decode pcap --commands`; - for standard input.",
+            help="Captures, JSON lines from `decode pcap --commands`, or - for stdin.",
         ),
     ] = field(default_factory=list)
     live: Annotated[
         bool,
         typer.Option(
             "--live",
-            help="Replay a pipe as packets arrive (default: read it to its end first).",
+            help="Replay stdin as packets arrive (default: read all of it first).",
             rich_help_panel=_WHAT,
         ),
     ] = False
@@ -40,7 +39,7 @@ class ReplayArguments:
         typer.Option(
             *named("--namesrv"),
             metavar="HOST:PORT[;...]",
-            help="NameServers of the target; with --mode raw the broker's address.",
+            help="NameServers of the target cluster; with --mode raw, the broker address.",
             rich_help_panel=_TARGET,
         ),
     ] = None
@@ -48,14 +47,17 @@ class ReplayArguments:
         str | None,
         typer.Option(
             metavar="sandbox",
-            help="`sandbox` starts an embedded NameServer and brokers, and ends them.",
+            help="Replay to an embedded sandbox cluster, started for this run.",
             rich_help_panel=_TARGET,
         ),
     ] = None
     faults: Annotated[
         str | None,
         typer.Option(
-            "--faults", metavar="FILE", help="Faults of the sandbox.", rich_help_panel=_TARGET
+            "--faults",
+            metavar="FILE",
+            help="Inject a sandbox fault; repeatable.",
+            rich_help_panel=_TARGET,
         ),
     ] = None
     acl: Annotated[
@@ -63,7 +65,7 @@ class ReplayArguments:
         typer.Option(
             "--acl",
             metavar="FILE|env",
-            help="Credentials to sign with; a captured signature is never used.",
+            help="Credentials to sign with; captured signatures are never reused.",
             rich_help_panel=_TARGET,
         ),
     ] = None
@@ -74,33 +76,45 @@ class ReplayArguments:
     tls_key: Annotated[str | None, options.tls_key(_TARGET)] = None
     speed: Annotated[
         str | None,
-        typer.Option(metavar="2x", help="Times the captured pace.", rich_help_panel=_TIME),
+        typer.Option(metavar="2x", help="Speed relative to the capture.", rich_help_panel=_TIME),
     ] = None
     rate: Annotated[str | None, options.rate(_TIME)] = None
     top_speed: Annotated[
         bool,
         typer.Option(
             "--top-speed",
-            help="Send as fast as possible, without the pauses of the capture.",
+            help="Send as fast as possible, ignoring captured pauses.",
             rich_help_panel=_TIME,
         ),
     ] = False
     max_gap: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Cut longer gaps of the capture.", rich_help_panel=_TIME),
+        typer.Option(
+            metavar="TIME",
+            help="Shorten captured pauses to at most this time.",
+            rich_help_panel=_TIME,
+        ),
     ] = None
     loop: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="Replay N times.", rich_help_panel=_TIME),
+        typer.Option(min=1, metavar="N", help="Repeat the replay N times.", rich_help_panel=_TIME),
     ] = 1
     duration: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Stop after 90s, 5min, 1h.", rich_help_panel=_TIME),
+        typer.Option(
+            metavar="TIME",
+            help="Stop after this time, such as 90s, 5min, or 1h.",
+            rich_help_panel=_TIME,
+        ),
     ] = None
     limit: Annotated[
         int | None,
         typer.Option(
-            *named("--limit"), min=0, metavar="N", help="N messages at most.", rich_help_panel=_TIME
+            *named("--limit"),
+            min=0,
+            metavar="N",
+            help="Stop after N messages.",
+            rich_help_panel=_TIME,
         ),
     ] = None
     where: options.Where = ""
@@ -110,7 +124,7 @@ class ReplayArguments:
         str | None,
         typer.Option(
             metavar="10%",
-            help="A share of the keys; all messages of a key, or none.",
+            help="Replay this share of keys, with all messages of each key.",
             rich_help_panel=_WHAT,
         ),
     ] = None
@@ -118,7 +132,7 @@ class ReplayArguments:
         str,
         typer.Option(
             metavar="key|topic|group|conversation",
-            help="What a sample keeps together; key: sharding key, first key, or UNIQ_KEY.",
+            help="Group kept together by --sample; key: sharding key, first key, or UNIQ_KEY.",
             rich_help_panel=_WHAT,
         ),
     ] = "key"
@@ -126,7 +140,7 @@ class ReplayArguments:
         list[str],
         typer.Option(
             metavar="retry|dlq|system|trace|replies",
-            help="Replay these too; repeatable.",
+            help="Also replay these messages; repeatable.",
             rich_help_panel=_WHAT,
         ),
     ] = field(default_factory=list)
@@ -135,7 +149,7 @@ class ReplayArguments:
         typer.Option(
             "--rewrite",
             metavar="RULES.toml|FILE.py:FUNCTION",
-            help="Change messages by rules, or by a function of a Message; repeatable.",
+            help="Rewrite messages with a rules file or a Python function; repeatable.",
             rich_help_panel=_WHAT,
         ),
     ] = field(default_factory=list)
@@ -144,8 +158,8 @@ class ReplayArguments:
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Bytes that compressed bodies may become; more are left out. "
-            "Default: 128MiB and 64 times what was captured.",
+            help="Maximum decompressed body bytes; messages beyond it are skipped "
+            "(default: 128MiB plus 64 times the captured bytes).",
             rich_help_panel=_WHAT,
         ),
     ] = None
@@ -154,7 +168,7 @@ class ReplayArguments:
         typer.Option(
             *named("--mode"),
             metavar="as-captured|sync|async|oneway|raw",
-            help="raw sends whole requests to one broker.",
+            help="How to send; raw sends captured requests as they are to one broker.",
             rich_help_panel=_HOW,
         ),
     ] = "as-captured"
@@ -163,14 +177,14 @@ class ReplayArguments:
         typer.Option(
             "--codes",
             metavar="310,320,...",
-            help="Request codes, or names, that the raw mode may send; default: the sends.",
+            help="Request codes or names that raw mode may send (default: sends only).",
             rich_help_panel=_HOW,
         ),
     ] = None
     in_flight: Annotated[
         int,
         typer.Option(
-            min=1, max=65535, metavar="N", help="Most sends in flight.", rich_help_panel=_HOW
+            min=1, max=65535, metavar="N", help="Maximum sends in flight.", rich_help_panel=_HOW
         ),
     ] = 256
     queues: Annotated[
@@ -178,7 +192,8 @@ class ReplayArguments:
         typer.Option(
             "--queues",
             metavar="keep|strict|new",
-            help="The captured queue, or another where it fails; only that one; chosen anew.",
+            help="Queue selection: captured queue with fallback, captured queue only, or "
+            "a new choice.",
             rich_help_panel=_HOW,
         ),
     ] = "keep"
@@ -187,7 +202,7 @@ class ReplayArguments:
         typer.Option(
             "--order",
             metavar="keep|queue|none",
-            help="Wait for earlier sends: where the capture shows order; per queue; never.",
+            help="Wait for earlier sends: where the capture shows order, per queue, or never.",
             rich_help_panel=_HOW,
         ),
     ] = "keep"
@@ -196,7 +211,8 @@ class ReplayArguments:
         typer.Option(
             "--ids",
             metavar="keep|new",
-            help="UNIQ_KEY as captured, or a new one and the captured one as a property.",
+            help="Keep the captured UNIQ_KEY, or create one and store the captured one as "
+            "a property.",
             rich_help_panel=_HOW,
         ),
     ] = "keep"
@@ -205,7 +221,7 @@ class ReplayArguments:
         typer.Option(
             "--batches",
             metavar="keep|split",
-            help="Replay batches whole, or split into messages.",
+            help="Replay batches whole, or split them into messages.",
             rich_help_panel=_HOW,
         ),
     ] = "keep"
@@ -214,32 +230,35 @@ class ReplayArguments:
         typer.Option(
             "--requests",
             metavar="send|request",
-            help="Messages that ask for a reply: as plain ones, or waiting for it.",
+            help="Replay request-reply messages as plain sends, or wait for the reply.",
             rich_help_panel=_HOW,
         ),
     ] = "send"
     group: Annotated[
         str | None,
         typer.Option(
-            *named("--group"), metavar="GROUP", help="Producer group of all.", rich_help_panel=_HOW
+            *named("--group"),
+            metavar="GROUP",
+            help="Producer group for all messages (default: as captured).",
+            rich_help_panel=_HOW,
         ),
     ] = None
     mark: Annotated[
         bool,
         typer.Option(
             "--mark/--no-mark",
-            help="Property RMQTOOL_REPLAY says which run a message is of.",
+            help="Mark messages with the run in property RMQTOOL_REPLAY.",
             rich_help_panel=_HOW,
         ),
     ] = True
     timeout: Annotated[
         str,
-        typer.Option(metavar="TIME", help="Time of one send.", rich_help_panel=_HOW),
+        typer.Option(metavar="TIME", help="Timeout of one send.", rich_help_panel=_HOW),
     ] = "3s"
     retries: Annotated[int, options.retries(_HOW)] = 2
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Show the plan, send nothing.", rich_help_panel=_SAFE),
+        typer.Option("--dry-run", help="Show the plan without sending.", rich_help_panel=_SAFE),
     ] = False
     yes: Annotated[bool, options.yes(_SAFE)] = False
     allow: Annotated[list[str] | None, options.allow(_SAFE)] = None
@@ -248,14 +267,16 @@ class ReplayArguments:
         typer.Option(
             *named("--output", "--journal"),
             metavar="FOLDER",
-            help="Where the journal goes; default: replay-TIME.",
+            help="Journal folder (default: replay-TIME).",
             rich_help_panel=_RESULT,
         ),
     ] = None
     resume: Annotated[
         str | None,
         typer.Option(
-            metavar="FOLDER", help="Go on with a journal where it was.", rich_help_panel=_RESULT
+            metavar="FOLDER",
+            help="Resume an interrupted run from its journal.",
+            rich_help_panel=_RESULT,
         ),
     ] = None
     fsync: Annotated[
@@ -263,7 +284,7 @@ class ReplayArguments:
         typer.Option(
             "--fsync",
             metavar="never|second|always",
-            help="When the journal is forced to the disk.",
+            help="When to sync the journal to disk.",
             rich_help_panel=_RESULT,
         ),
     ] = "second"
@@ -272,8 +293,7 @@ class ReplayArguments:
         typer.Option(
             "--fail-on",
             metavar="CONDITION",
-            help="Exit with 4 if it holds: new-failures, 'failures>1%', 'p99>2x', "
-            "'late-p99>50ms'; repeatable.",
+            help="Exit 4 on new-failures, 'failures>1%', 'p99>2x', or 'late-p99>50ms'; repeatable.",
             rich_help_panel=_RESULT,
         ),
     ] = field(default_factory=list)
@@ -282,7 +302,7 @@ class ReplayArguments:
         typer.Option(
             *named("--format"),
             metavar="table|jsonl",
-            help="How results are written.",
+            help="Output format.",
             rich_help_panel=_RESULT,
         ),
     ] = "table"

@@ -8,11 +8,9 @@ from .arguments import ReplayArguments
 
 
 def _run(given: ReplayArguments) -> ExitStatus:
-    """Send captured messages again, safely, and compare what comes of them.
+    """Replay captured messages to a safe target and compare the results.
 
     Examples:
-
-    \b
       rmqtool replay incident.pcap --dry-run
       rmqtool replay incident.pcap --target sandbox
       rmqtool replay incident.pcap -n 127.0.0.1:9876 --speed 2x
@@ -21,7 +19,7 @@ def _run(given: ReplayArguments) -> ExitStatus:
       rmqtool replay --resume run-1 -n test:9876 --yes
       rmqtool replay incident.pcap --target sandbox --fail-on new-failures --fail-on 'p99>2x'
 
-    How it works, the rules file, the journal: rmqtool help replay.
+    More: rmqtool help replay.
     """
     from .options import request_of
     from .run import run_replay

@@ -16,11 +16,11 @@ from ..ui.console import When
 from ..ui.letters import named
 
 _WHAT, _SELECT, _OUTPUT, _SPARK, _CLIENTS = (
-    "What is reported",
-    "Which rows",
+    "Reports",
+    "Filters",
     "Output",
     "Engine",
-    "What the producers were set to",
+    "Producer settings",
 )
 ALL = "all"
 """names all reports"""
@@ -59,19 +59,22 @@ class ReportArguments:
         list[str],
         typer.Argument(
             metavar=f"[{'|'.join((*REPORT_MODULES, ALL))}] INPUT...",
-            help="Captures, folders of them, decoded logs, Parquet or JSON lines files of "
-            "their rows.",
+            help="Captures, folders of captures, decoded logs, or Parquet or JSON lines "
+            "files of rows.",
             show_default=False,
         ),
     ] = field(default_factory=list)
     show_list: Annotated[
         bool,
-        typer.Option("--list", help="Show reports, tables and columns.", rich_help_panel=_WHAT),
+        typer.Option("--list", help="List reports, tables, and columns.", rich_help_panel=_WHAT),
     ] = False
     tables: Annotated[
         list[str],
         typer.Option(
-            "--table", metavar="NAME", help="Only this table; repeatable.", rich_help_panel=_WHAT
+            "--table",
+            metavar="NAME",
+            help="Show only this table; repeatable.",
+            rich_help_panel=_WHAT,
         ),
     ] = field(default_factory=list)
     compare: Annotated[
@@ -79,7 +82,7 @@ class ReportArguments:
         typer.Option(
             "--compare",
             metavar="OTHER",
-            help="Baseline input: its numbers stand beside those of the inputs; repeatable.",
+            help="Compare with this baseline input; repeatable.",
             rich_help_panel=_WHAT,
         ),
     ] = field(default_factory=list)
@@ -87,7 +90,7 @@ class ReportArguments:
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Length of the windows over time: 500ms, 10s, 5m; default: about sixty windows.",
+            help="Time window, such as 500ms, 10s, or 5m (default: about 60 windows).",
             rich_help_panel=_WHAT,
         ),
     ] = None
@@ -97,7 +100,7 @@ class ReportArguments:
             min=1,
             max=100_000,
             metavar="N",
-            help="How many of the slowest exchanges are listed.",
+            help="List the N slowest exchanges.",
             rich_help_panel=_WHAT,
         ),
     ] = 20
@@ -109,7 +112,8 @@ class ReportArguments:
         ReportFormat | None,
         typer.Option(
             *named("--format"),
-            help="How it is written; else by the name of the output; into a folder: all of them.",
+            help="Output format (default: from the -o extension, otherwise table; all "
+            "formats in a folder).",
             rich_help_panel=_OUTPUT,
         ),
     ] = None
@@ -118,13 +122,13 @@ class ReportArguments:
         typer.Option(
             *named("--output"),
             metavar="FILE|FOLDER|-",
-            help="Where to write: FILE.html, FILE.json, or a folder with the page and all tables.",
+            help="Output file (.html, .json), or a folder for the page and all tables.",
             rich_help_panel=_OUTPUT,
         ),
     ] = "-"
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replace an existing report folder.", rich_help_panel=_OUTPUT),
+        typer.Option("--force", help="Overwrite existing output.", rich_help_panel=_OUTPUT),
     ] = False
     colour: options.Color = When.auto
     pager: options.Pager = False
@@ -135,8 +139,9 @@ class ReportArguments:
     engine: Annotated[
         EngineChoice,
         typer.Option(
-            help="What computes: this process, without Java (local), or Spark; auto: Spark with "
-            "options of Spark, for remote inputs, and for more than 5 million exchanges.",
+            help="Where to compute: in this process without Java (local), or on Spark. "
+            "auto picks Spark with Spark options, remote inputs, or more than 5 "
+            "million exchanges.",
             rich_help_panel=_SPARK,
         ),
     ] = EngineChoice.auto
@@ -144,8 +149,8 @@ class ReportArguments:
         str | None,
         typer.Option(
             metavar="URL",
-            help="Spark master, e.g. spark://host:7077, or a Spark Connect server, "
-            "sc://host:15002; Spark's default: local[*].",
+            help="Spark master (spark://host:7077) or Spark Connect server "
+            "(sc://host:15002). Spark's own default is local[*].",
             rich_help_panel=_SPARK,
         ),
     ] = None
@@ -153,7 +158,7 @@ class ReportArguments:
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Heap of Spark's driver, e.g. 4g; default: an eighth of the machine, 1 to 8 GiB.",
+            help="Spark driver memory, such as 4g (default: 1/8 of RAM, 1 to 8 GiB).",
             rich_help_panel=_SPARK,
         ),
     ] = None
@@ -162,26 +167,30 @@ class ReportArguments:
         typer.Option(
             "--conf",
             metavar="NAME=VALUE",
-            help="A Spark setting; repeatable; none is needed.",
+            help="Set a Spark property; repeatable.",
             rich_help_panel=_SPARK,
         ),
     ] = field(default_factory=list)
     verbose: Annotated[
         bool,
         typer.Option(
-            *named("--verbose"), help="Show what Spark and Java say.", rich_help_panel=_SPARK
+            *named("--verbose"), help="Show Spark and Java log output.", rich_help_panel=_SPARK
         ),
     ] = False
     send_timeout: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="sendMsgTimeout; default: 3s.", rich_help_panel=_CLIENTS),
+        typer.Option(
+            metavar="TIME",
+            help="Producers' sendMsgTimeout (default: 3s).",
+            rich_help_panel=_CLIENTS,
+        ),
     ] = None
     retry_times: Annotated[
         int | None,
         typer.Option(
             min=0,
             metavar="N",
-            help="retryTimesWhenSendFailed; default: 2.",
+            help="Producers' retryTimesWhenSendFailed (default: 2).",
             rich_help_panel=_CLIENTS,
         ),
     ] = None
@@ -189,7 +198,7 @@ class ReportArguments:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Generation of the fault strategy; default: by each client's version.",
+            help="Generation of the fault strategy (default: from each client's version).",
             rich_help_panel=_CLIENTS,
         ),
     ] = None
@@ -197,7 +206,7 @@ class ReportArguments:
         str | None,
         typer.Option(
             metavar="MS,...",
-            help="latencyMax of the fault strategy; default: the generation's.",
+            help="latencyMax of the fault strategy (default: the generation's).",
             rich_help_panel=_CLIENTS,
         ),
     ] = None
@@ -205,14 +214,14 @@ class ReportArguments:
         str | None,
         typer.Option(
             metavar="MS,...",
-            help="notAvailableDuration of the fault strategy; default: the generation's.",
+            help="notAvailableDuration of the fault strategy (default: the generation's).",
             rich_help_panel=_CLIENTS,
         ),
     ] = None
     fault_strategy: Annotated[
         Switch | None,
         typer.Option(
-            help="sendLatencyFaultEnable; default: judged by what the clients did.",
+            help="Producers' sendLatencyFaultEnable (default: inferred from traffic).",
             rich_help_panel=_CLIENTS,
         ),
     ] = None

@@ -8,21 +8,19 @@ from .arguments import ReportArguments
 
 
 def _run(given: ReportArguments) -> ExitStatus:
-    """Report latency, retries and broker isolation, from captures or decoded logs.
+    """Build latency, retry, and broker-isolation reports.
 
     Examples:
-
-    \b
       rmqtool report captures/
       rmqtool report latency incident.pcap --window 1s
       rmqtool report retries isolation log/ -o report.html
-      rmqtool report log/ -o report/               page, JSON, CSV and Parquet
+      rmqtool report log/ -o report/               page, JSON, CSV, and Parquet
       rmqtool report latency today/ --compare yesterday/
       rmqtool report latency log/ --table latency_brokers -T csv
       rmqtool report log/ --engine spark
       rmqtool report log/ --master spark://host:7077
 
-    Tables and columns: rmqtool help reports.
+    More: rmqtool help reports.
     """
     if given.show_list:
         from .listing import show_reports

@@ -11,8 +11,8 @@ from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.letters import named
 
-_TARGET, _MESSAGE, _MANY = "Where to", "Message", "Many messages"
-_HOW, _RESULT = "How it is sent", "Result"
+_TARGET, _MESSAGE, _MANY = "Target", "Message", "Load"
+_HOW, _RESULT = "Sending", "Results"
 
 
 @dataclass(slots=True)
@@ -23,8 +23,8 @@ class SendArguments:
         str | None,
         typer.Argument(
             metavar="[-|LINES]",
-            help="One message per line, from standard input or a file; JSON lines with --input "
-            "jsonl, or where the name ends in .jsonl.",
+            help="File with one message per line, or - for stdin; JSON lines with --input "
+            "jsonl or a .jsonl name.",
         ),
     ] = None
     namesrv: Annotated[
@@ -32,7 +32,7 @@ class SendArguments:
         typer.Option(
             *named("--namesrv"),
             metavar="HOST:PORT[;...]",
-            help="NameServers; else those of NAMESRV_ADDR.",
+            help="NameServer addresses (default: $NAMESRV_ADDR).",
             rich_help_panel=_TARGET,
         ),
     ] = None
@@ -47,7 +47,7 @@ class SendArguments:
         typer.Option(
             *named("--broker"),
             metavar="NAME",
-            help="Send only to this broker; then there is one attempt.",
+            help="Send only to this broker, without retries on others.",
             rich_help_panel=_TARGET,
         ),
     ] = None
@@ -71,8 +71,8 @@ class SendArguments:
         str | None,
         typer.Option(
             metavar="FILE|env",
-            help="Sign: a file with accessKey=… and secretKey=…, or `env`: ROCKETMQ_ACCESS_KEY and "
-            "ROCKETMQ_SECRET_KEY.",
+            help="Sign requests with accessKey=… and secretKey=… from FILE, or from "
+            "$ROCKETMQ_ACCESS_KEY and $ROCKETMQ_SECRET_KEY (env).",
             rich_help_panel=_TARGET,
         ),
     ] = None
@@ -86,7 +86,7 @@ class SendArguments:
     body: Annotated[
         str | None,
         typer.Option(
-            "--body", metavar="TEXT", help="Message body, as text.", rich_help_panel=_MESSAGE
+            "--body", metavar="TEXT", help="Message body as text.", rich_help_panel=_MESSAGE
         ),
     ] = None
     file: Annotated[
@@ -104,7 +104,7 @@ class SendArguments:
         typer.Option(
             *named("--keys"),
             metavar="KEYS",
-            help="Message keys, separated by blanks.",
+            help="Message keys, separated by spaces.",
             rich_help_panel=_MESSAGE,
         ),
     ] = None
@@ -120,14 +120,19 @@ class SendArguments:
     delay_level: Annotated[
         int | None,
         typer.Option(
-            min=1, max=18, metavar="1-18", help="Deliver 1s … 2h later.", rich_help_panel=_MESSAGE
+            min=1,
+            max=18,
+            metavar="1-18",
+            help="Delay level: 1 (1s) to 18 (2h).",
+            rich_help_panel=_MESSAGE,
         ),
     ] = None
     deliver_at: Annotated[
         str | None,
         typer.Option(
             metavar="TIME|+DURATION",
-            help="Deliver at this time: 2026-11-20T10:00:00 (UTC) or +90s; brokers since 5.0.",
+            help="Deliver at a time (2026-11-20T10:00:00, UTC) or after a delay (+90s); "
+            "needs broker 5.0 or later.",
             rich_help_panel=_MESSAGE,
         ),
     ] = None
@@ -135,7 +140,7 @@ class SendArguments:
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Messages of a key go to one queue, in order.",
+            help="Send messages with the same key to one queue, in order.",
             rich_help_panel=_MESSAGE,
         ),
     ] = None
@@ -143,7 +148,8 @@ class SendArguments:
         str | None,
         typer.Option(
             metavar="commit|rollback|unknown",
-            help="Send a half message, then end it so; `unknown` leaves it to the broker's check.",
+            help="Send a half message, then commit or roll back; `unknown` waits for the "
+            "broker's check.",
             rich_help_panel=_MESSAGE,
         ),
     ] = None
@@ -151,7 +157,7 @@ class SendArguments:
         str | None,
         typer.Option(
             metavar="zlib|lz4|zstd|off",
-            help="Bodies of 4 KiB and more; default: zlib.",
+            help="Compression of bodies of 4 KiB and more (default: zlib).",
             rich_help_panel=_MESSAGE,
         ),
     ] = None
@@ -168,33 +174,36 @@ class SendArguments:
             min=1,
             max=65535,
             metavar="N",
-            help="Most sends in flight; default: 1 with --mode sync, else 64.",
+            help="Maximum sends in flight (default: 1 with --mode sync, otherwise 64).",
             rich_help_panel=_MANY,
         ),
     ] = None
     batch: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="N messages per request.", rich_help_panel=_MANY),
+        typer.Option(min=1, metavar="N", help="Messages per request.", rich_help_panel=_MANY),
     ] = 1
     input: Annotated[
         str | None,
         typer.Option(
             "--input",
             metavar="lines|jsonl",
-            help="What a line is: a body, or an object with body or body_base64, and perhaps "
-            "topic, tags, keys, properties, delay_level, deliver_at, order_key, broker, queue.",
+            help="Line format: a body, or a JSON object with body or body_base64 and "
+            "optional topic, tags, keys, properties, delay_level, deliver_at, "
+            "order_key, broker, queue.",
             rich_help_panel=_MANY,
         ),
     ] = None
     mode: Annotated[
         str,
         typer.Option(
-            *named("--mode"), metavar="sync|async|oneway", help="How to send.", rich_help_panel=_HOW
+            *named("--mode"), metavar="sync|async|oneway", help="Send mode.", rich_help_panel=_HOW
         ),
     ] = "sync"
     timeout: Annotated[
         str,
-        typer.Option(metavar="TIME", help="Time of a send with its retries.", rich_help_panel=_HOW),
+        typer.Option(
+            metavar="TIME", help="Timeout of a send including retries.", rich_help_panel=_HOW
+        ),
     ] = "3s"
     retries: Annotated[int, options.retries(_HOW)] = 2
     fault_strategy: Annotated[
@@ -202,7 +211,7 @@ class SendArguments:
         typer.Option(
             "--fault-strategy",
             metavar="off|4.7|4.8|5.1",
-            help="Avoid brokers that failed or were slow, as a Java client of that generation.",
+            help="Avoid failed or slow brokers like a Java client of that generation.",
             rich_help_panel=_HOW,
         ),
     ] = "off"
@@ -210,7 +219,7 @@ class SendArguments:
         str,
         typer.Option(
             metavar="RELEASE",
-            help="Java client whose rules are followed, such as 4.9.8.",
+            help="Behave like this Java client release, such as 4.9.8.",
             rich_help_panel=_HOW,
         ),
     ] = "5.3.3"
@@ -219,22 +228,21 @@ class SendArguments:
         typer.Option(
             "--header",
             metavar="json|rocketmq",
-            help="Serialization of headers.",
+            help="Header serialization.",
             rich_help_panel=_HOW,
         ),
     ] = "json"
     namespace: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Namespace that wraps topic and group.", rich_help_panel=_HOW
+            metavar="NAME", help="Namespace added to topic and group.", rich_help_panel=_HOW
         ),
     ] = ""
     vip: Annotated[
         bool | None,
         typer.Option(
             "--vip/--no-vip",
-            help="Send to the brokers' second port, the VIP channel (default: as --client: on"
-            " below 4.5.1).",
+            help="Send to the brokers' VIP port (default: by --client; on before 4.5.1).",
             rich_help_panel=_HOW,
         ),
     ] = None
@@ -251,7 +259,7 @@ class SendArguments:
         bool,
         typer.Option(
             *named("--verbose"),
-            help="Every attempt of every message, also where there are many.",
+            help="Show every attempt of every message.",
             rich_help_panel=_RESULT,
         ),
     ] = False
@@ -259,7 +267,7 @@ class SendArguments:
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Every attempt as a row of a decoded log: .jsonl or .parquet.",
+            help="Log every attempt as a decoded row (.jsonl or .parquet).",
             rich_help_panel=_RESULT,
         ),
     ] = None
@@ -267,7 +275,7 @@ class SendArguments:
         str | None,
         typer.Option(
             metavar="FILE",
-            help="What is sent and received, as a new pcapng; TLS is not in it, signatures are.",
+            help="Save the traffic as pcapng, without TLS. Signatures are included.",
             rich_help_panel=_RESULT,
         ),
     ] = None

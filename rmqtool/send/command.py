@@ -8,11 +8,9 @@ from .arguments import SendArguments
 
 
 def _run(given: SendArguments) -> ExitStatus:
-    """Send messages, and show every attempt: which broker, why that one, how long, what came of it.
+    """Send messages and show each attempt: broker, reason, latency, result.
 
     Examples:
-
-    \b
       rmqtool send -n 127.0.0.1:9876 -t Orders --body hello --tags paid -k order-17
       rmqtool send -n 127.0.0.1:9876 -t Orders --file body.bin -b broker-a --queue 2
       rmqtool send -t Orders --body hello --count 100000 --mode async --in-flight 256
@@ -21,7 +19,7 @@ def _run(given: SendArguments) -> ExitStatus:
       rmqtool send -t Orders - < lines.txt
       rmqtool send events.jsonl --log attempts.parquet --capture sent.pcapng
 
-    Brokers that are neither loopback nor named are asked for first. More: rmqtool help send.
+    Asks before sending to non-loopback brokers. More: rmqtool help send.
     """
     from .options import command_of
     from .run import run_send

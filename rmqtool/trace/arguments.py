@@ -34,8 +34,8 @@ class TraceArguments:
         list[str],
         typer.Argument(
             metavar="INPUT... KEY",
-            help="Captures, folders of them, decoded logs, - for standard input; then a unique key,"
-            " an offset message id or a key. With --where there is no KEY.",
+            help="Captures, folders of captures, decoded logs, or - for stdin; then a "
+            "unique key, offset message ID, or message key. Omit KEY with --where.",
             show_default=False,
         ),
     ]
@@ -52,15 +52,15 @@ class TraceArguments:
         TraceFormat | None,
         typer.Option(
             *named("--format"),
-            help="A ladder diagram, JSON lines, an HTML page, OpenTelemetry spans (OTLP in JSON);"
-            " else by the name of the output.",
+            help="Output format: ladder diagram, JSON lines, HTML page, or OpenTelemetry "
+            "spans as OTLP JSON (default: from the -o extension, otherwise ladder).",
             rich_help_panel=_OUTPUT,
         ),
     ] = None
     output: Annotated[
         str,
         typer.Option(
-            *named("--output"), metavar="FILE|-", help="Where to write.", rich_help_panel=_OUTPUT
+            *named("--output"), metavar="FILE|-", help="Output file.", rich_help_panel=_OUTPUT
         ),
     ] = "-"
     colour: options.Color = When.auto

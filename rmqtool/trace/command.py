@@ -8,13 +8,12 @@ from .arguments import TraceArguments
 
 
 def _run(given: TraceArguments) -> ExitStatus:
-    """Follow one message: who sent it, where it was stored, who got it when, and how it ended.
+    """Trace one message: sent, stored, delivered, and acknowledged or lost.
 
-    Over all connections, brokers and captures given. What they cannot show is said.
+    Searches all connections, brokers, and captures.
+    What a capture cannot show is reported as unknown.
 
     Examples:
-
-    \b
       rmqtool trace incident.pcap order-4711
       rmqtool trace producer.pcap broker.pcap 0A0000051F90...0001
       rmqtool trace captures/ order-4711 -o order.html

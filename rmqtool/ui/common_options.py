@@ -10,7 +10,7 @@ import typer
 from .console import When
 from .letters import named
 
-_VIEW, _SELECT, _OUTPUT, _READ = "What is shown", "Which rows", "Output", "Reading"
+_VIEW, _SELECT, _OUTPUT, _READ = "View", "Filters", "Output", "Input"
 
 
 class Order(StrEnum):
@@ -32,18 +32,18 @@ Captures = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE...",
-        help="pcap and pcapng files, also .gz .zst .lz4 .xz; a folder stands for the captures "
-        "in it, - for standard input.",
+        help="pcap or pcapng files (also .gz, .zst, .lz4, .xz), folders of captures, or - "
+        "for stdin.",
     ),
 ]
 Commands = Annotated[
-    bool, typer.Option("--commands", help="One line per command.", rich_help_panel=_VIEW)
+    bool, typer.Option("--commands", help="Show one line per command.", rich_help_panel=_VIEW)
 ]
 Verbose = Annotated[
     bool,
     typer.Option(
         *named("--verbose"),
-        help="One tree per exchange: every header field, the body taken apart.",
+        help="Show every header field and the decoded body as a tree.",
         rich_help_panel=_VIEW,
     ),
 ]
@@ -51,7 +51,7 @@ SummaryOnly = Annotated[
     bool,
     typer.Option(
         "--summary",
-        help="Operations with latencies, answers, clients, and how good the capture is.",
+        help="Summarize operations, latency, responses, clients, and capture quality.",
         rich_help_panel=_VIEW,
     ),
 ]
@@ -61,7 +61,7 @@ FollowConversation = Annotated[
         "--follow-conversation",
         metavar="N",
         min=0,
-        help="What both ends of one conversation said, as text.",
+        help="Show both directions of one conversation as text.",
         rich_help_panel=_VIEW,
     ),
 ]
@@ -69,7 +69,7 @@ Messages = Annotated[
     bool,
     typer.Option(
         "--messages",
-        help="Message bodies into files of the folder that -o names, with an index.",
+        help="Export message bodies and an index to the -o folder.",
         rich_help_panel=_VIEW,
     ),
 ]
@@ -77,7 +77,7 @@ ListMessages = Annotated[
     bool,
     typer.Option(
         "--list-messages",
-        help="One line per message where it was seen: sent, delivered, acknowledged, returned, …",
+        help="Show one line per message event: sent, delivered, acknowledged, returned, …",
         rich_help_panel=_VIEW,
     ),
 ]
@@ -85,7 +85,7 @@ NoMessageRows = Annotated[
     bool,
     typer.Option(
         "--no-message-rows",
-        help="A decoded log without its table of messages.",
+        help="Omit the messages table from a decoded log.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -94,7 +94,7 @@ Where = Annotated[
     typer.Option(
         *named("--where"),
         metavar="EXPR",
-        help="Only rows for which this holds, e.g. 'latency > 50ms and topic ~ \"^Order\"'.",
+        help="Show only rows that match EXPR, such as 'latency > 50ms and topic ~ \"^Order\"'.",
         rich_help_panel=_SELECT,
     ),
 ]
@@ -103,8 +103,8 @@ Where = Annotated[
 def _since_in(zone: str) -> Any:
     return typer.Option(
         metavar="TIME",
-        help="Only from this time on: 2026-11-20T10:00:00, or 10:00 or 10:00+08:00 on the first "
-        f"packet's day; in {zone} where it has no offset.",
+        help="Start at this time: 2026-11-20T10:00:00, or 10:00 on the first packet's "
+        f"day (default zone: {zone}).",
         rich_help_panel=_SELECT,
     )
 
@@ -114,15 +114,15 @@ SinceUtc = Annotated[str | None, _since_in("UTC")]
 """of commands without --tz"""
 Until = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Only before this time.", rich_help_panel=_SELECT),
+    typer.Option(metavar="TIME", help="Stop before this time.", rich_help_panel=_SELECT),
 ]
 TimeZone = Annotated[
     str,
     typer.Option(
         "--tz",
         metavar="local|UTC|NAME",
-        help="Zone of times in tables and trees, and of times without an offset in options; "
-        "JSON, CSV, Parquet and pages stay in UTC.",
+        help="Time zone for displayed and entered times. JSON, CSV, Parquet, and HTML "
+        "always use UTC.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -136,8 +136,7 @@ Sort = Annotated[
     Order | None,
     typer.Option(
         "--sort",
-        help="In the order of time; else a row comes when it is complete: an exchange with its "
-        "answer. Rows wait in a temporary file.",
+        help="Sort by request time (default: completion order).",
         rich_help_panel=_SELECT,
     ),
 ]
@@ -145,7 +144,7 @@ FormatName = Annotated[
     RowFormat | None,
     typer.Option(
         *named("--format"),
-        help="How rows are written; else by the name of the output, else a table.",
+        help="Output format (default: from the -o extension, otherwise table).",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -154,20 +153,20 @@ OutputName = Annotated[
     typer.Option(
         *named("--output"),
         metavar="FILE|FOLDER|-",
-        help="Where to write. With parquet a FOLDER becomes a decoded log for `rmqtool report`.",
+        help="Output file. With -T parquet, a FOLDER becomes a decoded log.",
         rich_help_panel=_OUTPUT,
     ),
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Replace an existing decoded log.", rich_help_panel=_OUTPUT),
+    typer.Option("--force", help="Overwrite existing output.", rich_help_panel=_OUTPUT),
 ]
 BodyLimit = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Bytes of a body that are shown; default: 1KiB in a tree, all in jsonl of commands,"
-        " none in rows of messages.",
+        help="Maximum body bytes to show (default: 1KiB in trees, all in command JSON "
+        "lines, none in message rows).",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -175,8 +174,7 @@ MaxOutput = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Bytes that bodies may become in trees, jsonl of commands and --messages;"
-        " default: 128MiB and 64 times what was captured.",
+        help="Maximum decompressed body bytes (default: 128MiB plus 64 times the captured bytes).",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -185,30 +183,29 @@ Plugins = Annotated[
     typer.Option(
         "--plugin",
         metavar="FILE.py|NAME",
-        help="Decode bodies of messages by this program, or by an installed plug-in; repeatable."
-        " It is run: name only what you trust.",
+        help="Decode message bodies with a Python file or installed plug-in; repeatable. "
+        "Plug-ins execute code; load only those you trust.",
         rich_help_panel=_READ,
     ),
 ]
-Color = Annotated[When, typer.Option("--color", help="Colours.", rich_help_panel=_OUTPUT)]
+Color = Annotated[When, typer.Option("--color", help="Use colors.", rich_help_panel=_OUTPUT)]
 Pager = Annotated[
     bool,
     typer.Option(
         "--pager",
-        help="Page by page, with the program that PAGER names, else less.",
+        help="Page output with $PAGER (default: less).",
         rich_help_panel=_OUTPUT,
     ),
 ]
 Quiet = Annotated[
     bool,
-    typer.Option(*named("--quiet"), help="No progress and no remarks.", rich_help_panel=_OUTPUT),
+    typer.Option(*named("--quiet"), help="Suppress progress and notes.", rich_help_panel=_OUTPUT),
 ]
 Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="Exit with 3 if the capture itself is damaged: findings of severity error. "
-        "What went wrong in the traffic is for --fail-on.",
+        help="Exit 3 if the capture is damaged. For traffic problems, use --fail-on.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -217,8 +214,8 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         metavar="CONDITION",
-        help="Exit with 4 if it holds for the rows that are chosen: failed, unanswered, "
-        "'failed>1%', 'unanswered>=5'; repeatable.",
+        help="Exit 4 if selected rows match: failed, unanswered, 'failed>1%', "
+        "'unanswered>=5'; repeatable.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -227,7 +224,7 @@ DecodeAs = Annotated[
     typer.Option(
         *named("--decode-as"),
         metavar="PORT",
-        help="Take this TCP port for RocketMQ, whatever its bytes look like; repeatable.",
+        help="Treat this TCP port as RocketMQ, skipping detection; repeatable.",
         rich_help_panel=_READ,
     ),
 ]
@@ -236,8 +233,7 @@ TlsKeylog = Annotated[
     typer.Option(
         "--tls-keylog",
         metavar="FILE",
-        help="Decrypt TLS by the secrets in this key log; else the one that SSLKEYLOGFILE names,"
-        " where it is there.",
+        help="Decrypt TLS with this key log (default: $SSLKEYLOGFILE).",
         rich_help_panel=_READ,
     ),
 ]
@@ -247,7 +243,7 @@ MaxRatio = Annotated[
         "--max-ratio",
         min=1,
         metavar="N",
-        help="Decompressed bytes per byte of a compressed capture, beyond 128MiB.",
+        help="Maximum decompression ratio of a capture beyond its first 128MiB.",
         rich_help_panel=_READ,
     ),
 ]
@@ -255,7 +251,7 @@ Follow = Annotated[
     bool,
     typer.Option(
         "--follow",
-        help="The last file is still being written: wait for more, until Ctrl-C.",
+        help="Wait for more packets in the last file until Ctrl-C.",
         rich_help_panel=_READ,
     ),
 ]
@@ -266,8 +262,8 @@ Jobs = Annotated[
         min=1,
         max=64,
         metavar="N",
-        help="Processes that decode; the result is the same. Without it: one, or"
-        " where that pays (rows for programs, 32 MiB and more) one per core, at most 8.",
+        help="Decoder processes (default: 1; one per core, up to 8, for large inputs). "
+        "Output is identical.",
         rich_help_panel=_READ,
     ),
 ]
@@ -278,7 +274,7 @@ def capture_filter(panel: str) -> Any:
     return typer.Option(
         *named("--filter"),
         metavar="BPF",
-        help="Capture only these packets, in tcpdump's words: 'tcp port 10911 or port 9876'.",
+        help="Capture filter (pcap-filter syntax), such as 'tcp port 10911'.",
         rich_help_panel=panel,
     )
 
@@ -288,7 +284,7 @@ def rate(panel: str) -> Any:
     return typer.Option(
         "--rate",
         metavar="500/s|100..5000/5m",
-        help="Messages per second; 100..5000/5m rises from 100/s to 5000/s in 5 minutes.",
+        help="Messages per second; 100..5000/5m ramps up over 5 minutes.",
         rich_help_panel=panel,
     )
 
@@ -299,7 +295,7 @@ def retries(panel: str) -> Any:
         "--retries",
         min=0,
         metavar="N",
-        help="Retries after the first attempt.",
+        help="Maximum retries after the first attempt.",
         rich_help_panel=panel,
     )
 
@@ -309,7 +305,7 @@ def allow(panel: str) -> Any:
     return typer.Option(
         "--allow",
         metavar="NETWORK|HOST",
-        help="Send to brokers there without asking: 10.0.0.0/8, an address, a name; repeatable.",
+        help="Send to brokers in this network or at this host without asking; repeatable.",
         rich_help_panel=panel,
     )
 
@@ -318,7 +314,7 @@ def yes(panel: str) -> Any:
     """Return the option `--yes` of a command that sends."""
     return typer.Option(
         *named("--yes"),
-        help="Send to addresses that are neither loopback nor named, without asking.",
+        help="Don't ask before sending to non-loopback addresses.",
         rich_help_panel=panel,
     )
 
@@ -328,7 +324,7 @@ def tls_from(panel: str) -> Any:
     return typer.Option(
         "--tls",
         metavar="CA.pem|system|insecure",
-        help="Encrypt; the servers' certificates and names are checked against these.",
+        help="Use TLS and verify server certificates with this CA.",
         rich_help_panel=panel,
     )
 
@@ -338,7 +334,7 @@ def tls_name(panel: str) -> Any:
     return typer.Option(
         "--tls-name",
         metavar="NAME",
-        help="Name that the servers' certificates must have, instead of their address.",
+        help="Expect this name in server certificates (default: the address).",
         rich_help_panel=panel,
     )
 
@@ -347,7 +343,7 @@ def tls_any_name(panel: str) -> Any:
     """Return the option `--tls-any-name` of a command."""
     return typer.Option(
         "--tls-any-name",
-        help="Accept a trusted certificate whatever name it has.",
+        help="Accept any name in a trusted server certificate.",
         rich_help_panel=panel,
     )
 
@@ -357,7 +353,7 @@ def tls_cert(panel: str) -> Any:
     return typer.Option(
         "--tls-cert",
         metavar="CERT.pem",
-        help="Own certificate, for servers that ask for one; its key is in it or in --tls-key.",
+        help="Client certificate; may contain its key.",
         rich_help_panel=panel,
     )
 
@@ -367,6 +363,6 @@ def tls_key(panel: str) -> Any:
     return typer.Option(
         "--tls-key",
         metavar="KEY.pem",
-        help="Key of --tls-cert; its password is taken from ROCKETMQ_TLS_KEY_PASSWORD.",
+        help="Private key of --tls-cert (password: $ROCKETMQ_TLS_KEY_PASSWORD).",
         rich_help_panel=panel,
     )

@@ -12,15 +12,15 @@ from ..ui.status import ExitStatus
 
 Target = Annotated[
     str | None,
-    typer.Option(
-        *named("--output"), metavar="FILE|-", help="Where to write; default: standard output."
-    ),
+    typer.Option(*named("--output"), metavar="FILE|-", help="Output file (default: stdout)."),
 ]
 Install = Annotated[
     bool,
-    typer.Option("--install", help="Put it into the personal Lua plugins of Wireshark and tshark."),
+    typer.Option(
+        "--install", help="Install into the personal Lua plugins of Wireshark and tshark."
+    ),
 ]
-Uninstall = Annotated[bool, typer.Option("--uninstall", help="Remove it from there.")]
+Uninstall = Annotated[bool, typer.Option("--uninstall", help="Remove the installed dissector.")]
 
 
 def wireshark(
@@ -28,18 +28,15 @@ def wireshark(
 ) -> None:
     """Write a RocketMQ dissector for Wireshark and tshark 4.x, in Lua.
 
-    It knows what rmqtool knows: codes, every header field, messages, which response answers which
-    request. It needs nothing but Wireshark.
+    Decodes codes, header fields, and messages; pairs requests with responses.
 
     Examples:
-
-    \b
       rmqtool wireshark --install
       rmqtool wireshark -o rocketmq.lua
       tshark -X lua_script:rocketmq.lua -r incident.pcap -Y 'rocketmq.time > 0.1'
       rmqtool wireshark --uninstall
 
-    Fields to filter by, and recipes: rmqtool help wireshark.
+    Filter fields and recipes: rmqtool help wireshark.
     """
 
     def run() -> ExitStatus:

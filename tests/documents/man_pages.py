@@ -18,6 +18,8 @@ from rmqtool import __version__
 from rmqtool.cli import app
 from rmqtool.ui.status import ExitStatus
 
+from .options_docs import has_examples
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "man"
 _STATUS = ROOT / "rmqtool" / "ui" / "status.py"
@@ -53,7 +55,7 @@ def _page(
     last = ["COMMAND ..."] if hasattr(command, "commands") else []
     lines.append(_text(" ".join(["[OPTIONS]", *arguments, *last])))
     examples = _examples(paragraphs)
-    prose = [part for part in paragraphs if not _is_verbatim(part) and part != "Examples:"]
+    prose = [part for part in paragraphs if not has_examples(part)]
     if prose:
         lines.append(".SH DESCRIPTION")
         lines += _joined(".PP", [_text(" ".join(part.split())) for part in prose])
@@ -111,16 +113,7 @@ def _entry(names: str, what: str) -> list[str]:
 
 
 def _examples(paragraphs: Sequence[str]) -> list[str]:
-    return [
-        line
-        for part in paragraphs
-        if _is_verbatim(part)
-        for line in part.replace("\b", "").strip("\n").splitlines()
-    ]
-
-
-def _is_verbatim(paragraph: str) -> bool:
-    return paragraph.startswith("\b")
+    return [line for part in paragraphs if has_examples(part) for line in part.splitlines()[1:]]
 
 
 def _statuses() -> list[str]:

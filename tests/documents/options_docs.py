@@ -18,7 +18,6 @@ from .pages import DOCS
 
 PAGE = DOCS / "options.md"
 BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
-_EXAMPLES = "\b\n"
 _NO_TEXT = re.compile(r"(`[^`]*`)|([|<*])")
 _EVERYWHERE = ("--help", "--install-completion", "--show-completion")
 
@@ -57,12 +56,17 @@ def _help_of(text: str) -> str:
     """The help of a command; its examples are a block of code."""
     blocks = []
     for block in text.split("\n\n"):
-        if block.startswith(_EXAMPLES):
-            lines = [line[2:] for line in block.removeprefix(_EXAMPLES).splitlines()]
-            blocks.append("\n".join(["```", *lines, "```"]))
+        if has_examples(block):
+            heading, *lines = block.splitlines()
+            blocks.append("\n".join([heading, "", "```", *(line[2:] for line in lines), "```"]))
         else:
             blocks.append(_escaped(" ".join(block.split())))
     return "\n\n".join(blocks)
+
+
+def has_examples(paragraph: str) -> bool:
+    """Return whether a paragraph of help is a heading and indented examples."""
+    return "\n  " in paragraph
 
 
 def _row_of(parameter: Any) -> str:
