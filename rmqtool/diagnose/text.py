@@ -138,5 +138,5 @@ def _packets(problem: Problem) -> str:
 
 def first_sentence(text: str) -> str:
     """Return a text up to the end of its first sentence."""
-    end = re.search(r"\.(?=\s+[A-Z])", text)
+    end = re.search(r"\.(?=\s)", text)
     return text[: end.end()] if end is not None else text

@@ -22,7 +22,11 @@ RULE = DiagnosisRule(
         " a failure and 2 s after 550 ms since 5.1.4; 600 s and 30 s before, where a fast answer"
         " ends it early. That is the remedy and no problem of its own."
     ),
-    advice="Nothing to do; look for what failed. setNotAvailableDuration, setLatencyMax tune it.",
+    advice=(
+        "Find out why sends to the broker failed or were slow. setNotAvailableDuration and"
+        " setLatencyMax set how long producers avoid a broker. (The isolation itself needs no"
+        " action.)"
+    ),
     fold=Fold,
     found_by="isolated-broker-still-used",
     limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",

@@ -75,8 +75,8 @@ RULE = DiagnosisRule(
         " broker where there is one. The application notices only the time that it takes."
     ),
     advice=(
-        "Nothing to do for these messages; the cause at the first broker remains."
-        " retryTimesWhenSendFailed has the default 2."
+        "Find out what failed at the first broker. retryTimesWhenSendFailed has the default 2."
+        " (These messages need no action: a later attempt stored them.)"
     ),
     fold=_Fold,
     messages=_key,

@@ -214,10 +214,10 @@ RULE = DiagnosisRule(
         " leaves; until then they make nothing faster."
     ),
     advice=(
-        "To consume faster by more consumers, give the topic more queues: mqadmin updateTopic -r N"
-        " -w N (defaultTopicQueueNums, default 8, is for topics that brokers make). Else start"
-        " fewer, or give each more threads (consumeThreadMin, consumeThreadMax, default 20). With"
-        " POP (5.x: mqadmin setConsumeMode -m POP) several consumers share a queue."
+        "Give the topic more queues to consume faster: mqadmin updateTopic -r N -w N"
+        " (defaultTopicQueueNums, default 8, is for topics that brokers make). Else start fewer"
+        " consumers, or give each more threads (consumeThreadMin, consumeThreadMax, default 20)."
+        " With POP (5.x: mqadmin setConsumeMode -m POP) several consumers share a queue."
     ),
     fold=_Fold,
     exchanges=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.row_facts.names import FROM_BROKER, fact_in
@@ -15,6 +16,11 @@ from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
+
+_NO_MASTER_ADVICE: Final = (
+    "Bring the master back: until then its queues cannot be written. Consumers read from the slave"
+    " meanwhile; what it has not replicated is delivered later."
+)
 
 
 class _Fold(Fold):
@@ -58,6 +64,7 @@ class _Fold(Fold):
                     f"by the last routes {broker} has no master: its queues can be read from the"
                     " slave and not be written"
                 )
+                case.advice = _NO_MASTER_ADVICE
             elif self.suggested.count:
                 case.details.append(f"the slave says to pull from broker ids {_said(self.ids)}")
             yield case
@@ -101,8 +108,7 @@ RULE = DiagnosisRule(
         " delivered later."
     ),
     advice=(
-        "Where the master is gone: bring it back; until then its queues cannot be written. Else"
-        " look at the lag of the group: the master names a slave when the reader is further behind"
+        "Check the lag of the group: the master names a slave when the reader is further behind"
         " than accessMessageInMemoryMaxRatio (default 40 %) of its memory, and only with"
         " slaveReadEnable=true (default false). The group's setting whichBrokerWhenConsumeSlowly"
         " (default 1) says which slave."

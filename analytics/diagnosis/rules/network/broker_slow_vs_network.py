@@ -25,6 +25,15 @@ MOST_SHARE: Final = 0.4
 LEAST_ZERO: Final = 3
 """packets that say that there is no room left"""
 
+_SERVER_FULL_ADVICE: Final = (
+    "Look in the broker's log of that time why it did not read: threads that are all occupied, a"
+    " long garbage collection, a disk that is too slow."
+)
+_CLIENTS_FULL_ADVICE: Final = (
+    "Look for what keeps these clients from reading: a busy processor, garbage collection, or"
+    " callbacks that block Netty's threads."
+)
+
 
 class _Fold(Fold):
     def __init__(self, key: str) -> None:
@@ -68,20 +77,24 @@ class _Fold(Fold):
                 subject,
             )
         elif self._server_full.count >= LEAST_ZERO:
-            yield self._server_full.case(
+            case = self._server_full.case(
                 f"{server} does not read what it is sent: its window was 0 in"
                 f" {self._server_full.count:,} packets",
                 subject,
             )
+            case.advice = _SERVER_FULL_ADVICE
+            yield case
         elif self._clients_full.count >= LEAST_ZERO:
             clients = Counter[str]()
             for endpoint, number in self._clients.items():
                 clients[context.client(endpoint)] += number
-            yield self._clients_full.case(
+            case = self._clients_full.case(
                 f"clients of {server} do not read what it sends: their windows were 0 in"
                 f" {self._clients_full.count:,} packets, {counted_names(clients)}",
                 subject,
             )
+            case.advice = _CLIENTS_FULL_ADVICE
+            yield case
 
 
 def _key(row: ConversationRecord) -> str | None:
@@ -110,9 +123,9 @@ RULE = DiagnosisRule(
         " whose threads are all occupied."
     ),
     advice=(
-        "Lost segments: look at links, overload of network interfaces, limits of cloud instances"
-        " between the two. Window 0 of a client: its processor, garbage collection, or callbacks"
-        " that block Netty's threads. Window 0 of a broker: see its log for that time."
+        "Check the network between clients and broker: links, overload of network interfaces,"
+        " limits of cloud instances. A narrow link needs more bandwidth, compression"
+        " (compressMsgBodyOverHowmuch, default 4096 bytes), or smaller messages."
     ),
     fold=_Fold,
     connections=_key,

@@ -53,9 +53,9 @@ RULE = DiagnosisRule(
         " the call."
     ),
     advice=(
-        "Expected in a rolling update. enableReconnectForGoAway has the default true in 5.x. Where"
-        f" sends fail, update clients to {release_of(SINCE)} or later, and let the load balancer"
-        " take the server out before it stops."
+        "Update clients to 5.3.1 or later where sends fail, and let the load balancer take the"
+        " server out before it stops. enableReconnectForGoAway has the default true in 5.x. (A"
+        " rolling update whose sends succeed needs no action.)"
     ),
     fold=_Fold,
     exchanges=(Exchanges(key=by_responder, responses=frozenset((int(ResponseCode.GO_AWAY),))),),

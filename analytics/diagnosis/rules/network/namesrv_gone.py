@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from ...context import Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged
-from ...problem import Case, ProblemSeverity, Subject
+from ...problem import Case, ProblemSeverity, ProblemState, Subject
 from ...refusals import times
 from ...rule import DiagnosisRule
 from .broker_gone import (
@@ -20,6 +21,12 @@ from .broker_gone import (
     state_of,
     was,
     what_happened,
+)
+
+_OVER_ADVICE: Final = (
+    "Find out why it was not listening at that time: OOM kill, crash, restart. With one NameServer"
+    " alone, add a second: they need no synchronisation. (A NameServer that was still starting or"
+    " was restarted on purpose needs no action.)"
 )
 
 
@@ -53,6 +60,8 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         case.severity = ProblemSeverity.WARNING
     if all(one.starting for one in outages):
         doubt_end(case, context)
+    if case.state is ProblemState.OVER:
+        case.advice = _OVER_ADVICE
     if others:
         case.details.append(f"other NameServers were asked: {', '.join(others[:3])}")
     return case

@@ -80,12 +80,12 @@ RULE = DiagnosisRule(
         " connected, or it is too far behind; 5.x says FLUSH_SLAVE_TIMEOUT instead."
     ),
     advice=(
-        "Do not send the message again: it would be stored twice"
-        " (retryAnotherBrokerWhenNotStoreOK, default false, does so). Check that the slave runs and"
-        " that it reaches the master's replication port (listenPort + 1, mostly 10912)."
-        " slaveTimeout (default 3000 ms) is the time for a slave, syncFlushTimeout (5000 ms) for"
-        " the disk. A slave does not count that is haSlaveFallbehindMax (4.x) or haMaxGapNotInSync"
-        " (5.x; both 256 MB) behind. Without a slave, ASYNC_MASTER is the role that fits."
+        "Check that the slave runs and that it reaches the master's replication port (listenPort +"
+        " 1, mostly 10912). Do not send the message again: it would be stored twice"
+        " (retryAnotherBrokerWhenNotStoreOK, default false, does so). slaveTimeout (default 3000"
+        " ms) is the time for a slave, syncFlushTimeout (5000 ms) for the disk. A slave does not"
+        " count that is haSlaveFallbehindMax (4.x) or haMaxGapNotInSync (5.x; both 256 MB) behind."
+        " Without a slave, ASYNC_MASTER is the role that fits."
     ),
     fold=_Fold,
     exchanges=(

@@ -31,9 +31,9 @@ class _Fold(RefusedOtherwise):
         if self.requests.keys() == {_HEARTBEAT}:
             case.severity = ProblemSeverity.INFO
             case.advice = (
-                "The proxy knows no settings of these clients: a heartbeat comes after their"
-                " good-bye, or before the settings, as after a restart of the proxy. Once for a"
-                " client it needs nothing; again and again its telemetry stream does not hold."
+                "Check whether the telemetry streams of these clients hold: the proxy does not know"
+                " their settings. (One refusal for a client, after it has signed off or after the"
+                " proxy has restarted, needs no action.)"
             )
 
 
@@ -52,9 +52,9 @@ RULE = DiagnosisRule(
         " proxy asked it for the call, the remark is the broker's, and the cause is its."
     ),
     advice=(
-        "Where a broker refused it, look at that problem. Else look for the remark in the proxy's"
-        " log (logs/rocketmqlogs/proxy.log) at that time. rmqtool codes CODE says what the code"
-        " stands for."
+        "Look for the remark in the proxy's log (logs/rocketmqlogs/proxy.log) at that time. rmqtool"
+        " codes CODE explains the code. (Where a broker refused the request, fix that problem"
+        " instead.)"
     ),
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=_REFUSALS),),

@@ -75,8 +75,8 @@ RULE = DiagnosisRule(
         " of the group again, up to transactionCheckMax times."
     ),
     advice=(
-        "Do not use one producer group for different programs. If the half message is gone, look"
-        " how long the transaction took: transactionTimeOut is 6 s (first check),"
+        "Give each program its own producer group, and find out how long the transaction took if"
+        " the half message is gone: transactionTimeOut is 6 s (first check),"
         " transactionCheckInterval 30 s, transactionCheckMax 15. CHECK_IMMUNITY_TIME_IN_SECONDS of"
         " a message must be longer than its local transaction."
     ),

@@ -254,11 +254,11 @@ RULE = DiagnosisRule(
         " refuses them only for ordered topics, and stores other messages all the same."
     ),
     advice=(
-        "If nobody wanted it so, set brokerPermission (default 6) of the broker with mqadmin"
-        " updateBrokerConfig, or the permission of the topic with mqadmin updateTopicPerm -p 6."
-        " mqadmin wipeWritePerm takes the write bit away at the NameServers, addWritePerm gives it"
-        " back. Before a broker is shut down, read-only is right: wait until its messages are"
-        " consumed."
+        "Restore the permission: brokerPermission (default 6) of the broker with mqadmin"
+        " updateBrokerConfig, or that of the topic with mqadmin updateTopicPerm -p 6. mqadmin"
+        " wipeWritePerm takes the write bit away at the NameServers, addWritePerm gives it back. (A"
+        " broker that is to be shut down is made read-only on purpose: wait until its messages are"
+        " consumed.)"
     ),
     fold=_Fold,
     exchanges=(

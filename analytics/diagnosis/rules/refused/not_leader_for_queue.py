@@ -37,9 +37,9 @@ RULE = DiagnosisRule(
         " its next route."
     ),
     advice=(
-        "A few right after queues were moved are normal. If they go on, look whether the clients"
-        " get new routes (pollNameServerInterval, default 30 s), and whether the mapping is the"
-        " same on all brokers (mqadmin remappingStaticTopic)."
+        "Check that clients get new routes (pollNameServerInterval, default 30 s) and that the"
+        " mapping is the same on all brokers (mqadmin remappingStaticTopic). (A few right after"
+        " queues were moved are normal.)"
     ),
     fold=_Fold,
     exchanges=(

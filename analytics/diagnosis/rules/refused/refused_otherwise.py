@@ -90,9 +90,9 @@ class RefusedOtherwise(Refusals):
     def judge(self, case: Case, context: Context) -> None:
         if _FIELD in self.named(REMARK):
             case.advice = (
-                "These clients are too old for a proxy of 5.x: it takes the name of the broker from"
-                " the request (bname), which they do not send. Use a client of 5.x, or let them"
-                " connect to NameServer and brokers."
+                "Use a client of 5.x, or let these clients connect to NameServer and brokers: a"
+                " proxy of 5.x takes the name of the broker from the request (bname), which they do"
+                " not send."
             )
             return
         case.confidence = Confidence.LIKELY

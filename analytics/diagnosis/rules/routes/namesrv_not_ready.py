@@ -39,9 +39,9 @@ RULE = DiagnosisRule(
         " takes a part of the brokers for all."
     ),
     advice=(
-        "Nothing, if the NameServer was just started. needWaitForService (default false) turns the"
-        " waiting on, waitSecondsForService (default 45) is its length. Clients with several"
-        " NameServers should find another one."
+        "Wait until the NameServer is ready: waitSecondsForService (default 45) after its start."
+        " Name several NameServers in namesrvAddr, so that clients can use another one."
+        " needWaitForService (default false) turns the waiting on."
     ),
     fold=_Fold,
     exchanges=(

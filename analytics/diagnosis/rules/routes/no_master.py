@@ -40,6 +40,16 @@ MAX_TIMES: Final = 1000
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
+_BACK_ADVICE: Final = (
+    "Look in the master's log why it stopped. enableSlaveActingMaster (5.x, default false) lets a"
+    " slave do some of its work meanwhile; a topic with queues on two brokers keeps sends working."
+    " (A planned restart needs no action.)"
+)
+_CHANGED_ADVICE: Final = (
+    "Check in the controller's log and the old master's log why the master changed. Messages that"
+    " only the old master had may be missing. (A switch on purpose needs no action.)"
+)
+
 
 class _Broker:
     """What routes say of one broker."""
@@ -224,6 +234,8 @@ def _case(name: str, broker: _Broker, tally: Tally) -> Case:
         f"{name} {begin}: {does}",
         Subject(broker=name),
     )
+    if back is not None:
+        case.advice = _BACK_ADVICE
     case.details = [f"routes without a master: {tally.count:,}"]
     before = [time for time in known if time < tally.first]
     if before:
@@ -255,6 +267,7 @@ def _change(name: str, broker: _Broker) -> Case | None:
     )
     case.count = 1
     case.severity = ProblemSeverity.INFO
+    case.advice = _CHANGED_ADVICE
     return case
 
 

@@ -60,6 +60,13 @@ class _Asked(NamedTuple):
     evidence: Evidence
 
 
+_OVER_ADVICE: Final = (
+    "Find out why no broker of the topic was registered at that time: it was down or starting, or"
+    " did not reach this NameServer. A topic with queues on two brokers keeps its route when one is"
+    " gone: mqadmin updateTopic -c CLUSTER. (A planned restart needs no action.)"
+)
+
+
 class _Topic:
     """What was answered for one topic."""
 
@@ -180,6 +187,7 @@ class _Fold(Fold):
             case = self._told(name, topic, asked, title)
             if until is not None:
                 case.state = ProblemState.OVER
+                case.advice = _OVER_ADVICE
             return case
         if sent or until is not None or max(Counter(one.requester for one in asked).values()) < 2:
             return None  # it was made in the meantime; or asked for once, as by a tool

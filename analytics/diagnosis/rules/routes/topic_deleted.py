@@ -95,9 +95,9 @@ RULE = DiagnosisRule(
         " autoCreateTopicEnable is on, the next producer makes the topic anew, empty."
     ),
     advice=(
-        "Was it meant? Stop its producers and consumers before a topic is deleted. Else make it"
-        " anew with as many queues as before (mqadmin updateTopic); the messages are lost, and"
-        " groups begin at the offsets of the new queues."
+        "Create the topic again with as many queues as before (mqadmin updateTopic); the messages"
+        " are lost, and groups begin at the offsets of the new queues. Stop producers and consumers"
+        " before you delete a topic. (A deletion on purpose needs nothing else.)"
     ),
     fold=_Fold,
     exchanges=(

@@ -114,8 +114,9 @@ RULE = DiagnosisRule(
         " normal: the broker reads the decisions with a delay."
     ),
     advice=(
-        "Nothing, if the outcomes are those that the producer wants. Many checks mean that local"
+        "Compare the outcomes with what the producer wants. Many checks mean that local"
         " transactions take longer than transactionTimeOut (default 6 s) or end as unknown."
+        " (Outcomes as wanted need no action.)"
     ),
     fold=_Fold,
     exchanges=OF_HALVES,

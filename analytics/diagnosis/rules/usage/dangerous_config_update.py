@@ -113,10 +113,11 @@ RULE = DiagnosisRule(
         " hardly ever have a reason to."
     ),
     advice=(
-        "If it was not you: the server may be taken over. Cut the named address off, look for"
-        " unknown processes and cron jobs, and set the machine up anew. Update to 4.9.7 or 5.1.2 at"
-        " least, where these settings are refused. Keep ports 9876, 10909 and 10911 off public"
-        " networks and turn authentication on (aclEnable in 4.x, authenticationEnabled in 5.x)."
+        "Cut the named address off, look for unknown processes and cron jobs, and set the machine"
+        " up from scratch: the server may be taken over. Update to 4.9.7 or 5.1.2 at least, where"
+        " these settings are refused. Keep ports 9876, 10909 and 10911 off public networks and turn"
+        " authentication on (aclEnable in 4.x, authenticationEnabled in 5.x). (A change that you"
+        " made yourself needs no action.)"
     ),
     fold=_Fold,
     exchanges=(Exchanges(key=_host_and_server, requests=frozenset(DANGEROUS)),),

@@ -73,7 +73,7 @@ RULE = DiagnosisRule(
         " that no request matches the answer. It costs some traffic and hides the log lines that"
         " matter; nothing is lost."
     ),
-    advice="Ignore such log lines, or use a newer release of the client that sets the flag.",
+    advice="Use a newer release of the client that sets the flag, or ignore such log lines.",
     fold=_Fold,
     exchanges=(
         Exchanges(
