@@ -76,6 +76,20 @@ class AnswerTimes:
         elif first < known[0] or last > known[1]:
             self._intervals[number] = min(first, known[0]), max(last, known[1])
 
+    def between(self, begin: int, end: int) -> bool:
+        """Return whether there is an answer between two times, ns."""
+        return any(
+            begin < time < end
+            for number in self._numbers(begin, end)
+            for time in self._intervals[number]
+        )
+
+    def _numbers(self, begin: int, end: int) -> Iterable[int]:
+        first, last = begin // self._size, end // self._size
+        if last - first > len(self._intervals):
+            return [number for number in self._intervals if first <= number <= last]
+        return [number for number in range(first, last + 1) if number in self._intervals]
+
     def times(self) -> list[tuple[int, int]]:
         """Return the times of the first and the last answer in each interval, by time."""
         return sorted(self._intervals.values())

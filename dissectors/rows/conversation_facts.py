@@ -93,7 +93,8 @@ CONVERSATION_FACTS: Final = (
     ConversationFact(
         STALL,
         "one segment was sent again and again: by `client` or `server`, when first again and when"
-        " last (µs since the epoch), how often; once for each, eight of either end at most",
+        " last (µs since the epoch), how often, bytes of payload; once for each, eight of each end"
+        " at most",
         "TCP",
     ),
 )
@@ -110,9 +111,12 @@ class Stall(NamedTuple):
     last: int
     """time of the last one"""
     repeats: int
+    size: int = 0
+    """payload of the segment, bytes; 0: not known, in logs of older releases"""
 
 
 _MICROSECOND: Final = 1000
+_STALL_PARTS: Final = (len(Stall._fields) - 1, len(Stall._fields))
 LEAST_IDLE: Final = 3_000_000_000
 """ns without payload that are worth a fact"""
 LEAST_CLOSING: Final = 50_000_000
@@ -142,7 +146,7 @@ def left_at(row: ConversationRecord) -> int:
 def stall_fact(stall: Stall) -> str:
     """Return a stall as it stands in the column."""
     first, last = stall.first // _MICROSECOND, stall.last // _MICROSECOND
-    return conversation_fact(STALL, f"{stall.sender} {first} {last} {stall.repeats}")
+    return conversation_fact(STALL, f"{stall.sender} {first} {last} {stall.repeats} {stall.size}")
 
 
 def stalls_in(row: ConversationRecord) -> list[Stall]:
@@ -151,12 +155,12 @@ def stalls_in(row: ConversationRecord) -> list[Stall]:
     for one in row.facts:
         name, _, value = one.partition("=")
         parts = value.split(" ") if name == STALL else []
-        if len(parts) != len(Stall._fields) or parts[0] not in (CLIENT, SERVER):
+        if len(parts) not in _STALL_PARTS or parts[0] not in (CLIENT, SERVER):
             continue
-        first, last, repeats = map(natural_of, parts[1:])
-        if first is None or last is None or repeats is None:
+        first, last, repeats, size = map(natural_of, [*parts[1:], "0"][:4])
+        if first is None or last is None or repeats is None or size is None:
             continue
         first, last = first * _MICROSECOND, last * _MICROSECOND
         if row.start_time - _MICROSECOND < first <= last <= row.end_time:
-            found.append(Stall(parts[0], first, last, repeats))
+            found.append(Stall(parts[0], first, last, repeats, size))
     return found

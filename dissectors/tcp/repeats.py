@@ -23,16 +23,17 @@ MAX_STALLS: Final = 8
 class Repeats:
     """The stalls of one direction."""
 
-    __slots__ = ("_count", "_first", "_last", "_offset", "_stalls")
+    __slots__ = ("_count", "_first", "_last", "_offset", "_size", "_stalls")
 
     def __init__(self) -> None:
-        self._stalls: list[tuple[int, int, int]] = []
+        self._stalls: list[tuple[int, int, int, int]] = []
         self._offset: i64 = -1
         self._first: i64 = 0
         self._last: i64 = 0
         self._count: i64 = 0
+        self._size: i64 = 0
 
-    def note(self, offset: i64, ts: i64) -> None:
+    def note(self, offset: i64, size: i64, ts: i64) -> None:
         """Note a segment of which every byte was sent before, by the place of its first byte."""
         if offset == self._offset:
             self._count += 1
@@ -42,17 +43,18 @@ class Repeats:
         self._offset = offset
         self._first = self._last = ts
         self._count = 1
+        self._size = size
 
-    def stalls(self) -> list[tuple[int, int, int]]:
-        """Return (first repetition, last one, how many) of each stall; times in ns."""
+    def stalls(self) -> list[tuple[int, int, int, int]]:
+        """Return (first repetition, last one, how many, bytes) of each stall; times in ns."""
         found = self._stalls[:]
         if self._tells():
-            found.append((self._first, self._last, self._count))
+            found.append((self._first, self._last, self._count, self._size))
         return found
 
     def _end_run(self) -> None:
         if self._tells():
-            self._stalls.append((self._first, self._last, self._count))
+            self._stalls.append((self._first, self._last, self._count, self._size))
 
     def _tells(self) -> bool:
         """Return whether the repetitions since the last stall are another one."""
@@ -71,5 +73,5 @@ def noted(repeats: Repeats | None, offset: i64, size: i64, ts: i64) -> Repeats |
         return repeats
     if repeats is None:
         repeats = Repeats()
-    repeats.note(offset, ts)
+    repeats.note(offset, size, ts)
     return repeats

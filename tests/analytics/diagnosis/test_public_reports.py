@@ -40,6 +40,11 @@ EXPECTED = {
         "broker-a (127.99.7.11:10911) was gone from 14:01:12 to 14:01:29 UTC (16.9 s), then came"
         " back at 127.99.7.31:10911",
     ),
+    "48-mtu-black-hole": (
+        "packets-unacknowledged",
+        "full segments (1,460 bytes) of clients do not reach broker-a (10.1.0.11:10911), shorter"
+        " ones do: the path MTU is smaller",
+    ),
     "50-checks-in-turn": ("check-back-loop", "the broker asked 8 times what became of half"),
 }
 """case -> rule and beginning of its title"""

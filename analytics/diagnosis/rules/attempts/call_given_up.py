@@ -7,13 +7,18 @@ from dissectors.rows.outcome import LONG_POLLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
-from ...problem import ProblemSeverity
-from ...refusals import Refusals
+from ...problem import ProblemSeverity, Subject
+from ...refusals import Refusals, only
 from ...rule import DiagnosisRule, Exchanges
+from .causes import BUSY, NO_ANSWER
 
 
 class _Fold(Refusals):
     per_broker = True
+
+    def subject(self, context: Context) -> Subject:
+        # A proxy, not a broker: it may wait for any of them.
+        return Subject(server=self.key, topic=only(self.topics), group=only(self.groups))
 
     def title(self, context: Context) -> str:
         return f"{context.broker(self.key)} did not answer {self.what} in time: they were given up"
@@ -39,11 +44,13 @@ RULE = DiagnosisRule(
         " full. A producer tries again at once; the first attempt may be stored all the same."
     ),
     advice=(
-        "Look at the load of the proxy: grpcProducerThreadPoolNums and"
+        "Look at the load of the proxy, and at the brokers behind it: rmqtool trace of one message"
+        " shows how long the broker took. grpcProducerThreadPoolNums and"
         " grpcProducerThreadQueueCapacity (default 10000) are for sends, others for consumers and"
-        " routes. rmqtool trace of one message says how long the broker behind it took."
+        " routes. Set a keepalive in clients whose connections pass NAT or a load balancer."
     ),
     fold=_Fold,
     exchanges=(Exchanges(key=_key, statuses=frozenset((UNANSWERED,)), with_facts=True),),
     limits="A program that cancels a call itself looks the same. Long polls are not judged.",
+    consequence_of=NO_ANSWER | BUSY | {"broker-slow-vs-network", "client-hung"},
 )

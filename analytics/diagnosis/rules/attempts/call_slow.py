@@ -70,6 +70,7 @@ RULE = DiagnosisRule(
             "broker-slow-vs-network",
             "page-cache-busy",
             "send-queue-timeout",
+            "client-hung",
         )
     ),
 )

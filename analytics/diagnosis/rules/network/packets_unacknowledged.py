@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from dissectors.endpoint import host_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import Stall, stalls_in
 from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ANSWERED, ExchangeRecord
 
 from ...context import Context
+from ...keys import answer_times, by_responder
 from ...need import Need
 from ...outages import named, server_of, speaks_remoting
 from ...problem import (
     Case,
+    Confidence,
     ProblemSeverity,
     ProblemState,
     Subject,
@@ -24,12 +29,56 @@ from ...problem import (
     seconds,
 )
 from ...refusals import counted, times
-from ...rule import DiagnosisRule, Fold
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...silences import AnswerTimes
 from ...spells import spells
 
 MAX_STALLS: Final = 4096
 FAILS_NS: Final = 3_000_000_000
 """time without packets after which a send fails: the default of sendMsgTimeout"""
+
+
+FULL: Final = 1_200
+"""payload bytes of a segment that may be as long as the path's MTU allows, at the least"""
+LEAST_SHORT: Final = 3
+"""requests or responses that fit in one segment and arrived, beside those that did not"""
+MAX_HOSTS: Final = 1_024
+_LARGE_ADVICE: Final = (
+    "Compare the MTU of both hosts with that of the way between them (ping -M do -s 1472 HOST), and"
+    " lower the MTU of the interface or clamp the MSS (iptables -j TCPMSS --clamp-mss-to-pmtu)."
+    " Overlay networks, VPNs and tunnels take 50 bytes or more of each packet. Let ICMP"
+    " 'fragmentation needed' pass, or set net.ipv4.tcp_mtu_probing=1."
+)
+_PATH_ADVICE: Final = (
+    "Capture at both hosts at once: where the packet is missing, the way between is at fault. Look"
+    " at firewalls and NAT (limits for idle connections, full tables), links and routes at that"
+    " time. The server's host is not the cause: it answered others meanwhile."
+)
+
+
+class _Sizes:
+    """Bytes of the requests and responses of one client host that arrived."""
+
+    __slots__ = ("largest", "sizes")
+
+    def __init__(self) -> None:
+        self.sizes: Counter[int] = Counter()
+        """payloads, rounded up to `_STEP`"""
+        self.largest = 0
+
+    def add(self, sizes: Iterable[int]) -> None:
+        """Note what arrived."""
+        for size, count in Counter(sizes).items():
+            self.largest = max(self.largest, size)
+            self.sizes[min(size // _STEP + 1, _MOST_STEPS)] += count
+
+    def shorter(self, size: int) -> int:
+        """Return how many were shorter than this, surely."""
+        return sum(count for steps, count in self.sizes.items() if steps * _STEP <= size)
+
+
+_STEP: Final = 64
+_MOST_STEPS: Final = 1_024
 
 
 class _Stalled(NamedTuple):
@@ -47,6 +96,26 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._stalled: list[_Stalled] = []
+        self._answers = AnswerTimes()
+        self._requests: dict[str, _Sizes] = {}
+        self._responses: dict[str, _Sizes] = {}
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        self.add_exchanges((row,))
+
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        self._answers.add([time for time in answer_times(rows) if time is not None])
+        host = host_of(rows[0].requester)
+        for kept, sizes in (
+            (self._requests, [row.request_bytes or 0 for row in rows]),
+            (self._responses, [row.response_bytes or 0 for row in rows]),
+        ):
+            of_host = kept.get(host)
+            if of_host is None:
+                if len(kept) >= MAX_HOSTS:
+                    continue
+                of_host = kept[host] = _Sizes()
+            of_host.add(sizes)
 
     def add_connection(self, row: ConversationRecord) -> None:
         self._stalled += [_Stalled(row, one) for one in stalls_in(row)]
@@ -77,9 +146,36 @@ class _Fold(Fold):
             case.state = ProblemState.OVER
         if all(stall.last - stall.first < FAILS_NS for _, stall in found):
             case.severity = ProblemSeverity.WARNING
+        if self._only_large(found):
+            case.advice = _LARGE_ADVICE
+            case.part = "large"
+            if len(found) == 1:
+                case.confidence = Confidence.LIKELY
+                case.reason = "one segment only was lost"
+        elif self._answered_meanwhile(found):
+            case.advice = _PATH_ADVICE
         clients = sorted({context.client(one.row.client) for one in found})
         case.details = [f"clients: {', '.join(clients[:5])}"]
+        if self._answered_meanwhile(found):
+            case.details.append("it answered other requests meanwhile: its host did not stall")
         return case
+
+    def _only_large(self, found: list[_Stalled]) -> bool:
+        """Return whether full segments only were lost: shorter ones of the hosts arrived."""
+        sizes = {stall.size for _, stall in found}
+        if len({stall.sender for _, stall in found}) > 1 or len(sizes) != 1 or min(sizes) < FULL:
+            return False
+        (size,) = sizes
+        for row, stall in found:
+            kept = self._requests if stall.sender == tcp.CLIENT else self._responses
+            arrived = kept.get(host_of(row.client))
+            if arrived is None or arrived.largest > size or arrived.shorter(size) < LEAST_SHORT:
+                return False
+        return True
+
+    def _answered_meanwhile(self, found: list[_Stalled]) -> bool:
+        """Return whether the server answered something during each stall."""
+        return all(self._answers.between(stall.first, stall.last) for _, stall in found)
 
     def _title(self, found: list[_Stalled], context: Context) -> str:
         longest = max(found, key=lambda one: (one.stall.last - one.stall.first, _order(one)))
@@ -94,6 +190,14 @@ class _Fold(Fold):
         )
         connections = len({(one.row.capture, one.row.conversation) for one in found})
         again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
+        if self._only_large(found):
+            sender, receiver = (server, "clients") if of_server else ("clients", server)
+            return (
+                f"full segments ({longest.stall.size:,} bytes) of {sender} do not reach {receiver},"
+                f" shorter ones do: the path MTU is smaller; on"
+                f" {counted(connections, 'connection')}, from {period(first, last)} UTC"
+                f" ({seconds(last - first)}){again}"
+            )
         return (
             f"{what}, on {counted(connections, 'connection')}, from {period(first, last)}"
             f" UTC ({seconds(last - first)}){again}: one segment was sent again"
@@ -121,14 +225,18 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "One segment of a connection is sent again at least three times, with pauses that grow, and"
-        " nothing acknowledges it meanwhile."
+        " nothing acknowledges it meanwhile. Where all of them are full segments of one size, and"
+        " shorter requests or responses of the same hosts arrive but none that is longer, the path"
+        " MTU is too small."
     ),
     explanation=(
         "TCP sends a segment again until the other host acknowledges it. The operating system does"
         " that, not the program: a broker that hangs, in a garbage collection for example, still"
         " acknowledges. So the packets, or what acknowledged them, were lost on the way: a firewall"
         " or NAT forgot the connection, a route or a link failed, rules of a network changed. Or"
-        " the whole host stood still: without power, or a virtual machine that was paused or moved."
+        " the whole host stood still, unless it answered others meanwhile: without power, or a"
+        " virtual machine that was paused or moved. Where full segments only are lost, something on"
+        " the way takes smaller packets only and does not say so (an overlay network, a VPN)."
         " Requests wait meanwhile and time out. One that arrived is stored all the same, and its"
         " retry stores it twice."
     ),
@@ -139,6 +247,7 @@ RULE = DiagnosisRule(
         " machines at that time. The broker's garbage collection is not the cause."
     ),
     fold=_Fold,
+    exchanges=(Exchanges(key=by_responder, statuses=frozenset((ANSWERED,)), of_flow=True),),
     connections=_key,
     takes_pending=True,
     quiet_ends=False,

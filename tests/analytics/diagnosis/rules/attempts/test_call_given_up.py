@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from analytics.diagnosis.engine import Engine
 from analytics.diagnosis.rules.attempts.call_given_up import RULE
+from analytics.diagnosis.rules.network.packets_unacknowledged import (
+    RULE as PACKETS_UNACKNOWLEDGED,
+)
+from dissectors.rows.conversation_facts import Stall, stall_fact
+from dissectors.rows.conversation_record import CLIENT as CLIENT_END
+from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import problems, sample
+from ...made_rows import START, connection, exchange, problems, sample
+
+PROXY = "10.0.0.7:8081"
 
 
 def test_a_proxy_that_drops_calls_is_named() -> None:
@@ -21,3 +30,31 @@ def test_a_proxy_that_drops_calls_is_named() -> None:
 def test_answered_calls_and_long_polls_are_none(name: str) -> None:
     rows = sample(f"{name}.pcap")
     assert problems(RULE, rows.exchanges, rows.connections, rows.findings) == []
+
+
+def given_up(at_ms: float, conversation: int) -> ExchangeRecord:
+    row = exchange(at_ms, 0, None, conversation=conversation, topic="orders")
+    row.request_code, row.request_name = None, "SendMessage"
+    row.facts = ["stream_reset=CANCEL client"]
+    row.responder = PROXY
+    return row
+
+
+def test_calls_whose_packets_were_lost_follow_from_the_loss() -> None:
+    stall = stall_fact(Stall(CLIENT_END, START + 1_200_000_000, START + 7_000_000_000, 5))
+    rows = [given_up(at, 0) for at in (1000, 2000, 4000)]
+    lossy = connection(0, 9000, 0, server=PROXY, facts=[stall])
+    engine = Engine([PACKETS_UNACKNOWLEDGED, RULE])
+    engine.add_exchanges(rows)
+    engine.add_connections([lossy])
+    cause, follows = engine.diagnosis().problems
+    assert (cause.rule, follows.rule) == ("packets-unacknowledged", "call-given-up")
+    assert (follows.incident, follows.consequence_of) == (cause.incident, cause.rule)
+
+
+def test_calls_of_another_proxy_are_an_incident_of_their_own() -> None:
+    stall = stall_fact(Stall(CLIENT_END, START + 1_200_000_000, START + 7_000_000_000, 5))
+    engine = Engine([PACKETS_UNACKNOWLEDGED, RULE])
+    engine.add_exchanges([given_up(1000, 0)])
+    engine.add_connections([connection(0, 9000, 1, server="10.0.0.8:8081", facts=[stall])])
+    assert [one.consequence_of for one in engine.diagnosis().problems] == [None, None]

@@ -107,3 +107,43 @@ def test_recorded(name: str, who: str) -> None:
 )
 def test_silent_of_brokers_that_hang_and_of_narrow_networks(name: str) -> None:
     assert problems_of_sample(RULE, name) == []
+
+
+def stalled_full(first_ms: int, last_ms: int) -> str:
+    begin, end = START + first_ms * 1_000_000, START + last_ms * 1_000_000
+    return stall_fact(Stall(CLIENT, begin, end, 4, 1460))
+
+
+def test_full_segments_only_are_a_path_mtu() -> None:
+    short = [exchange(at, SEND, request_bytes=540, broker_name="broker-a") for at in range(5)]
+    rows = [
+        connection(0, 9000, 0, facts=[stalled_full(1000, 3000)]),
+        connection(0, 9000, 1, facts=[stalled_full(4000, 6000)]),
+    ]
+    (one,) = problems(RULE, short, rows)
+    assert one.title.startswith("full segments (1,460 bytes) of clients do not reach broker-a")
+    assert one.advice.startswith("Compare the MTU")
+    assert one.confidence == "certain"
+    assert same_in_any_order(RULE, short, rows)
+    (single,) = problems(RULE, short, rows[:1])
+    assert single.confidence == "likely"
+
+
+def test_a_longer_request_that_arrives_is_no_path_mtu() -> None:
+    sizes = (540, 540, 540, 9000)
+    sent = [
+        exchange(at, SEND, request_bytes=size, broker_name="broker-a")
+        for at, size in enumerate(sizes)
+    ]
+    rows = [connection(0, 9000, 0, facts=[stalled_full(1000, 3000)])]
+    (one,) = problems(RULE, sent, rows)
+    assert "did not acknowledge" in one.title
+
+
+def test_a_host_that_answers_others_meanwhile_did_not_stall() -> None:
+    rows = [connection(0, 9000, facts=[stalled(CLIENT, 1000, 5000)])]
+    (one,) = problems(RULE, [*used(), exchange(2000, SEND, conversation=7)], rows)
+    assert "its host did not stall" in one.details[-1]
+    assert "pauses or moves of virtual machines" not in one.advice
+    (other,) = problems(RULE, used(), rows)
+    assert "pauses or moves of virtual" in other.advice
