@@ -190,28 +190,30 @@ class ProducerConfig:
         """Refuse what cannot work; see the class."""
         problem = why_not_group(wrap_namespace(self.namespace, self.group))
         if problem is not None:
-            raise ConfigError(problem.reason, problem.hint)
-        if self.serialize_type not in (JSON, ROCKETMQ):
-            raise ConfigError(
-                f"serialization type {self.serialize_type!r}", f"say {JSON} or {ROCKETMQ}"
-            )
-        if self.compress_type not in COMPRESSION_TYPES:
-            kinds = ", ".join(COMPRESSION_TYPES)
-            raise ConfigError(f"compression type {self.compress_type!r}", f"say one of {kinds}")
+            setting = "namespace" if why_not_group(self.group) is None else "group"
+            raise ConfigError(problem.reason, problem.hint, setting=setting)
+        for name, choices in (
+            ("serialize_type", (JSON, ROCKETMQ)),
+            ("compress_type", tuple(COMPRESSION_TYPES)),
+        ):
+            chosen = getattr(self, name)
+            if chosen not in choices:
+                reason = f"must be one of {', '.join(choices)}, not {chosen!r}"
+                raise ConfigError(reason, setting=name)
         for name in (
             "send_timeout_ms",
             "close_timeout_ms",
             "api_timeout_ms",
             "connect_timeout_ms",
             "max_message_size",
+            "in_flight_least",
         ):
             if getattr(self, name) <= 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}", "it must be positive")
-        if self.in_flight_least <= 0:
-            raise ConfigError(f"in_flight_least is {self.in_flight_least}", "it must be positive")
+                raise ConfigError(f"must be positive, not {getattr(self, name)}", setting=name)
         for name in ("retries", "retries_async"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}", "0 means: one attempt")
+                reason = f"must be 0 or more, not {getattr(self, name)}"
+                raise ConfigError(reason, "0 means one attempt", setting=name)
 
     def namesrv_addresses(self, variables: Mapping[str, str] | None = None) -> tuple[str, ...]:
         """Return the NameServers, in the order in which they are named; raises NameServerError for
@@ -264,11 +266,13 @@ def addresses_of(text: str) -> tuple[str, ...]:
     """
     addresses = tuple(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
     if not addresses:
-        hint = f"name one with namesrv, or in {NAMESRV_VARIABLE}: host:9876;host:9876"
-        raise NameServerError("no NameServer is named", hint)
+        hint = f"write host:9876;host:9876, or set {NAMESRV_VARIABLE}"
+        raise NameServerError("no NameServer is named", hint, setting="namesrv")
     for address in addresses:
         if split_endpoint(address) is None:
             raise NameServerError(
-                f"{address!r} is not a valid address", "write host:port or [ipv6]:port"
+                f"{address!r} is not a valid address",
+                "write host:port or [ipv6]:port",
+                setting="namesrv",
             )
     return addresses

@@ -23,19 +23,22 @@ class ClientError(Exception):
     code: int | None = None
     """response code, or Java's code for what never reached a broker; None where it has none"""
 
-    def __init__(self, reason: str, hint: str = "") -> None:
+    def __init__(self, reason: str, hint: str = "", *, setting: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         """what is wrong"""
         self.hint = hint
         """the way out; empty where there is none to tell"""
+        self.setting = setting
+        """field of the configuration whose value is wrong; empty if none is"""
         self.attempts: tuple[Attempt, ...] = ()
         """every try of the send, in order; empty if none was begun"""
         self.hook_errors: tuple[Exception, ...] = ()
         """what send hooks raised meanwhile"""
 
     def __str__(self) -> str:
-        return f"{self.reason}\n{self.hint}" if self.hint else self.reason
+        text = f"{self.setting}: {self.reason}" if self.setting else self.reason
+        return f"{text}\n{self.hint}" if self.hint else text
 
 
 class ConfigError(ClientError, ValueError):
@@ -79,9 +82,13 @@ class UnknownBrokerError(RouteError):
 class InvalidMessageError(ClientError, ValueError):
     """A message, topic or group that is refused before anything is sent."""
 
-    def __init__(self, reason: str, hint: str = "", code: int | None = None) -> None:
+    def __init__(
+        self, reason: str, hint: str = "", code: int | None = None, part: str = ""
+    ) -> None:
         super().__init__(reason, hint)
         self.code = code
+        self.part = part
+        """field of `Message` whose value is wrong; empty if it is none, or several"""
 
 
 class ForbiddenError(ClientError):

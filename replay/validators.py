@@ -38,6 +38,8 @@ _CONVERSIONS: Final[Mapping[tuple[str, type], str]] = {
     ("keys", tuple): _JOIN,
 }
 """hints for fields that are often given another type"""
+_PARTS: Final = {"TAGS": "tags", "KEYS": "keys"}
+"""properties that are fields of their own"""
 
 _ILLEGAL: Final = int(ResponseCode.MESSAGE_ILLEGAL)
 
@@ -51,6 +53,8 @@ class Invalid(NamedTuple):
     """what is wrong"""
     hint: str
     """the way out"""
+    part: str = ""
+    """field of the message that is wrong; empty if it is none, or several"""
 
 
 @lru_cache(maxsize=1024)
@@ -58,7 +62,8 @@ def why_not_topic(topic: str) -> Invalid | None:
     """Return why no message can be sent to a topic of this name; None if one can."""
     problem = _why_not_name(topic, "topic", TOPIC_LENGTH)
     if problem is None and topic in NOT_FOR_SENDS:
-        return Invalid(-1, f"topic {topic} is one that only brokers write to", "name another topic")
+        reason = f"topic {topic} is one that only brokers write to"
+        return Invalid(-1, reason, "name another topic", "topic")
     return problem
 
 
@@ -78,12 +83,13 @@ def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
         return problem
     size = len(message.body)
     if size == 0:
-        return Invalid(_ILLEGAL, "the body is empty", "a message needs one byte at least")
+        return Invalid(_ILLEGAL, "the body is empty", "a message needs one byte at least", "body")
     if size > max_bytes:
         return Invalid(
             _ILLEGAL,
             f"the body has {size} bytes, more than the {max_bytes} allowed",
-            "send less, or raise the limit here (maxMessageSize) and on the broker",
+            "send less, or raise maxMessageSize of the producer and of the broker",
+            "body",
         )
     for name, value in message.properties.items():
         if problem := _why_not_text(name, value):
@@ -111,9 +117,11 @@ def why_not_user_properties(properties: Mapping[str, str]) -> Invalid | None:
         known = property_of(name)
         if known is not None and known.reserved:
             meaning = f"it means: {known.meaning}"
-            return Invalid(-1, f"property {name} is RocketMQ's own", f"{meaning}; name another one")
+            reason = f"property {name} is RocketMQ's own"
+            return Invalid(-1, reason, f"{meaning}; name another one", "properties")
         if not name.strip() or not value.strip():
-            return Invalid(-1, f"property {name!r} has a blank name or value", "write KEY=VALUE")
+            reason = f"property {name!r} has a blank name or value"
+            return Invalid(-1, reason, "write NAME=VALUE", "properties")
         if problem := _why_not_text(name, value):
             return problem
     return None
@@ -124,7 +132,8 @@ def why_not_encoded(properties: bytes) -> Invalid | None:
     if len(properties) <= PROPERTIES_LENGTH:
         return None
     reason = f"the properties have {len(properties)} bytes, more than the {PROPERTIES_LENGTH} that"
-    return Invalid(_ILLEGAL, f"{reason} a broker stores", "put what is large into the body")
+    hint = "put what is large into the body"
+    return Invalid(_ILLEGAL, f"{reason} a broker stores", hint, "properties")
 
 
 def _why_not_types(message: object) -> Invalid | None:
@@ -149,7 +158,8 @@ def _why_not_types(message: object) -> Invalid | None:
     if not isinstance(flag, int) or isinstance(flag, bool):
         return _wrong("flag", "an int", flag)
     if not -_FLAGS <= flag < _FLAGS:
-        return Invalid(_ILLEGAL, f"flag is {flag}", "a flag has 32 bits: -2147483648 to 2147483647")
+        hint = "a flag has 32 bits: -2147483648 to 2147483647"
+        return Invalid(_ILLEGAL, f"flag is {flag}", hint, "flag")
     if wait is not None and not isinstance(wait, bool):
         return _wrong("wait_store_ok", "a bool or None", wait)
     return None
@@ -163,13 +173,13 @@ def _wrong(name: str, wanted: str, value: object) -> Invalid:
 
 def _why_not_name(name: str, kind: str, longest: int) -> Invalid | None:
     if not name.strip():
-        return Invalid(-1, f"the {kind} is blank", f"name a {kind}")
+        return Invalid(-1, f"the {kind} is blank", f"name a {kind}", kind)
     if len(name) > longest:
         hint = f"{longest} are possible"
-        return Invalid(-1, f"the {kind} has {len(name)} characters", hint)
+        return Invalid(-1, f"the {kind} has {len(name)} characters", hint, kind)
     if not NAME.fullmatch(name):
         reason = f"{kind} {name!r} has characters that no {kind} may have"
-        return Invalid(-1, reason, "letters, digits, and % | _ - are possible")
+        return Invalid(-1, reason, "letters, digits, and % | _ - are possible", kind)
     return None
 
 
@@ -179,7 +189,8 @@ def _why_not_text(name: str, value: str) -> Invalid | None:
     for separator in (NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR):
         if separator in name or separator in value:
             reason = f"property {name!r} holds the control character {separator!r}"
-            return Invalid(_ILLEGAL, reason, "it separates properties and cannot be escaped")
+            hint = "it separates properties and cannot be escaped"
+            return Invalid(_ILLEGAL, reason, hint, _PARTS.get(name, "properties"))
     return None
 
 

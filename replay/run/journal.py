@@ -196,7 +196,7 @@ def create_journal(folder: Path, run: Run) -> None:
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            hint = "--resume goes on with a journal; else name another folder"
+            hint = f"use --resume {folder} if it is a journal, or name another folder"
             raise JournalError(f"{folder} is not empty; {hint}")
         with _said(folder / RUN):
             temporary = temporary_beside(folder / RUN)

@@ -126,7 +126,7 @@ class Broker:
             except StoreFull:
                 raise SandboxError(
                     f"{state.options.store} has more messages than broker {self.name} may hold",
-                    "raise --store-limit, or let it forget the oldest ones with --drop-oldest",
+                    "raise store_limit, or let it forget the oldest ones with drop_oldest",
                 ) from None
             if not restored:
                 journal.note("message", record.physical_offset, "another is at its place")

@@ -26,6 +26,8 @@ DELAY_LEVELS: Final = " ".join(flags.DELAY_LEVELS)
 """messageDelayLevel of a broker by default"""
 
 MIB: Final = 1024 * 1024
+PORT_STEP: Final = 10
+"""ports between two brokers: room for the VIP channel below"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,25 +143,39 @@ def check_options(options: SandboxOptions) -> None:
     """Raise SandboxError for options that cannot be met; open nothing."""
     _check_host(options)
     if not 1 <= options.brokers <= 64:
-        raise SandboxError(f"{options.brokers} brokers are not from 1 to 64")
+        raise SandboxError(f"must be 1 to 64, not {options.brokers}", setting="brokers")
     for name in ("port", "namesrv_port"):
         if not 0 <= getattr(options, name) <= 65535:
-            raise SandboxError(
-                f"{getattr(options, name)} is not a valid port", "give 1 to 65535, or 0"
-            )
+            reason = f"{getattr(options, name)} is not a valid port"
+            raise SandboxError(reason, "give 1 to 65535, or 0", setting=name)
     if options.vip and 0 < options.port < 3:
-        raise SandboxError(f"port {options.port} leaves no room for the VIP channel below it")
+        reason = f"{options.port} leaves no room for the VIP channel below it"
+        raise SandboxError(reason, setting="port")
+    last = options.port + PORT_STEP * (options.brokers - 1)
+    if options.port and last > 65535:
+        reason = f"{options.port} leaves no room for {options.brokers} brokers"
+        raise SandboxError(reason, f"the last one would have {last}", setting="port")
     if _constant_of(options.server_version) not in VERSIONS:
-        raise SandboxError(
-            f"{options.server_version!r} is not a release of RocketMQ", "for example 4.9.8 or 5.3.3"
-        )
+        reason = f"{options.server_version!r} is not a release of RocketMQ"
+        raise SandboxError(reason, "for example 4.9.8 or 5.3.3", setting="server_version")
     if options.serialize_type not in (JSON, ROCKETMQ):
-        raise SandboxError(f"{options.serialize_type!r} is not JSON or ROCKETMQ")
+        reason = f"must be {JSON} or {ROCKETMQ}, not {options.serialize_type!r}"
+        raise SandboxError(reason, setting="serialize_type")
     for topic in options.topics:
         if not 1 <= topic.queues <= 1024:
-            raise SandboxError(f"topic {topic.name}: {topic.queues} queues are not 1 to 1024")
-    if not options.delays_ms:
-        raise SandboxError("there is no delay level", f"for example {DELAY_LEVELS[:12]!r}")
+            reason = f"{topic.name}: {topic.queues} queues are not 1 to 1024"
+            raise SandboxError(reason, setting="topics")
+    _check_delays(options)
+
+
+def _check_delays(options: SandboxOptions) -> None:
+    hint = "for example '1s 5s 10s'"
+    try:
+        delays = options.delays_ms
+    except SandboxError as error:
+        raise SandboxError(error.reason, hint, setting="delay_levels") from None
+    if not delays:
+        raise SandboxError("there is no delay level", hint, setting="delay_levels")
 
 
 def _check_host(options: SandboxOptions) -> None:
@@ -167,14 +183,17 @@ def _check_host(options: SandboxOptions) -> None:
         try:
             ip_address(options.advertised)
         except ValueError:
-            raise SandboxError(f"{options.advertised!r} is not a valid IP address") from None
+            reason = f"{options.advertised!r} is not a valid IP address"
+            raise SandboxError(reason, setting="advertised") from None
     host = options.host
     try:
         loopback = ip_address(host).is_loopback
     except ValueError:
-        raise SandboxError(f"{host!r} is not a valid IP address", "for example 127.0.0.1") from None
+        reason = f"{host!r} is not a valid IP address"
+        raise SandboxError(reason, "for example 127.0.0.1", setting="host") from None
     if not loopback and not options.allow_remote:
         raise SandboxError(
-            f"{host} can be reached from other machines, and the sandbox asks nobody who he is",
-            "say explicitly that this is wanted (--allow-remote), or listen on 127.0.0.1",
+            f"{host} can be reached from other machines, and the sandbox has no access control",
+            "allow it explicitly (allow_remote), or listen on 127.0.0.1",
+            setting="host",
         )

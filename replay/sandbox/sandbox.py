@@ -28,13 +28,11 @@ from .events import EventKind
 from .injection.injection import Injection
 from .injection.injector import Injector
 from .namesrv import NameServer, Registered
-from .options import SandboxOptions, check_options
+from .options import PORT_STEP, SandboxOptions, check_options
 from .server import Acceptor, Hub, Service
 from .state import BrokerState
 from .store.sqlite import StoreFile
 
-_PORT_STEP = 10
-"""Ports between two brokers: room for the VIP channel below."""
 _FREE_PAIRS = 20
 """Ports that are tried until one and the one two below it are free."""
 _READY_SECONDS = 10.0
@@ -125,7 +123,7 @@ class Sandbox:
             self._hub.commit = self._file.commit
             self._hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
         for number, name in enumerate(options.broker_names):
-            port = options.port + number * _PORT_STEP if options.port else 0
+            port = options.port + number * PORT_STEP if options.port else 0
             self._make_broker(name, port, names, injector)
         for broker in self.brokers.values():
             if self._file is not None:

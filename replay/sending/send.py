@@ -376,6 +376,5 @@ def _form_of(config: ProducerConfig) -> SendForm:
 
 def _refuse(problem: Invalid | None) -> None:
     if problem is not None:
-        raise InvalidMessageError(
-            problem.reason, problem.hint, problem.code if problem.code >= 0 else None
-        )
+        code = problem.code if problem.code >= 0 else None
+        raise InvalidMessageError(problem.reason, problem.hint, code, problem.part)

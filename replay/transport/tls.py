@@ -27,15 +27,16 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = settings.verify and settings.check_hostname
     context.verify_mode = ssl.CERT_REQUIRED if settings.verify else ssl.CERT_NONE
+    setting = "ca_file"
     try:
         if settings.ca_file is not None:
             context.load_verify_locations(settings.ca_file)
         elif settings.verify:
             context.load_default_certs()
         if settings.cert_file is not None:
-            password = settings.key_password or ""
+            setting, password = "cert_file", settings.key_password or ""
             context.load_cert_chain(settings.cert_file, settings.key_file, lambda: password)
-        key_log = os.environ.get("SSLKEYLOGFILE")
+        setting, key_log = "", os.environ.get("SSLKEYLOGFILE")
         if key_log:  # as ssl.create_default_context does
             context.keylog_filename = key_log
     except (OSError, ValueError) as error:
@@ -43,7 +44,7 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
         files = ", ".join(name for name in names if name)
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "unusable"
         hint = "PEM files are expected, and the password of the key"
-        raise ConfigError(f"TLS files {files}: {reason}", hint) from None
+        raise ConfigError(f"TLS files {files}: {reason}", hint, setting=setting) from None
     return context
 
 
@@ -55,7 +56,7 @@ def server_name_of(settings: TlsSettings, host: str) -> str:
 def tls_problem(error: ssl.SSLError) -> tuple[str, str]:
     """Return what a failed handshake means, and the way out."""
     if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _WRONG_NAME:
-        hint = "say which name it has (server_name, --tls-name NAME), or do not check the name"
+        hint = "say which name it has (server_name), or do not check the name"
         return f"its certificate is for another name ({error.verify_message})", hint
     if isinstance(error, ssl.SSLCertVerificationError):
         hint = "name the certificate of its authority (ca_file), or do not verify"

@@ -6,17 +6,21 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dissectors.foreign import natural_of
 
 from ..ui.console import When
+from ..ui.option_names import command_error
 from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import BrokerArguments, BrokerFormat
 
 if TYPE_CHECKING:
     from replay.sandbox import Injection, SandboxOptions, TopicSpec
+
+_Text = TypeVar("_Text")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def _command_of(given: BrokerArguments) -> BrokerCommand:
         seed=given.seed if given.seed is not None else own_seed or 0,
         store_limit=size_option("--store-limit", given.store_limit) or 0,
         drop_oldest=given.drop_oldest,
-        delay_levels=given.delay_levels or DELAY_LEVELS,
+        delay_levels=DELAY_LEVELS if given.delay_levels is None else given.delay_levels,
     )
     seconds = seconds_of(given.duration)
     return BrokerCommand(wanted, given.format, given.log, given.quiet, seconds, given.colour)
@@ -78,7 +82,7 @@ def checked(command: Callable[[], BrokerCommand]) -> BrokerCommand:
         made = command()
         check_options(made.options)
     except SandboxError as error:
-        raise CommandError(error.reason, error.hint, ExitStatus.USAGE) from None
+        raise command_error(error, ExitStatus.USAGE) from None
     return made
 
 
@@ -101,7 +105,7 @@ def topics_of(texts: Sequence[str]) -> list[TopicSpec]:
 def injections_of(
     texts: Sequence[str], files: Sequence[Path]
 ) -> tuple[list[Injection], int | None]:
-    """Return the faults of files and options, and the seed of the files; SandboxError for
+    """Return the faults of files and options, and the seed of the files; CommandError for
     nonsense.
     """
     from replay.sandbox import injection_of_text, injections_of_file
@@ -109,10 +113,19 @@ def injections_of(
     injections: list[Injection] = []
     seed: int | None = None
     for path in files:
-        found, own_seed = injections_of_file(path)
+        found, own_seed = _faults("--faults", injections_of_file, path)
         injections += found
         seed = own_seed if own_seed is not None else seed
-    return injections + [injection_of_text(text) for text in texts], seed
+    return injections + [_faults("--fault", injection_of_text, text) for text in texts], seed
+
+
+def _faults(option: str, read: Callable[[_Text], _Read], text: _Text) -> _Read:
+    from replay.sandbox import SandboxError
+
+    try:
+        return read(text)
+    except SandboxError as error:
+        raise CommandError(f"{option}: {error.reason}", error.hint, ExitStatus.USAGE) from None
 
 
 def seconds_of(text: str | None) -> float | None:

@@ -30,8 +30,10 @@ from replay.plan.planner import (
 from replay.plan.rewrite import Rewrite, RewriteError
 from replay.plan.rewrite_files import RewriteFiles, read_rewrite_files, rewrite_of
 from replay.run.compare import ComparisonCondition, ConditionError, condition_of
-from replay.run.journal_rows import Sync
+from replay.run.journal_rows import JournalError, Sync
+from replay.validators import why_not_group
 
+from ..send.options import timeout_ms_of
 from ..ui.option_values import ports_of, size_option, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
@@ -106,7 +108,10 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
     """Return what was asked for; raise CommandError where it makes no sense."""
     stored = None
     if given.resume is not None:
-        stored = take_over(given)
+        try:
+            stored = take_over(given)
+        except JournalError as error:
+            raise CommandError(f"--resume: {error}") from None
     if not given.sources:
         raise usage_error("CAPTURE", "name a capture or a log to replay; --help shows examples")
     raw = given.mode == RAW
@@ -126,7 +131,7 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
         _rewrite(rewrite_of, files),
         ports_of(given.decode_as or []),
         raw_codes,
-        max(1, _value("--timeout", duration_of, given.timeout) // 1_000_000),
+        timeout_ms_of(given.timeout),
         _one_of("--fsync", Sync, given.fsync),
         tuple(_value("--fail-on", condition_of, text) for text in given.fail_on),
         _plan_options(given, raw),
@@ -163,7 +168,7 @@ def _plan_options(given: ReplayArguments, raw: bool) -> PlanOptions:
         _one_of("--order", SendOrder, given.order),
         _one_of("--batches", BatchPolicy, given.batches),
         _one_of("--requests", RequestPolicy, given.requests),
-        given.group,
+        _group_of(given.group),
         None,
         given.limit,
         None if given.duration is None else _value("--duration", duration_of, given.duration),
@@ -204,6 +209,13 @@ def _one_of(option: str, kind: type[_Enum], text: str, *more: str) -> _Enum:
     except ValueError:
         known = ", ".join([*(member.value for member in kind), *more])
         raise usage_error(option, f"must be one of {known}, not {text!r}") from None
+
+
+def _group_of(text: str | None) -> str | None:
+    problem = None if text is None else why_not_group(text)
+    if problem is not None:
+        raise CommandError(f"--group: {problem.reason}", problem.hint, ExitStatus.USAGE)
+    return text
 
 
 def _where_of(text: str) -> Callable[[object], bool] | None:

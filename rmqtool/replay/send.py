@@ -21,11 +21,10 @@ from dissectors.budget import Budget
 from dissectors.printable import printable
 from dissectors.tcp.source import expand_sources
 from dissectors.times import text_of_time
-from replay.acl import CredentialsError
 from replay.captured.source import Survey
 from replay.config import ProducerConfig
 from replay.consent import Consent
-from replay.errors import ClientError, NameServerError
+from replay.errors import ClientError, ConfigError, NameServerError
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import SendOrder
 from replay.run.compare import Comparison
@@ -44,6 +43,7 @@ from replay.run.replayer import run_replay
 from replay.safety import Agreement, Guard, TargetRefused
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address
+from replay.transport.tls import tls_context
 
 from ..send.consent import TITLE, Question, agreement_of, can_ask
 from ..send.options import credentials_of_option, tls_of_options
@@ -51,7 +51,8 @@ from ..ui.console import terminal_of
 from ..ui.errors import say_remark
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
-from ..ui.option_values import usage_error
+from ..ui.option_names import command_error, in_options
+from ..ui.option_values import about, usage_error
 from ..ui.screen.progress import Far, Progress
 from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
@@ -66,12 +67,10 @@ def run_send(request: ReplayRequest) -> ExitStatus:
     """Replay; raise CommandError where that cannot be done."""
     try:
         return _Sending(request).run()
-    except (JournalError, CredentialsError, TargetRefused) as error:
+    except (JournalError, TargetRefused) as error:
         raise CommandError(str(error)) from None
-    except SandboxError as error:
-        raise CommandError(error.reason, error.hint) from None
-    except ClientError as error:
-        raise CommandError(error.reason, error.hint) from None
+    except (SandboxError, ClientError) as error:
+        raise command_error(error) from None
 
 
 class _ReplayProgress(Progress):
@@ -151,8 +150,9 @@ class _Sending:
                 self._progress.clear()
                 journal.close()
         except NameServerError as error:
-            hint = "\n".join(filter(None, (error.hint, f"nothing was sent; then {again}")))
-            raise CommandError(error.reason, hint) from None
+            reason, hint = in_options(error)
+            hint = "\n".join(filter(None, (hint, f"nothing was sent; then {again}")))
+            raise CommandError(reason, hint) from None
         except JournalError as error:
             unknown = journal.begun - journal.ended
             hint = (
@@ -196,15 +196,22 @@ class _Sending:
         if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
             hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"
             raise CommandError("no target", hint, ExitStatus.USAGE)
-        return ProducerConfig(
-            group="rmqtool-replay",
-            namesrv=namesrv or "",
-            send_timeout_ms=request.timeout_ms,
-            retries=given.retries,
-            retries_async=given.retries,
-            credentials=credentials_of_option(given.acl),
-            tls=tls_of_options(given),
-        )
+        try:
+            config = ProducerConfig(
+                group="rmqtool-replay",
+                namesrv=namesrv or "",
+                send_timeout_ms=request.timeout_ms,
+                retries=given.retries,
+                retries_async=given.retries,
+                credentials=credentials_of_option(given.acl),
+                tls=tls_of_options(given),
+            )
+            config.namesrv_addresses()
+        except (ConfigError, NameServerError) as error:
+            raise command_error(error, ExitStatus.USAGE) from None
+        if config.tls is not None:
+            tls_context(config.tls)  # unusable files are one error, not one for each send
+        return config
 
     def _sandbox(self) -> SandboxOptions | None:
         given = self._given
@@ -216,7 +223,10 @@ class _Sending:
         options = SandboxOptions(brokers=2, store_limit=_SANDBOX_STORE, drop_oldest=True)
         if given.faults is None:
             return options
-        injections, seed = injections_of_file(Path(given.faults))
+        try:
+            injections, seed = injections_of_file(Path(given.faults))
+        except SandboxError as error:
+            raise CommandError(f"--faults: {error.reason}", error.hint, ExitStatus.USAGE) from None
         return replace(options, injections=injections, seed=options.seed if seed is None else seed)
 
     def _agreement(self, config: ProducerConfig, sandbox: bool) -> Agreement:
@@ -268,7 +278,11 @@ class _Sending:
             options=request.stored_options(),
             target=given.target or given.namesrv or "",
         )
-        create_journal(folder, run)
+        with about("--journal"):
+            try:
+                create_journal(folder, run)
+            except JournalError as error:
+                raise CommandError(str(error)) from None
         return folder, run
 
     def _resumed(self, folder: Path) -> tuple[Path, Run]:

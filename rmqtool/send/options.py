@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from time import time_ns
 from typing import Final, Protocol, TypeVar
 
+from dissectors.remoting.sysflag import COMPRESSION_TYPES
 from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials
 from replay.config import NAMESRV_VARIABLE, ProducerConfig, TlsSettings, version_of_release
 from replay.errors import ConfigError, NameServerError
 from replay.fault import FaultSettings
 from replay.message import Message, SendMode, TransactionState
+from replay.namespace import wrap_namespace
 from replay.plan.pace import PaceError, Rate, duration_of, rate_of
 from replay.safety import Agreement
-from replay.validators import why_not_user_properties
+from replay.validators import why_not_message, why_not_topic, why_not_user_properties
 
 from ..ui.console import When
-from ..ui.option_values import time_option, usage_error
+from ..ui.option_names import MESSAGE, command_error
+from ..ui.option_values import about, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import SendArguments
 from .consent import agreement_of
@@ -106,6 +109,7 @@ def command_of(given: SendArguments) -> SendCommand:
     if not given.topic and not (given.source and input_form is InputForm.jsonl):
         raise usage_error("--topic", "name the topic: -t TOPIC")
     config = _config_of(given)
+    _check_message(given, message, config)
     agreement = agreement_of(given.yes, given.allow)
     agreement.add(config.namesrv_addresses())
     return SendCommand(
@@ -174,7 +178,8 @@ def _refuse_contradictions(given: SendArguments, mode: SendMode) -> None:
 
 def _body_of(given: SendArguments) -> bytes:
     if given.file is not None:
-        return Path(given.file).read_bytes()
+        with about("--file"):
+            return Path(given.file).read_bytes()
     return os.fsencode(given.body or "")
 
 
@@ -221,13 +226,35 @@ def _transaction_of(text: str | None) -> TransactionState | None:
 
 
 def _config_of(given: SendArguments) -> ProducerConfig:
-    timeout_ms = max(1, _value("--timeout", duration_of, given.timeout) // _MS)
+    timeout_ms = timeout_ms_of(given.timeout)
     compress = given.compress or "zlib"
     fault = None if given.fault_strategy == _OFF else _fault_of(given.fault_strategy)
     try:
         return _checked_config(given, timeout_ms, compress, fault)
     except (ConfigError, NameServerError) as error:
-        raise CommandError(error.reason, error.hint, ExitStatus.USAGE) from None
+        raise command_error(error, ExitStatus.USAGE) from None
+
+
+def timeout_ms_of(text: str) -> int:
+    """Return the milliseconds of --timeout; raise CommandError where they are none."""
+    milliseconds = _value("--timeout", duration_of, text) // _MS
+    if milliseconds < 1:
+        raise usage_error("--timeout", f"must be 1ms or longer, not {text!r}")
+    return milliseconds
+
+
+def _check_message(given: SendArguments, message: Message, config: ProducerConfig) -> None:
+    """Refuse a message that cannot be sent; of the pattern of lines, what it says."""
+    lines = given.source is not None
+    checked = replace(message, topic=message.topic or "T", body=b"-") if lines else message
+    problem, option = why_not_message(checked, config.max_message_size), None
+    if problem is None:
+        problem = why_not_topic(wrap_namespace(config.namespace, checked.topic))
+        option = "--namespace"
+    if problem is not None:
+        option = option or MESSAGE[problem.part]
+        option = "--file" if option == "--body" and given.file is not None else option
+        raise CommandError(f"{option}: {problem.reason}", problem.hint, ExitStatus.USAGE)
 
 
 def _checked_config(
@@ -247,13 +274,20 @@ def _checked_config(
         credentials=credentials_of_option(given.acl),
         tls=tls_of_options(given),
         compress_over=1 << 40 if compress == _OFF else 4096,
-        compress_type="zlib" if compress == _OFF else compress,
+        compress_type=_compression_of(compress),
         trace=given.trace,
     )
     if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
         raise CommandError("no NameServer is named", _NO_NAMESRV, ExitStatus.USAGE)
     config.namesrv_addresses()  # refused before any file is opened
     return config
+
+
+def _compression_of(text: str) -> str:
+    if text != _OFF and text not in COMPRESSION_TYPES:
+        known = ", ".join((*COMPRESSION_TYPES, _OFF))
+        raise usage_error("--compress", f"must be one of {known}, not {text!r}")
+    return "zlib" if text == _OFF else text
 
 
 def _release_of(text: str) -> int:
@@ -284,7 +318,8 @@ def credentials_of_option(text: str | None) -> Credentials | None:
         return None
     try:
         if text != "env":
-            return read_credentials(text)
+            with about("--acl"):
+                return read_credentials(text)
         credentials = credentials_of(os.environ)
     except CredentialsError as error:
         raise CommandError(f"--acl: {error.reason}", error.hint, ExitStatus.USAGE) from None

@@ -28,6 +28,8 @@ from ..ui.console import terminal_of
 from ..ui.errors import said, say_remark
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
+from ..ui.option_names import in_options
+from ..ui.option_values import about
 from ..ui.output import Output, refuse_inputs
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
@@ -52,8 +54,10 @@ def run_send(command: SendCommand) -> ExitStatus:
     for option, target in (("--log", command.log), ("--capture", command.capture)):
         if target is not None:
             refuse_inputs(target, command.inputs, option)
-    log = AttemptLog(command.log) if command.log is not None else None
-    capture = WireCapture(command.capture) if command.capture is not None else None
+    with about("--log"):
+        log = AttemptLog(command.log) if command.log is not None else None
+    with about("--capture"):
+        capture = WireCapture(command.capture) if command.capture is not None else None
     guard = Guard(command.agreement)
     run = _Run(command, log, capture, guard)
     on_attempt = log.add if log is not None else None
@@ -234,7 +238,7 @@ class _Run:
         if self._summary.messages > 1 and (table or not command.quiet):
             self._show_summary(seconds, sys.stdout if table else sys.stderr)
         elif self._error is not None:
-            said(self._error.reason, self._error.hint)
+            said(*in_options(self._error))
         if self._capture is not None:
             remarks.append(_written(self._capture))
         if self._hidden:

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 from dissectors.printable import printable
 from dissectors.times import UTC_ZONE
@@ -21,6 +21,7 @@ from ..errors import Error
 from ..version import VERSION
 from .extras import missing_library, way_out
 from .figures import show_times_in
+from .option_names import LibraryError, in_options
 from .status import CommandError, ExitStatus, Terminated
 
 DEBUG_VARIABLE = "RMQTOOL_DEBUG"
@@ -155,12 +156,10 @@ def _known(error: Exception) -> ExitStatus | None:
         return said(str(error))
     if names & {"SourceError", "RewriteError", "JournalError", "TargetRefused"}:
         return said(str(error))
-    if names & {"ClientError", "CredentialsError"}:
-        return said(str(getattr(error, "reason", error)), str(getattr(error, "hint", "")))
+    if names & {"ClientError", "CredentialsError", "SandboxError"}:
+        return said(*in_options(cast(LibraryError, error)))
     if isinstance(error, ImportError) and (missing := missing_library(error)):
         return said(f"this needs {missing[0]}, which is not installed", way_out(missing[1]))
-    if "SandboxError" in names:
-        return said(str(error), str(getattr(error, "hint", "")))
     return None
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import duration_ns, size_bytes
 from dissectors.times import UTC_ZONE, Moment, Zone, moment_of, text_of_time, zone_named
 
+from .errors import reason_of
 from .figures import show_times_in
 from .status import CommandError, ExitStatus
 
@@ -19,6 +21,20 @@ _PORT = re.compile(r"(?:tcp\.(?:src|dst)?port\s*==?\s*)?(\d{1,5})(?:\s*,\s*rocke
 def usage_error(option: str, reason: str) -> CommandError:
     """Return the error about what was given to an option."""
     return CommandError(f"{option}: {reason}", status=ExitStatus.USAGE)
+
+
+@contextmanager
+def about(option: str) -> Iterator[None]:
+    """Let an error about a file name the option that the file was given to."""
+    try:
+        yield
+    except CommandError as error:
+        if error.message.startswith("--"):
+            raise
+        raise CommandError(f"{option}: {error.message}", error.hint, error.status) from error
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        raise CommandError(f"{option}: {name}{reason_of(error)}") from error
 
 
 def ports_of(texts: Sequence[str]) -> frozenset[int]:

@@ -90,7 +90,7 @@ class StoreFile:
         try:
             self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         except sqlite3.Error as error:
-            raise SandboxError(f"{path} cannot be opened: {error}") from None
+            raise SandboxError(f"{path} cannot be opened: {error}", setting="store") from None
         self._connection.text_factory = _text_of
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
         try:

@@ -348,7 +348,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (SandboxOptions(brokers=0), "0 brokers"),
+        (SandboxOptions(brokers=0), "brokers: must be 1 to 64, not 0"),
         (SandboxOptions(port=70_000), "70000 is not a valid port"),
         (SandboxOptions(host="localhost"), "not a valid IP address"),
         (SandboxOptions(server_version="6.6.6"), "not a release"),

@@ -227,7 +227,7 @@ def test_messages_are_kept_in_a_file(tmp_path: Path) -> None:
         (("--server-version", "7.0.0"), "'7.0.0' is not a release"),
         (("--store-limit", "much"), "--store-limit: not a valid size: 'much'"),
         (("--duration", "long"), "not a valid duration: 'long'"),
-        (("--serialize", "xml"), "'XML' is not JSON or ROCKETMQ"),
+        (("--serialize", "xml"), "--serialize: must be JSON or ROCKETMQ, not 'XML'"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(arguments: tuple[str, ...], message: str) -> None:

@@ -119,7 +119,7 @@ def test_a_store_with_more_than_the_limit_is_refused_or_loses_its_oldest(tmp_pat
         sandbox_thread(options(path, store_limit=30_000)),
     ):
         pass
-    assert "--store-limit" in found.value.hint
+    assert "store_limit" in found.value.hint
     limited = options(path, store_limit=30_000, drop_oldest=True)
     for _ in range(2):
         with sandbox_thread(limited) as box, Talk(box.addresses["broker-a"]) as broker:
