@@ -7,7 +7,7 @@ flag, never by a port: brokers send requests too.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
@@ -21,10 +21,13 @@ from ..replication.progress import Replication
 from ..tcp.passed_flows import Followed
 from ..tcp.pieces import Piece
 from ..tcp.reassembly import StreamReassembler
-from ..tcp.segment import FIN, RST, SYN, Segment
+from ..tcp.segment import ACK, FIN, RST, SYN, Segment
 from .keys import reversed_key, source_of
 from .recognition import NO_PAYLOAD, UNKNOWN
 from .row_header import RowHeader, header_of_command
+
+LATE: Final[i64] = 50_000_000
+"""ns after which a segment reaches the other end late: more than most round trips on a LAN"""
 
 
 @final
@@ -129,8 +132,9 @@ class Direction:
 
     __slots__ = (
         "acked_at_end", "conversation", "decoder", "early", "ended_at", "finished", "first_seq",
-        "isn", "key", "line_capture", "line_start", "listed", "packets", "payload_bytes", "peer",
-        "reassembler", "requests", "src", "syn_ts", "syns", "truncated", "zero_windows",
+        "isn", "key", "late", "late_most", "line_capture", "line_start", "listed", "mark_age",
+        "mark_end", "mark_repeats", "mark_ts", "packets", "payload_bytes", "peer", "reassembler",
+        "requests", "src", "syn_ts", "syns", "truncated", "zero_windows",
     )  # fmt: skip
 
     def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
@@ -170,6 +174,18 @@ class Direction:
         """what the lines of its requests begin with, where they are written"""
         self.line_capture: i64 = -1
         """index of the capture that this names"""
+        self.mark_end: i64 = -1
+        """sequence number behind a segment whose acknowledgement is looked for; -1: none"""
+        self.mark_ts: i64 = 0
+        """time of that segment"""
+        self.mark_age: i64 = 0
+        """ns after it at which the other end last sent data and had not received it"""
+        self.mark_repeats: i64 = 0
+        """segments that were sent again by then"""
+        self.late: i64 = 0
+        """segments that reached the other end after `LATE` or more, and were not sent again"""
+        self.late_most: i64 = 0
+        """ns that the slowest of them took, at the least"""
         self.syns: i64 = 0
         """packets with SYN"""
         self.syn_ts: i64 = 0
@@ -306,6 +322,7 @@ class Conversation(Followed):
         if segment.end > segment.start or segment.missing:
             self._note_first(direction, segment)
             direction.reassembler.receive(segment, pieces)
+            self._measure(direction, segment)
         if pieces:
             self.state.receive(direction, pieces, out)
             pieces.clear()
@@ -361,6 +378,30 @@ class Conversation(Followed):
         if segment.flags & RST:
             segment.end = segment.start  # may hold a text for people, which is not data (RFC 9293)
             segment.missing = 0
+
+    def _measure(self, direction: Direction, segment: Segment) -> None:
+        """Note whether an end had received by now what the other end sent a while ago.
+
+        Each segment with data acknowledges all that its sender has received. The operating system
+        does that, so that a program that is slow makes no difference; see `handshake` for the time
+        that the way takes when nothing waits.
+        """
+        peer = direction.peer
+        if peer.mark_end >= 0 and segment.flags & ACK:
+            behind: i64 = (peer.mark_end - segment.ack) & 0xFFFFFFFF
+            if 0 < behind < 0x80000000:
+                peer.mark_age = segment.ts - peer.mark_ts
+            else:
+                if peer.mark_age >= LATE and peer.mark_repeats == peer.reassembler.retransmissions:
+                    peer.late += 1
+                    peer.late_most = max(peer.late_most, peer.mark_age)
+                peer.mark_end = -1
+        if direction.mark_end < 0:
+            size: i64 = segment.end - segment.start + segment.missing
+            direction.mark_end = (segment.seq + size) & 0xFFFFFFFF
+            direction.mark_ts = segment.ts
+            direction.mark_age = 0
+            direction.mark_repeats = direction.reassembler.retransmissions
 
     def _note_first(self, direction: Direction, segment: Segment) -> None:
         if not self._payload_seen:

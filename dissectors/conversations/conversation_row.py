@@ -78,7 +78,14 @@ def _facts(conversation: Conversation) -> list[str]:
         if length and not direction.reassembler.gaps:
             facts = [*facts, facts_of.conversation_fact(facts_of.FRAME_LENGTH, length)]
     client = client_of(conversation)
-    return [*facts, *_stalls(client, words.CLIENT), *_stalls(client.peer, words.SERVER)]
+    ends = ((client, words.CLIENT), (client.peer, words.SERVER))
+    stalls = [fact for end, name in ends for fact in _stalls(end, name)]
+    late = [
+        facts_of.late_fact(facts_of.Late(name, end.late, end.late_most))
+        for end, name in ends
+        if end.late
+    ]
+    return [*facts, *stalls, *late]
 
 
 def _stalls(direction: Direction, sender: str) -> list[str]:

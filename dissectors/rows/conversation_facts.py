@@ -43,6 +43,7 @@ AFTER_FIN: Final = "after_fin"
 FRAME_LENGTH: Final = "frame_length"
 FIRST_BYTES: Final = "first_bytes"
 STALL: Final = "stall"
+LATE: Final = "late"
 
 CONVERSATION_FACTS: Final = (
     ConversationFact(TLS_OFFERED, "TLS versions that the client offers", "ClientHello"),
@@ -97,6 +98,13 @@ CONVERSATION_FACTS: Final = (
         " at most",
         "TCP",
     ),
+    ConversationFact(
+        LATE,
+        "segments took 50 ms or more to reach the other end, as its own segments show: sent by"
+        " `client` or `server`, how many of those that were measured one after another, µs that the"
+        " slowest took at least",
+        "TCP",
+    ),
 )
 """All names, in the order of the document."""
 
@@ -113,6 +121,16 @@ class Stall(NamedTuple):
     repeats: int
     size: int = 0
     """payload of the segment, bytes; 0: not known, in logs of older releases"""
+
+
+class Late(NamedTuple):
+    """Segments of one end that reached the other one late."""
+
+    sender: str
+    """`client` or `server`"""
+    number: int
+    most: int
+    """ns that the slowest of them took, at the least; the fact has µs"""
 
 
 _MICROSECOND: Final = 1000
@@ -163,4 +181,23 @@ def stalls_in(row: ConversationRecord) -> list[Stall]:
         first, last = first * _MICROSECOND, last * _MICROSECOND
         if row.start_time - _MICROSECOND < first <= last <= row.end_time:
             found.append(Stall(parts[0], first, last, repeats, size))
+    return found
+
+
+def late_fact(late: Late) -> str:
+    """Return late segments as they stand in the column."""
+    return conversation_fact(LATE, f"{late.sender} {late.number} {late.most // _MICROSECOND}")
+
+
+def late_in(row: ConversationRecord) -> list[Late]:
+    """Return the late segments of either end of a connection."""
+    found = []
+    for one in row.facts:
+        name, _, value = one.partition("=")
+        parts = value.split(" ") if name == LATE else []
+        if len(parts) != len(Late._fields) or parts[0] not in (CLIENT, SERVER):
+            continue
+        number, most = natural_of(parts[1]), natural_of(parts[2])
+        if number is not None and most is not None:
+            found.append(Late(parts[0], number, most * _MICROSECOND))
     return found

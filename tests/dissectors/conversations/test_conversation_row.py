@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.rows.conversation_facts import left_at
+from dissectors.rows.conversation_facts import late_in, left_at
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from tests.traffic.captures import pcap_of
@@ -216,3 +216,18 @@ def test_how_long_a_connection_was_closing_where_the_other_end_was_late(rows_of)
     (fact,) = row.facts
     assert fact.startswith("closing_us=30")
     assert closed - 1_000_000 < left_at(row) <= closed
+
+
+def test_a_segment_that_the_other_end_had_not_received_a_while_later_is_late(rows_of) -> None:
+    talk = Talk().open().say(0, send(1)).wait(80_000_000).say(1, sent(1)).say(0, send(2))
+    talk.say(1, sent(2)).close()
+    segments = list(talk.segments)
+    data = [at for at, one in enumerate(segments) if one.payload]
+    asked, answered = segments[data[0]], segments[data[1]]
+    _, (row,) = rows_of(segments)
+    assert late_in(row) == [], "its answer took long, and acknowledges it"
+    segments[data[1]] = replace(answered, ack=asked.seq)
+    _, (row,) = rows_of(segments)
+    (late,) = late_in(row)
+    assert (late.sender, late.number) == ("client", 1)
+    assert late.most == (answered.ts - asked.ts) // 1000 * 1000
