@@ -33,14 +33,14 @@ MAX_SECONDS: Final = 5.0
 _REASONS: Final = {
     "missing argument to repetition operator": "nothing to repeat",
     "no argument for repetition operator": "nothing to repeat",
-    "bad repetition operator": "a repetition of a repetition; put a group around it",
+    "bad repetition operator": "repeated repetition; put a group around it",
     "invalid repetition size": "more than 1000 repetitions in all, or fewer at most than at least",
-    "missing )": "a parenthesis is not closed",
-    "unexpected )": "a closing parenthesis was not opened",
-    "missing ]": "this bracket is not closed",
-    "trailing \\": "the character after the backslash is missing",
-    "invalid character class range": "this range is empty",
-    "invalid escape sequence": "this escape has no meaning",
+    "missing )": "unclosed '('",
+    "unexpected )": "unmatched ')'",
+    "missing ]": "unclosed '['",
+    "trailing \\": "nothing after the backslash",
+    "invalid character class range": "empty range",
+    "invalid escape sequence": "unknown escape",
     "pattern too large - compile failed": "the pattern is too large",
 }
 _PARENTHESES: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", re.DOTALL)

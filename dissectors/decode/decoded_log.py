@@ -242,7 +242,7 @@ def file_in(folder: Path, name: str) -> Path:
         path /= part
         mode = path.lstat().st_mode
         if not (stat.S_ISREG(mode) if part is last else stat.S_ISDIR(mode)):
-            raise DecodedLogError(f"{path} is not a regular file inside of the decoded log")
+            raise DecodedLogError(f"{path} is not a regular file inside the decoded log")
     return path
 
 

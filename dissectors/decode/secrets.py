@@ -33,7 +33,7 @@ def secrets_of(path: str, *, growing: bool) -> KeyLog:
         raise CaptureError(path, f"the key log cannot be read: {reason}") from None
     if path and not secrets.wanted:
         hint = "a line is CLIENT_RANDOM or another label, 64 hexadecimal digits, the secret"
-        raise CaptureError(path, "not a TLS key log: no line of it is a secret", 0, hint)
+        raise CaptureError(path, "not a TLS key log: no secrets found", 0, hint)
     return secrets
 
 

@@ -105,9 +105,9 @@ def _tokens(expression: str) -> list[_Token]:
 
 def _misread(text: str) -> str:
     if text in "\"'":
-        return "this quote is not closed"
+        return "unclosed quote"
     hint = "; put a pattern into quotes" if text in "|&" else ""
-    return f"{text!r} means nothing here{hint}"
+    return f"unexpected {text!r}{hint}"
 
 
 class _Parser:
@@ -170,7 +170,7 @@ class _Parser:
         if self._take("("):
             test = self._either()
             if not self._take(")"):
-                raise self._error(opening, "this parenthesis is not closed")
+                raise self._error(opening, "unclosed '('")
             return test
         if self._take("has"):
             return _has(self._field())
@@ -181,10 +181,8 @@ class _Parser:
 
     def _field(self) -> WhereField:
         token = self.tokens[self.at]
-        if token.kind == "end":
-            raise self._error(token, "the expression ends where a column name must be")
         if token.kind != "word":
-            raise self._error(token, "here must be a column name")
+            raise self._error(token, "expected a column name")
         field = self.fields.find(token.text)
         if field is None:
             hint = self.fields.suggestion(token.text)
@@ -203,8 +201,9 @@ class _Parser:
             get = field.get
             return lambda row: get(row) is True
         if operator not in _COMPARISONS:
-            hint = f"after {field.name} must be one of {' '.join(_COMPARISONS)}"
-            raise self._error(token, f"{hint}; `has {field.name}` asks whether there is one")
+            operators = " ".join(_COMPARISONS)
+            hint = f"`has {field.name}` tests whether it is present"
+            raise self._error(token, f"expected one of {operators} after {field.name}; {hint}")
         self.at += 1
         self._refuse_misfit(field, operator, token)
         if operator in ("in", "not in"):
@@ -226,19 +225,19 @@ class _Parser:
     def _list(self) -> list[_Token]:
         opening = self.tokens[self.at]
         if not self._take("("):
-            raise self._error(opening, "after `in` must be a list in parentheses: (A, B)")
+            raise self._error(opening, "expected a list in parentheses after `in`: (A, B)")
         values = [self._plain_value()]
         while self._take(","):
             values.append(self._plain_value())
         if not self._take(")"):
-            raise self._error(self.tokens[self.at], "here must be a comma or `)`")
+            raise self._error(self.tokens[self.at], "expected a comma or `)`")
         return values
 
     def _plain_value(self) -> _Token:
         token = self.tokens[self.at]
         if token.kind not in ("word", "string"):
-            what = "the expression ends" if token.kind == "end" else f"{token.text!r} stands"
-            raise self._error(token, f"{what} where a value must be")
+            got = "" if token.kind == "end" else f", not {token.text!r}"
+            raise self._error(token, f"expected a value{got}")
         self.at += 1
         return token
 
@@ -264,7 +263,7 @@ class _Parser:
         except PatternError as problem:
             inside = token.start + problem.position + (token.kind == "string")
             place = _Token("string", "", min(inside, token.end - 1), min(inside + 1, token.end))
-            raise self._error(place, f"the pattern is wrong: {problem.reason}") from None
+            raise self._error(place, f"invalid regular expression: {problem.reason}") from None
         if field.type == "list":
             return _contains(field, value, wanted=operator == "==")
         return _compares(field, operator, value)

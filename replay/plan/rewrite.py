@@ -249,7 +249,7 @@ def _pattern(value: object, place: str) -> Pattern:
         return Pattern(value)
     except PatternError as error:
         hint = "; a function can: --rewrite FILE.py:FUNCTION" if error.backtracks else ""
-        raise RewriteError(f"{place}: the pattern is wrong: {error}{hint}") from None
+        raise RewriteError(f"{place}: invalid regular expression: {error}{hint}") from None
 
 
 def _change_of(value: object, place: str) -> Change:

@@ -317,7 +317,7 @@ class Capture:
         """
         table = tables.table_named(tables.MESSAGES)
         if not key.strip() and not where.strip():
-            raise ArgumentError("which messages? give a key, or where")
+            raise ArgumentError("no message selected; pass a key or where=")
         return self._lives(key.strip() or None, test_of(where, table.fields([])))
 
     # -- inside -----------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def choice_of(
 ) -> Choice:
     """Return the choice; raise ArgumentError for a time or a limit that is none."""
     if limit is not None and limit < 0:
-        raise ArgumentError(f"limit: {limit} is less than nothing")
+        raise ArgumentError(f"limit: {limit} is negative")
     return Choice(where, _ns_of("since", since), _ns_of("until", until), limit)
 
 

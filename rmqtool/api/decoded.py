@@ -160,7 +160,7 @@ class DecodedLog(Capture):
         table = self._table_named(table.name)
         if body_limit is not None:
             raise ArgumentError(
-                "body_limit: bodies in a decoded log are as it was written", hint=_CAPTURES
+                "body_limit: a decoded log keeps bodies as they were written", hint=_CAPTURES
             )
         tests = self._tests(table, choice, [])
         return self._given(table, choice.limit, tests)

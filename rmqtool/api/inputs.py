@@ -48,7 +48,7 @@ class Inputs:
         if self.once is not None:
             if self._spent:
                 raise ReadError(
-                    "can be read only once, and was",
+                    "can be read only once and has been read",
                     self.once,
                     hint="keep it: write it to a file first, or take one question of it",
                 )
@@ -82,7 +82,7 @@ def _parts_of(one: object) -> list[Part]:
         name = os.fspath(one)
         if _is_log(name):
             hint = "read decoded logs alone, each as an argument: rmqtool.read('log/', 'other/')"
-            raise ReadError("a decoded log, among what is none", name, hint=hint)
+            raise ReadError("a decoded log cannot be mixed with other inputs", name, hint=hint)
         with translated():
             return list(expand_sources([name]))
     if isinstance(one, (bytes, bytearray, memoryview)):

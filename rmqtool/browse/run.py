@@ -40,7 +40,7 @@ def run_browse(given: BrowseArguments) -> ExitStatus:
     # Textual draws on standard error, and reads keys from standard input
     if not (sys.stderr.isatty() and sys.stdin.isatty()):
         raise CommandError(
-            "the browser needs a terminal", "lines and files: rmqtool decode pcap", ExitStatus.USAGE
+            "browse needs a terminal", "for text output, use rmqtool decode pcap", ExitStatus.USAGE
         )
     plugins = plugins_option(given.plugin)
     session, filling, stop, end = opened(given)
@@ -77,7 +77,7 @@ def opened(given: BrowseArguments) -> Opened:
         return _live(given)
     if not given.inputs:
         raise CommandError(
-            "what is to be looked at?", "rmqtool browse incident.pcap", ExitStatus.USAGE
+            "no input given", "rmqtool browse incident.pcap", ExitStatus.USAGE
         )
     logs = [name for name in given.inputs if name != "-" and is_decoded_log(Path(name))]
     if logs:
@@ -89,7 +89,7 @@ def opened(given: BrowseArguments) -> Opened:
 
 def _logs(names: Sequence[str], logs: Sequence[str]) -> Opened:
     if len(logs) < len(names):
-        raise CommandError("decoded logs and captures", "look at one kind at a time")
+        raise CommandError("decoded logs and captures", "open either captures or decoded logs")
     try:
         inputs = [one for one in inputs_of(logs) if one.kind is not InputKind.captures]
     except InputError as error:

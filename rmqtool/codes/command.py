@@ -49,10 +49,10 @@ def _lines(found: SearchResult, colour: When) -> list[str]:
 
 
 def _nothing(query: Query) -> CommandError:
-    what = f"no {query.kind}" if query.kind else "nothing"
+    examples = f"for example: {_EXAMPLES}"
     if number_of(query.text) is not None:
-        verb = "has" if query.kind else "known has"
-        return CommandError(f"{what} {verb} the number {query.text}", f"for example: {_EXAMPLES}")
+        return CommandError(f"unknown {query.kind or 'code'} {query.text}", examples)
     near = suggestions(query)
-    hint = f"did you mean {', '.join(near)}?" if near else f"for example: {_EXAMPLES}"
-    return CommandError(f"{what} is called {query.text!r}", hint)
+    hint = f"did you mean {', '.join(near)}?" if near else examples
+    kind = f"{query.kind} " if query.kind else ""
+    return CommandError(f"no {kind}match for {query.text!r}", hint)

@@ -270,7 +270,7 @@ def view_of(
     ]
     if len(chosen) > 1:
         named = ", ".join(_SWITCHES[view] for view in chosen)
-        raise usage_error(named, "only one of them at a time")
+        raise usage_error(named, "cannot be combined")
     return chosen[0] if chosen else View.exchanges
 
 
@@ -279,9 +279,9 @@ def sort_option(given: DecodeArguments, view: View) -> bool:
     if given.sort is None:
         return False
     if view not in (View.exchanges, View.list_messages):
-        raise usage_error("--sort", "is for rows of exchanges and of --list-messages")
+        raise usage_error("--sort", "works only with exchanges and --list-messages")
     if given.follow:
-        raise usage_error("--sort and --follow", "rows that go on to come have no last one")
+        raise usage_error("--sort and --follow", "cannot be combined: rows keep arriving")
     return True
 
 
@@ -290,16 +290,16 @@ def format_of(wanted: RowFormat | None, output: str, view: View) -> RowFormat:
     refuse_text_as_page(output, "`rmqtool report -o X.html` makes one, `rmqtool trace` too")
     chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), RowFormat.table)
     if view in (View.follow, View.messages) and wanted not in (None, RowFormat.table):
-        raise usage_error(_SWITCHES[view], f"has its own form, not {wanted}")
+        raise usage_error(_SWITCHES[view], f"does not support --format {wanted}")
     if view in (View.follow, View.messages):
         return RowFormat.table
     if view is View.tree and chosen is not RowFormat.table:
-        raise usage_error("--verbose", "is text for people; --commands --format jsonl has it all")
+        raise usage_error("--verbose", "is text; for JSON use --commands -T jsonl")
     if view is View.summary and chosen in (RowFormat.csv, RowFormat.parquet):
-        raise usage_error("--summary", "is a table or, with --format jsonl, one JSON object")
+        raise usage_error("--summary", "supports only table and jsonl")
     if view is View.commands and chosen in (RowFormat.csv, RowFormat.parquet):
         raise usage_error(
-            f"--commands --format {chosen}", "commands are nested; --format jsonl has them whole"
+            f"--commands --format {chosen}", "commands are nested; use -T jsonl"
         )
     return chosen
 
@@ -307,5 +307,5 @@ def format_of(wanted: RowFormat | None, output: str, view: View) -> RowFormat:
 def conditions_of(texts: Sequence[str], view: View) -> tuple[Condition, ...]:
     """Return the conditions of --fail-on; a view without exchanges has nothing to count."""
     if texts and view not in (View.exchanges, View.summary):
-        raise usage_error("--fail-on", "counts exchanges, as a table or with --summary")
+        raise usage_error("--fail-on", "works only with exchanges and --summary")
     return tuple(map(condition_of, texts))

@@ -70,8 +70,8 @@ def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
     refuse_inputs(request.output, decode.sources)
     if "-" in decode.sources and sys.stdin.isatty():
         raise CommandError(
-            "standard input is a terminal, not a capture",
-            "pipe a capture into it: tcpdump -w - … | rmqtool decode pcap -",
+            "no capture on stdin (it is a terminal)",
+            "pipe one in: tcpdump -w - … | rmqtool decode pcap -",
             ExitStatus.USAGE,
         )
     if request.view is View.tree:
@@ -115,7 +115,7 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
     """Return what the core needs to know; times of day are filtered here, once the day is known."""
     since, until = request.since, request.until
     if since and until and since.has_date and until.has_date and since.ns >= until.ns:
-        raise usage_error("--since and --until", "nothing is between them")
+        raise usage_error("--since and --until", "the range is empty")
     return DecodeOptions(
         decode_as=request.decode_as,
         tls_keylog=request.tls_keylog,
@@ -146,7 +146,7 @@ class RunCounts(NamedTuple):
 def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCounts:
     if request.sorted:
         if request.to_folder:
-            raise usage_error("--sort", "is not for a decoded log, whose rows have no order")
+            raise usage_error("--sort", "does not apply to a decoded log")
         from ..ui.by_time import by_time
 
         unsorted = rows
@@ -167,7 +167,7 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
     held = loop.counts.held(request.fail_on) if loop.counts is not None else []
     said_of_it = [written] if written else []
     if sink.hidden:
-        said_of_it.append(f"columns {text_of_hidden(sink.hidden)}; --format jsonl has all")
+        said_of_it.append(f"{text_of_hidden(sink.hidden)}; -T jsonl shows all columns")
     return RunCounts(loop.seen, loop.chosen, said_of_it, held)
 
 
@@ -337,9 +337,9 @@ def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[st
     }
     if grave and request.view is not View.summary:
         missing = f" ({counted(stats.gap_bytes, 'byte')} not captured)" if stats.gap_bytes else ""
-        more = "--summary says more"
+        more = "see --summary"
         if request.view is not View.commands and ExpertKind.BAD_MESSAGE.name in grave:
-            more = "the table expert of a decoded log (-T parquet -o LOG/) has each"
+            more = "for details decode to a log (-T parquet -o LOG/) and read its table expert"
         lines.append(f"the capture has {text_of_counts(grave)}{missing}; {more}")
     return lines
 
@@ -353,7 +353,7 @@ def _why_nothing(decode: Decode, found: RunCounts, request: DecodeRequest) -> st
     packets = stats.packets
     if found.seen:
         noun = _NOUNS.get(request.view, "exchange")
-        return f"none of {counted(found.seen, noun)} matches the filter"
+        return f"no matches ({counted(found.seen, noun)} checked)"
     if not packets:
         return "no packet in the capture"
     if not stats.conversations:

@@ -53,12 +53,12 @@ def request_of(given: DiagnoseArguments) -> DiagnoseRequest:
     """Return the command line as a request; raise CommandError where it asks for nothing."""
     if bool(given.inputs) == (given.interface is not None):
         raise CommandError(
-            "name an input, or an interface with -i",
+            "no input given; name a file, or an interface with -i",
             "rmqtool diagnose incident.pcap",
             ExitStatus.USAGE,
         )
     if given.keep is not None and given.interface is None:
-        raise usage_error("-w", "it keeps the packets of an interface: -i NAME")
+        raise usage_error("-w", "saves packets of a live capture; add -i NAME")
     zone = zone_option(given.tz)
     return DiagnoseRequest(
         inputs=given.inputs,

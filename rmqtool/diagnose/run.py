@@ -107,8 +107,8 @@ def _read_rows(request: DiagnoseRequest, given: Input, engine: Engine) -> None:
 def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine) -> None:
     if "-" in captures and sys.stdin.isatty():
         raise CommandError(
-            "standard input is a terminal, not a capture",
-            "pipe a capture into it: tcpdump -w - … | rmqtool diagnose -",
+            "no capture on stdin (it is a terminal)",
+            "pipe one in: tcpdump -w - … | rmqtool diagnose -",
             ExitStatus.USAGE,
         )
     options = DecodeOptions(

@@ -72,7 +72,7 @@ def _show(topic: str, words: str, color: When) -> ExitStatus:
         chosen = chosen_sections(text, words)
         if not chosen:
             titles = "\n".join(section.title for section in sections(text))
-            raise CommandError(f"{topic} has no section {words!r}; it has:", titles)
+            raise CommandError(f"{topic} has no section {words!r}. Sections:", titles)
         text = "\n".join(line for section in chosen for line in (*section.lines, ""))
     _write_markdown(text, color)
     return ExitStatus.OK

@@ -107,7 +107,7 @@ def decode_hex(text: str) -> bytes:
         place = text.find(wrong[0])
         raise BytesFormError(f"{wrong[0]!r} at character {place} is not a hex digit")
     if len(bare) % 2:
-        raise BytesFormError(f"{len(bare)} hex digits: half a byte is missing at the end")
+        raise BytesFormError(f"{len(bare)} hex digits: the last digit is missing")
     return hex_bytes_of(bare) or b""
 
 
@@ -118,7 +118,7 @@ def decode_base64(text: str) -> bytes:
     if wrong is not None:
         raise BytesFormError(f"{wrong[0]!r} at character {text.find(wrong[0])} is not base64")
     if len(joined) % 4 == 1:
-        raise BytesFormError(f"{len(joined)} characters of base64: some are missing at the end")
+        raise BytesFormError(f"{len(joined)} characters of base64: the end is missing")
     decoded = base64_of(joined + "=" * (-len(joined) % 4))
     if decoded is None:
         raise BytesFormError("not base64")
@@ -148,7 +148,7 @@ def decode_dump(text: str) -> list[SideBytes]:
         offset = hexadecimal_of(match["offset"]) or 0
         wanted = expected.get(side, offset)
         if offset != wanted and offset != 0:
-            raise BytesFormError(f"line {number} begins at {offset:#x}, expected was {wanted:#x}")
+            raise BytesFormError(f"line {number} starts at {offset:#x}, expected {wanted:#x}")
         data = hex_bytes_of(_bytes_of(match["hex"], wanted=16)) or b""
         expected[side] = offset + len(data)
         if parts and parts[-1].side == side:

@@ -216,7 +216,7 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
     texts = request.texts
     if not texts or list(texts) == ["-"]:
         if sys.stdin.isatty():
-            raise CommandError("nothing was given", _why(_Counter(())), ExitStatus.USAGE)
+            raise CommandError("no input given", _why(_Counter(())), ExitStatus.USAGE)
         if request.form is BytesForm.raw:
             return "-", _raw_stdin()
         return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.form)

@@ -74,8 +74,8 @@ def refuse_stdout(keep: str | None) -> None:
     """Raise CommandError where packets should go where rows go."""
     if keep == "-":
         raise CommandError(
-            "-w -: standard output is for rows",
-            "name a file; packets alone: tcpdump -i INTERFACE -U -w -",
+            "-w -: stdout is used for rows",
+            "name a file; for packets only, use tcpdump -i INTERFACE -U -w -",
             ExitStatus.USAGE,
         )
 
@@ -83,7 +83,7 @@ def refuse_stdout(keep: str | None) -> None:
 def refuse_same_file(keep: str | None, output: str, what: str) -> None:
     """Raise CommandError where the output would go into the file of packets."""
     if keep is not None and os.path.realpath(keep) == os.path.realpath(output):
-        raise usage_error("-o and -w", f"{keep} cannot have {what} and packets")
+        raise usage_error("-o and -w", f"{keep} cannot hold both {what} and packets")
 
 
 class _Losses:

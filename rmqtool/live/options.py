@@ -16,17 +16,17 @@ from .keeping import refuse_stdout
 from .request import LiveRequest
 from .run import seconds_of
 
-NO_INTERFACE = "which interface? give -i NAME"
+NO_INTERFACE = "no interface given; use -i NAME"
 
 
 def live_request_of(given: LiveArguments) -> LiveRequest:
     """Return where packets come from; raise CommandError where it makes no sense."""
     if not given.interface:
-        raise CommandError(NO_INTERFACE, "rmqtool decode live -D shows them", ExitStatus.USAGE)
+        raise CommandError(NO_INTERFACE, "list interfaces: rmqtool decode live -D", ExitStatus.USAGE)
     refuse_stdout(given.keep)
     secrets = key_log_named(given.tls_keylog) if given.write_secrets else ""
     if given.write_secrets and not (given.keep and secrets):
-        raise usage_error("--write-secrets", "it needs -w FILE and --tls-keylog FILE")
+        raise usage_error("--write-secrets", "needs -w FILE and --tls-keylog FILE")
     return LiveRequest(
         given.interface,
         given.filter,

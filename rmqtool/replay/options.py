@@ -187,7 +187,7 @@ def _pace_of(given: ReplayArguments) -> PaceOptions:
         if value
     ]
     if len(named) > 1:
-        raise usage_error(" and ".join(named), "only one of them at a time")
+        raise usage_error(" and ".join(named), "cannot be combined")
     return PaceOptions(
         Fraction(1) if given.speed is None else _value("--speed", speed_of, given.speed),
         None if given.rate is None else _value("--rate", rate_of, given.rate),

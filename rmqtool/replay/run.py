@@ -25,8 +25,8 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done."""
     if "-" in request.sources and sys.stdin.isatty():
         raise CommandError(
-            "standard input is a terminal, not a capture",
-            "pipe a capture into it: tcpdump -w - … | rmqtool replay -",
+            "no capture on stdin (it is a terminal)",
+            "pipe one in: tcpdump -w - … | rmqtool replay -",
             ExitStatus.USAGE,
         )
     gc.set_threshold(*_COLLECT_AFTER)

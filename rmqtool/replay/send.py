@@ -191,7 +191,7 @@ class _Sending:
         if given.target is not None and given.target != SANDBOX:
             raise usage_error("--target", f"{given.target!r} is not known; sandbox is")
         if given.target is not None and given.namesrv is not None:
-            raise usage_error("--target and --namesrv", "only one of them at a time")
+            raise usage_error("--target and --namesrv", "cannot be combined")
         namesrv = "127.0.0.1:1" if given.target else given.namesrv
         if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
             hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"

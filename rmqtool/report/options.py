@@ -155,7 +155,7 @@ def request_of(given: ReportArguments) -> ReportRequest:
         fault_strategy=None if given.fault_strategy is None else given.fault_strategy is Switch.on,
     )
     if request.is_connect and request.memory is not None:
-        raise usage_error("--memory", "it is for Spark that is started here; leave it out")
+        raise usage_error("--memory", "applies only to a Spark driver started here; omit it")
     return request
 
 
@@ -166,7 +166,7 @@ def engine_of(given: ReportArguments) -> EngineChoice:
     if named is None:
         return given.engine
     if given.engine is EngineChoice.local:
-        raise usage_error(named, "it is for Spark; leave it out, or --engine local")
+        raise usage_error(named, "needs Spark; omit it or --engine local")
     return EngineChoice.spark
 
 
@@ -180,7 +180,7 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     while rest and rest[0] in (*REPORT_MODULES, ALL):
         names.append(rest.pop(0))
     if not rest:
-        raise usage_error("report", "no input; name captures, a decoded log, or a file of its rows")
+        raise usage_error("report", "no input given; name captures, a decoded log, or a file of its rows")
     chosen = REPORT_MODULES if not names or ALL in names else tuple(dict.fromkeys(names))
     return chosen, rest
 
@@ -221,7 +221,7 @@ def settings_option(texts: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name.startswith("spark."):
             raise usage_error(
-                "--conf", f"{text!r} is not a setting of Spark; give spark.NAME=VALUE"
+                "--conf", f"{text!r} is not a Spark property; use spark.NAME=VALUE"
             )
         settings[name] = value
     return settings

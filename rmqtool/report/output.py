@@ -135,7 +135,7 @@ def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) 
         return html_of(results, about)
     tables = [one for result in results for one in result.tables.values()]
     if not tables:
-        raise CommandError("the input cannot say anything about this table")
+        raise CommandError("the input has no data for this table")
     table = tables[0]
     return csv_of(table) if form is ReportFormat.csv else parquet_of(table)
 

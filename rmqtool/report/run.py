@@ -191,7 +191,7 @@ def _is_by_spark(request: ReportRequest, inputs: Sequence[Input]) -> bool:
     if request.engine is not EngineChoice.auto:
         remote = [one.name for one in inputs if one.kind is InputKind.remote]
         if remote and request.engine is EngineChoice.local:
-            raise CommandError(f"{remote[0]} is read by Spark", "leave out --engine local")
+            raise CommandError(f"{remote[0]} needs Spark", "omit --engine local")
         return request.engine is EngineChoice.spark
     if not is_for_spark(inputs):
         return False

@@ -29,7 +29,7 @@ class AttemptLog:
         """Raise CommandError where the file cannot be written, or has no name of a known form."""
         suffix = Path(path).suffix.lower()
         if suffix not in (".jsonl", ".parquet"):
-            raise usage_error("--log", f"{path!r}: name a file that ends in .jsonl or .parquet")
+            raise usage_error("--log", f"{path!r}: the file name must end in .jsonl or .parquet")
         self._rows: list[ExchangeRecord] = []
         self._count = 0
         self._parquet = None

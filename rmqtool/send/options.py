@@ -151,7 +151,7 @@ def _refuse_contradictions(given: SendArguments, mode: SendMode) -> None:
     if len(bodies) > 1:
         raise usage_error(" and ".join(bodies), "the body is one of them")
     if not bodies:
-        raise usage_error("BODY", "what is to be sent? --body TEXT, --file FILE, or - for lines")
+        raise usage_error("BODY", "no message body; use --body, --file, or - for stdin")
     if given.source == "-" and sys.stdin.isatty():
         hint = "pipe lines into it, or give --body TEXT"
         raise CommandError("standard input is a terminal", hint, ExitStatus.USAGE)
@@ -173,7 +173,7 @@ def _refuse_contradictions(given: SendArguments, mode: SendMode) -> None:
     if given.batch > 1 and (given.delay_level is not None or given.deliver_at is not None):
         raise usage_error("--batch", "messages of a batch cannot be delayed")
     if given.delay_level is not None and given.deliver_at is not None:
-        raise usage_error("--delay-level and --deliver-at", "only one of them at a time")
+        raise usage_error("--delay-level and --deliver-at", "cannot be combined")
 
 
 def _body_of(given: SendArguments) -> bytes:
@@ -278,7 +278,7 @@ def _checked_config(
         trace=given.trace,
     )
     if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
-        raise CommandError("no NameServer is named", _NO_NAMESRV, ExitStatus.USAGE)
+        raise CommandError("no NameServer given", _NO_NAMESRV, ExitStatus.USAGE)
     config.namesrv_addresses()  # refused before any file is opened
     return config
 
@@ -349,7 +349,7 @@ def tls_of_options(
     text, name, any_name = given.tls, given.tls_name, given.tls_any_name
     option = "--tls-any-name" if any_name else "--tls-name"
     if name is not None and any_name:
-        raise usage_error("--tls-name and --tls-any-name", "only one of them at a time")
+        raise usage_error("--tls-name and --tls-any-name", "cannot be combined")
     if (name is not None or any_name) and text in (None, "insecure"):
         raise usage_error(option, "needs --tls CA.pem or --tls system, which check certificates")
     if given.tls_cert is not None and text is None:

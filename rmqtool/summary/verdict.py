@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -22,22 +23,21 @@ LABEL_CELLS: Final = 9
 """cells of the word, and what is between it and a text"""
 
 
+_NOUNS: Final = ((ProblemSeverity.ERROR, "error"), (ProblemSeverity.WARNING, "warning"))
+
+
 def verdict(diagnosis: Diagnosis) -> str:
     """Return what was found, in a sentence."""
     problems = diagnosis.problems
     if not problems:
-        return "nothing wrong was found"
-    numbers = dict.fromkeys(LABELS, 0)
-    for problem in problems:
-        numbers[problem.severity] += 1
-    parts = [
-        counted(number, noun)
-        for number, noun in zip(numbers.values(), ("error", "warning", "remark"), strict=True)
-        if number
-    ]
+        return "no problems found"
+    numbers = Counter(problem.severity for problem in problems)
+    parts = [counted(numbers[severity], noun) for severity, noun in _NOUNS if numbers[severity]]
+    if numbers[ProblemSeverity.INFO]:
+        parts.append(f"{numbers[ProblemSeverity.INFO]:,} info")
     incidents = len({problem.incident for problem in problems})
-    together = f" in {counted(incidents, 'incident')}" if incidents < len(problems) else ""
-    return ", ".join(parts) + together
+    together = f"{counted(incidents, 'incident')}: " if incidents < len(problems) else ""
+    return together + ", ".join(parts)
 
 
 def problem_line(problem: Problem) -> str:

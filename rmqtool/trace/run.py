@@ -70,8 +70,8 @@ def run_trace(given: TraceArguments) -> ExitStatus:
         around = _read(given, inputs, search)
     lives = [life_of(found, around) for found in search.messages]
     if not lives:
-        named = f"the key {key}" if key is not None else "this filter"
-        return said(f"no message in the input has {named}", _hint(search))
+        named = f"the key {key}" if key is not None else "the filter"
+        return said(f"no message matches {named}", _hint(search))
     _write(given, lives, key or given.where)
     if not given.quiet:
         for line in _limits(search):
@@ -86,7 +86,7 @@ def _inputs_and_key(given: TraceArguments) -> tuple[list[str], str | None]:
         return arguments, None
     if len(arguments) < 2:
         raise CommandError(
-            "which message? give a key behind the inputs, or --where",
+            "no message given; add a key after the inputs, or use --where",
             "rmqtool trace incident.pcap order-4711",
             ExitStatus.USAGE,
         )
@@ -99,7 +99,7 @@ def _inputs_and_key(given: TraceArguments) -> tuple[list[str], str | None]:
 def _hint(search: MessageSearch) -> str:
     if not search.senders_seen and not search.fetches:
         return "nobody in it sends or fetches messages"
-    return "a key is exact; --where 'keys ~ …' finds parts"
+    return "keys match exactly; for parts use --where 'keys ~ …'"
 
 
 def _read(given: TraceArguments, inputs: Sequence[str], search: MessageSearch) -> Surroundings:
@@ -145,8 +145,8 @@ def _read_log(
         assert log.manifest is not None
         if log.messages is None:
             raise CommandError(
-                f"{name} has no table of messages",
-                "decode the captures anew without --no-message-rows, or trace them themselves",
+                f"{name} has no messages table",
+                "decode the captures again without --no-message-rows, or trace the captures",
             )
         search_log(log, search, since, until)
     except InputError as error:
@@ -165,8 +165,8 @@ def _window(given: TraceArguments) -> tuple[Moment | None, Moment | None]:
 def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageSearch) -> Decode:
     if "-" in names and sys.stdin.isatty():
         raise CommandError(
-            "standard input is a terminal, not a capture",
-            "pipe a capture into it: tcpdump -w - … | rmqtool trace - KEY",
+            "no capture on stdin (it is a terminal)",
+            "pipe one in: tcpdump -w - … | rmqtool trace - KEY",
             ExitStatus.USAGE,
         )
     since, until = _window(given)

@@ -303,7 +303,7 @@ def _fit(
 
 def text_of_hidden(titles: Sequence[str]) -> str:
     """Return what is said of columns that have no room."""
-    return f"not shown at this width: {', '.join(titles)}"
+    return f"hidden at this width: {', '.join(titles)}"
 
 
 def _grow(widths: dict[str, int], goals: Sequence[tuple[str, int]], left: int) -> int:

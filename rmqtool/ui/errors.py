@@ -58,7 +58,7 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
     except Terminated:
         return said("terminated", status=ExitStatus.TERMINATED)
     except KeyboardInterrupt:
-        return said("interrupted; nothing was left half written", status=ExitStatus.INTERRUPTED)
+        return said("interrupted", status=ExitStatus.INTERRUPTED)
     except CommandError as error:
         return said(error.message, error.hint, error.status)
     except OSError as error:

@@ -141,7 +141,7 @@ def refuse_text_as_page(target: str, hint: str) -> None:
     A browser would take what a capture says in them for tags and run it.
     """
     if target.lower().endswith(_PAGES):
-        raise CommandError(f"{target} is the name of a page", hint, ExitStatus.USAGE)
+        raise CommandError(f"{target} is an HTML file name", hint, ExitStatus.USAGE)
 
 
 def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> None:
@@ -157,7 +157,7 @@ def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> Non
         if place == _place_of(name, sys.stdin) or _is_part(target, name):
             shown = "standard output" if target == "-" else target
             raise CommandError(
-                f"{shown} is an input; it would be overwritten",
+                f"{shown} is also an input and would be overwritten",
                 f"give another name to {option}",
                 ExitStatus.USAGE,
             )

@@ -42,7 +42,7 @@ def run_wireshark(
     """
     if install + uninstall + (output is not None) > 1:
         raise CommandError(
-            "only one of --output, --install and --uninstall can be done",
+            "--output, --install, and --uninstall cannot be combined",
             status=ExitStatus.USAGE,
         )
     if install:
@@ -129,7 +129,7 @@ def _refuse_foreign(path: Path) -> None:
         start = file.read(len(SIGNATURE.encode()))
     if start and start != SIGNATURE.encode():
         raise CommandError(
-            f"{path} was not written by rmqtool; it stays as it is",
+            f"{path} was not written by rmqtool and was not changed",
             "move it away, or write to another name with -o",
         )
 

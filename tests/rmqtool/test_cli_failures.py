@@ -26,7 +26,7 @@ from .command import PROGRAM, ROOT, full_after, rmqtool
     [
         (["--where", "topik == A"], "did you mean topic?\n  topik == A\n  ^^^^^"),
         (["--since", "yesterday"], "--since: not a valid time: 'yesterday'"),
-        (["--since", "2026-11-20", "--until", "2026-11-19"], "nothing is between them"),
+        (["--since", "2026-11-20", "--until", "2026-11-19"], "the range is empty"),
         (["-d", "70000"], "not a valid TCP port"),
         (["--body-limit", "lots"], "not a valid size"),
         (["--commands", "--summary"], "only one of them"),

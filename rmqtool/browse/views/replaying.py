@@ -109,7 +109,7 @@ class FullBrowser(Acting):
         try:
             target, *options = shlex.split(text)
             if target.startswith("-"):
-                raise ValueError("the target comes first, then options")
+                raise ValueError("enter the target first, then options")
             remote = [] if target == SANDBOX else _not_loopback(target)
         except (ValueError, ClientError) as error:
             reason = error.reason if isinstance(error, ClientError) else str(error)

@@ -99,7 +99,7 @@ def test_a_body_need_not_be_text(tmp_path: Path) -> None:
         ("[[rules]]\ntopic = 'x'", "'rules' means nothing"),
         ("[[rule]]\ntopik = 'x'", "'topik' means nothing"),
         ("[[rule]]\nif.topic = 'x'", "changes nothing"),
-        ("[[rule]]\nif.topic = '('\ntag = 'x'", "the pattern is wrong"),
+        ("[[rule]]\nif.topic = '('\ntag = 'x'", "invalid regular expression"),
         ("[[rule]]\nif.colour = 'x'\ntag = 'x'", "'colour' means nothing"),
         ("[[rule]]\ntopic = { match = 'x' }", "match = "),
         ("[[rule]]\ntopic = { match = 'x', replace = '\\2' }", "replace is wrong"),

@@ -138,5 +138,5 @@ def test_a_capture_that_was_cut_is_shown_as_far_as_it_goes(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_nothing_to_look_at_is_an_error_of_use() -> None:
     ended = run_on_terminal()
-    assert "what is to be looked at?" in ended.text
+    assert "no input given" in ended.text
     assert (ended.status, ended.is_restored) == (2, True)

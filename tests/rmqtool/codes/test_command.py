@@ -167,11 +167,11 @@ def test_json_of_everything(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "kind", "message", "hint"),
     [
-        (["SEND_MESAGE_V2"], None, "nothing is called 'SEND_MESAGE_V2'", "SEND_MESSAGE_V2"),
-        (["UNIK_KEY"], EntryKind.property, "no property is called 'UNIK_KEY'", "UNIQ_KEY"),
+        (["SEND_MESAGE_V2"], None, "no match for 'SEND_MESAGE_V2'", "SEND_MESSAGE_V2"),
+        (["UNIK_KEY"], EntryKind.property, "no property match for 'UNIK_KEY'", "UNIQ_KEY"),
         (["response", "9999"], None, "no response has the number 9999", "rmqtool codes 310"),
-        (["9999"], None, "nothing known has the number 9999", "rmqtool codes 310"),
-        (["\x1b[2J"], None, "nothing is called '\\x1b[2J'", "rmqtool codes 310"),
+        (["9999"], None, "unknown code 9999", "rmqtool codes 310"),
+        (["\x1b[2J"], None, "no match for '\\x1b[2J'", "rmqtool codes 310"),
     ],
 )
 def test_nothing_found(words: list[str], kind: EntryKind | None, message: str, hint: str) -> None:
@@ -198,7 +198,7 @@ def test_a_misspelt_option_is_no_query() -> None:
         (["--kind", "language"], 0, "Languages\n", ""),
         (["--format", "json", "UNIQ_KEY"], 0, "[\n", ""),
         ([], 0, "Requests\n", ""),
-        (["UNIK_KEY"], 1, "", "rmqtool: nothing is called 'UNIK_KEY'\n  did you mean UNIQ_KEY"),
+        (["UNIK_KEY"], 1, "", "rmqtool: no match for 'UNIK_KEY'\n  did you mean UNIQ_KEY"),
         (["--kind", "topic"], 2, "", "Usage: rmqtool codes"),
         (["310", "--formt"], 2, "", "rmqtool: no such option: --formt"),
     ],

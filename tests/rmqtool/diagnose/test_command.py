@@ -39,7 +39,7 @@ def test_a_capture() -> None:
     result = rmqtool("diagnose", KILL, "-q")
     assert result.status == 0
     first, second, empty, cause, *_ = result.out.splitlines()
-    assert first == "fault-kill-5x.pcap: 1 error, 1 warning, 2 remarks in 1 incident"
+    assert first == "fault-kill-5x.pcap: 1 incident: 1 error, 1 warning, 2 info"
     assert second.startswith("181 exchanges, 2026-11-21 02:46:09.474 to 02:46:31.682 UTC, by ")
     assert (empty, cause[:40]) == ("", "ERROR    broker-b (127.77.0.12:10921) wa")
     assert result.err == ""
@@ -47,7 +47,7 @@ def test_a_capture() -> None:
 
 def test_a_healthy_capture_says_what_it_could_not_show() -> None:
     result = rmqtool("diagnose", HEALTHY, "-q")
-    assert result.out.startswith("push-orderly-4x.pcap: nothing wrong was found\n")
+    assert result.out.startswith("push-orderly-4x.pcap: no problems found\n")
     assert "rules skipped: no producer sends" in result.out
     assert found_in(HEALTHY) == []
 
@@ -102,7 +102,7 @@ def test_standard_input() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(b"standard input: 1 error, 1 warning, 2 remarks in 1 incident")
+    assert done.stdout.startswith(b"standard input: 1 incident: 1 error, 1 warning, 2 info")
 
 
 def test_folders_of_captures_and_several_inputs(tmp_path: Path) -> None:
@@ -237,8 +237,8 @@ def test_severities_hold_from_theirs_on(name: str, severity: str, status: int) -
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ((), 2, "name an input, or an interface with -i"),
-        (("x.pcap", "-i", "lo"), 2, "name an input, or an interface with -i"),
+        ((), 2, "no input given; name a file, or an interface with -i"),
+        (("x.pcap", "-i", "lo"), 2, "no input given; name a file, or an interface with -i"),
         (("no-such-file.pcap",), 1, "no-such-file.pcap"),
         (("no-such-folder/",), 1, "no-such-folder"),
         ((KILL, "--rule", "broker-gon"), 2, "broker-gone"),

@@ -27,9 +27,9 @@ REFUSED = "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, per
     [
         (("-i", "nosuch0"), 1, "nosuch0: no such interface"),
         (("-i", "lo", "--duration", "soon"), 2, "--duration: not a valid duration: 'soon'"),
-        (("-i", "lo", "-w", "-"), 2, "-w -: standard output is for rows"),
+        (("-i", "lo", "-w", "-"), 2, "-w -: stdout is used for rows"),
         (("-i", "lo", "-o", "x", "-w", "./x"), 2, "-o and -w: ./x cannot have problems and pack"),
-        (("x.pcap", "-w", "x.pcapng"), 2, "-w: it keeps the packets of an interface: -i NAME"),
+        (("x.pcap", "-w", "x.pcapng"), 2, "-w: saves packets of a live capture; add -i NAME"),
     ],
 )
 def test_what_cannot_be_is_said(arguments: tuple[str, ...], status: int, said: str) -> None:

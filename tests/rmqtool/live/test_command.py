@@ -119,9 +119,9 @@ def test_interfaces_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ((), 2, "rmqtool: which interface? give -i NAME\n  rmqtool decode live -D shows them\n"),
+        ((), 2, "rmqtool: no interface given; use -i NAME\n  list interfaces: rmqtool decode live -D\n"),
         (("-i", "nosuch0"), 1, "rmqtool: nosuch0: no such interface\n  there are: "),
-        (("-i", "lo", "-w", "-"), 2, "rmqtool: -w -: standard output is for rows\n"),
+        (("-i", "lo", "-w", "-"), 2, "rmqtool: -w -: stdout is used for rows\n"),
         (
             ("-i", "lo", "--duration", "soon"),
             2,

@@ -330,7 +330,7 @@ def test_engines_are_chosen(tmp_path: Path) -> None:
     assert "--memory: it is for Spark" in refused.err
     refused = rmqtool("report", "hdfs://nowhere/log", "--engine", "local")
     assert refused.status == ExitStatus.FAILURE
-    assert "hdfs://nowhere/log is read by Spark" in refused.err
+    assert "hdfs://nowhere/log needs Spark" in refused.err
 
 
 def test_a_report_says_nothing_on_standard_error(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_failed_message_says_the_way_out(box: SandboxThread) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "what is to be sent?"),
+        ((), "no message body"),
         (("--body", "x"), "name the topic"),
         (("-t", "T", "--body", "x", "--file", "y"), "--body and --file"),
         (("-t", "T", "--body", "x", "lines.txt"), "--body and lines"),
@@ -115,7 +115,7 @@ def test_without_a_namesrv_nothing_is_reached(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     result = rmqtool("send", "-t", "T", "--body", "x")
     assert result.status == 2
-    assert "no NameServer is named" in result.err
+    assert "no NameServer given" in result.err
     assert "NAMESRV_ADDR" in result.err
 
 
@@ -239,7 +239,7 @@ def test_what_is_read_is_not_written(tmp_path: Path, option: str, read: str) -> 
     command = ("send", "-n", "127.0.0.1:1", "-t", "T", *body, *more, option, str(link))
     result = rmqtool(*command)
     assert result.status == 2, result.err
-    assert f"is an input; it would be overwritten\n  give another name to {option}" in result.err
+    assert f"is also an input and would be overwritten\n  give another name to {option}" in result.err
     assert given.read_bytes() == before
 
 

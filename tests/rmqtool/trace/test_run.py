@@ -55,7 +55,7 @@ def test_forms_follow_from_the_name_of_the_output(tmp_path: Path) -> None:
 def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
     nothing = rmqtool("trace", TWICE, "no-such-key")
     assert nothing.status == 1
-    assert "no message in the input has the key no-such-key" in nothing.err
+    assert "no message matches the key no-such-key" in nothing.err
     alone = rmqtool("trace", TWICE)
     assert alone.status == 2
     assert "which message?" in alone.err

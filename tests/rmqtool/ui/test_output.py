@@ -133,7 +133,7 @@ def test_text_does_not_get_the_name_of_a_page(name: str, tmp_path: Path) -> None
         page = tmp_path / f"page.{suffix}"
         refused = rmqtool(*TEXTS[name], "-o", page)
         assert refused.status == 2
-        assert "is the name of a page" in refused.err
+        assert "is an HTML file name" in refused.err
         assert not page.exists()
 
 

@@ -107,7 +107,7 @@ def test_a_target_that_is_not_loopback_needs_a_typed_yes(tmp_path: Path) -> None
     [
         ("--yes", "the target comes first"),
         ("'", "No closing quotation"),
-        (";", "no NameServer is named"),
+        (";", "no NameServer given"),
     ],
 )
 def test_what_is_no_target_is_said(line: str, said: str) -> None:
