@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -36,10 +37,12 @@ Documentation: rmqtool help.
 _DECODE_HELP = """Decode captures, live traffic, or pasted bytes.
 
 Examples:
-  rmqtool decode pcap incident.pcap
+  rmqtool decode incident.pcap                      same as decode pcap
+  rmqtool decode incident.pcap --summary
   rmqtool decode live -i eth0 -f 'tcp port 10911'
+  rmqtool decode 0000006e000000647b22636f6465...    same as decode hex
 
-More: rmqtool decode pcap --help.
+Options: rmqtool decode pcap --help.
 """
 
 
@@ -69,9 +72,22 @@ class _Decode(CommandGroup):
         ),
     }
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments; without a command, what they name is detected."""
+        from .hex.detection import command_for
+
+        named = command_for(args, self.commands)
+        return super().parse_args(ctx, [named, *args] if named else args)
+
 
 class _Root(CommandGroup):
     """The commands of `rmqtool`, next to `decode`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name; suggest one for a file."""
+        if args[0] not in self.commands and (Path(args[0]).exists() or "." in args[0]):
+            ctx.fail(f"{args[0]!r} is not a command. To decode a capture: rmqtool decode {args[0]}")
+        return super().resolve_command(ctx, args)
 
     places: ClassVar = {
         "diagnose": CommandPlace(

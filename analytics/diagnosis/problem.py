@@ -47,8 +47,8 @@ _GRADES: Final = ("info", "warning", "error")
 class ProblemState(StrEnum):
     """Whether a problem is over at the end of the capture."""
 
-    OVER = "over"
-    GOING_ON = "going on"
+    OVER = "ended"
+    GOING_ON = "ongoing"
 
 
 OVER: Final = 30_000_000_000

@@ -37,7 +37,7 @@ FIRST_INTERVAL: Final = 50_000_000
 MAX_WAITING: Final = 4096
 """requests of one server that waited long"""
 NOBODY_ASKED: Final = 3_000_000_000
-"""ns without anything that waits, after which nobody can tell whether a silence went on"""
+"""ns without anything that waits, after which unknown whether a silence went on"""
 PATIENCE: Final = 3_000_000_000
 """ns that requests wait, at the least, where the silence goes on: the default of sendMsgTimeout"""
 LONG_US: Final = 400_000

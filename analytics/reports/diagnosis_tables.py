@@ -23,7 +23,7 @@ PROBLEM_COLUMNS: Final = (
     TableColumn("count", "int", "", "how often it was seen"),
     TableColumn("first_time", "time", "", "the first time"),
     TableColumn("last_time", "time", "", "the last time"),
-    TableColumn("state", "string", "", "`over` or `going on` at the end; empty: nobody can tell"),
+    TableColumn("state", "string", "", "`ended` or `ongoing` at the end; empty: unknown"),
     TableColumn("broker", "string", "", "broker that it is about"),
     TableColumn("topic", "string", "", "topic"),
     TableColumn("group", "string", "", "group"),

@@ -72,6 +72,9 @@ def read(
     if interface is None:
         return Capture(inputs_of(given), frozenset(decode_as), jobs, decoders, key_log, max_ratio)
     if given:
-        raise ArgumentError("an interface cannot be combined with other inputs", hint="read them one after the other")
+        raise ArgumentError(
+            "an interface cannot be combined with other inputs",
+            hint="read them one after the other",
+        )
     live = interface_inputs(interface, packet_filter, duration, promiscuous, drop_privileges)
     return Capture(live, frozenset(decode_as), plugins=decoders, tls_keylog=key_log)

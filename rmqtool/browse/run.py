@@ -76,9 +76,7 @@ def opened(given: BrowseArguments) -> Opened:
             raise CommandError("an interface and files", "one of both", ExitStatus.USAGE)
         return _live(given)
     if not given.inputs:
-        raise CommandError(
-            "no input given", "rmqtool browse incident.pcap", ExitStatus.USAGE
-        )
+        raise CommandError("no input given", "rmqtool browse incident.pcap", ExitStatus.USAGE)
     logs = [name for name in given.inputs if name != "-" and is_decoded_log(Path(name))]
     if logs:
         return _logs(given.inputs, logs)

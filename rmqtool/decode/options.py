@@ -298,9 +298,7 @@ def format_of(wanted: RowFormat | None, output: str, view: View) -> RowFormat:
     if view is View.summary and chosen in (RowFormat.csv, RowFormat.parquet):
         raise usage_error("--summary", "supports only table and jsonl")
     if view is View.commands and chosen in (RowFormat.csv, RowFormat.parquet):
-        raise usage_error(
-            f"--commands --format {chosen}", "commands are nested; use -T jsonl"
-        )
+        raise usage_error(f"--commands --format {chosen}", "commands are nested; use -T jsonl")
     return chosen
 
 

@@ -85,9 +85,7 @@ def parquet_sink(
 
     load_pyarrow()
     if request.output == "-" and sys.stdout.isatty():
-        raise usage_error(
-            "--format parquet", "is binary; use -o FILE.parquet or -o FOLDER"
-        )
+        raise usage_error("--format parquet", "is binary; use -o FILE.parquet or -o FOLDER")
     types = [(column.name, column.type) for column in columns]
     return ParquetSink(Output(request.output, private=True), types, noun, form)
 

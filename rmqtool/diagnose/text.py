@@ -43,7 +43,7 @@ def diagnosis_lines(
     last = []
     if len(shown) < len(problems):
         last.append(
-            Labelled(f"… and {counted(len(problems) - len(shown), 'more problem')}; -V has all")
+            Labelled(f"… and {counted(len(problems) - len(shown), 'more problem')}; -V shows all")
         )
         lines.append("")
     lines += fact_lines(last, terminal)
@@ -75,12 +75,12 @@ def looked_at(diagnosis: Diagnosis) -> str:
     """Return what was looked at."""
     context = diagnosis.context
     if context.first_time is None or context.last_time is None:
-        return f"no exchange to look at; {counted(context.quality.connections, 'connection')}"
+        return f"no exchanges; {counted(context.quality.connections, 'connection')}"
     first, last = context.first_time, context.last_time
     until = clock(last) if day(first) == day(last) else f"{day(last)} {clock(last)}"
     return (
         f"{counted(context.exchanges, 'exchange')}, {day(first)} {clock(first)} to {until}"
-        f" {zone_name()}, by {counted(diagnosis.spoke, 'rule')}"
+        f" {zone_name()}, checked against {counted(diagnosis.spoke, 'rule')}"
     )
 
 
@@ -123,7 +123,8 @@ def _facts_line(problem: Problem) -> str:
         when += f" to {clock(last) if day(first) == day(last) else f'{day(last)} {clock(last)}'}"
     often = f", {count(problem.count)} times" if problem.count > 1 else ""
     state = f", {problem.state}" if problem.state is not None else ""
-    return f"{when}{often}{state}, {problem.confidence}; {problem.rule}{_packets(problem)}"
+    how_sure = f"confidence: {problem.confidence}"
+    return f"{when}{often}{state}; {how_sure}; {problem.rule}{_packets(problem)}"
 
 
 def _packets(problem: Problem) -> str:

@@ -22,7 +22,9 @@ NO_INTERFACE = "no interface given; use -i NAME"
 def live_request_of(given: LiveArguments) -> LiveRequest:
     """Return where packets come from; raise CommandError where it makes no sense."""
     if not given.interface:
-        raise CommandError(NO_INTERFACE, "list interfaces: rmqtool decode live -D", ExitStatus.USAGE)
+        raise CommandError(
+            NO_INTERFACE, "list interfaces: rmqtool decode live -D", ExitStatus.USAGE
+        )
     refuse_stdout(given.keep)
     secrets = key_log_named(given.tls_keylog) if given.write_secrets else ""
     if given.write_secrets and not (given.keep and secrets):

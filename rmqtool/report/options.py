@@ -180,7 +180,9 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     while rest and rest[0] in (*REPORT_MODULES, ALL):
         names.append(rest.pop(0))
     if not rest:
-        raise usage_error("report", "no input given; name captures, a decoded log, or a file of its rows")
+        raise usage_error(
+            "report", "no input given; name captures, a decoded log, or a file of its rows"
+        )
     chosen = REPORT_MODULES if not names or ALL in names else tuple(dict.fromkeys(names))
     return chosen, rest
 
@@ -220,8 +222,6 @@ def settings_option(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.startswith("spark."):
-            raise usage_error(
-                "--conf", f"{text!r} is not a Spark property; use spark.NAME=VALUE"
-            )
+            raise usage_error("--conf", f"{text!r} is not a Spark property; use spark.NAME=VALUE")
         settings[name] = value
     return settings

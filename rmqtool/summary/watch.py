@@ -174,7 +174,7 @@ def event_lines(events: Sequence[ProblemEvent]) -> list[str]:
     for one in events:
         line = problem_line(one.problem)
         if one.kind is ProblemChange.ENDED and one.problem is started and one.state != WITHDRAWN:
-            lines[-1] += ", over"
+            lines[-1] += ", ended"
         elif one.kind is ProblemChange.ENDED:
             lines.append(f"{clock(one.time)} {one.state}: {line}")
         else:

@@ -46,9 +46,7 @@ def ports_of(texts: Sequence[str]) -> frozenset[int]:
             match = _PORT.fullmatch(part.strip())
             port = natural_of(match[1]) if match is not None else None
             if port is None or not 0 < port < 65536:
-                raise usage_error(
-                    "--decode-as", f"{part.strip()!r} is not a TCP port (1 to 65535)"
-                )
+                raise usage_error("--decode-as", f"{part.strip()!r} is not a TCP port (1 to 65535)")
             ports.add(port)
     return frozenset(ports)
 

@@ -107,7 +107,7 @@ def test_one_hole_long_ago_hides_no_hang() -> None:
 
 
 def test_quiet_ends_no_hang() -> None:
-    """The client gave up and is gone: nobody can tell whether the broker still hangs."""
+    """The client gave up and is gone: unknown whether the broker still hangs."""
     engine = engine_with(*SERVED)
     seen(engine, 14, waiting(10_000, 10_500), [connection(0, 10_500, **OPEN)])
     engine.add_exchanges(

@@ -120,7 +120,9 @@ def test_an_interface_that_is_not_there_is_said() -> None:
 
 
 def test_an_interface_is_read_alone_and_for_some_time() -> None:
-    with pytest.raises(rmqtool.ArgumentError, match="an interface cannot be combined with other inputs"):
+    with pytest.raises(
+        rmqtool.ArgumentError, match="an interface cannot be combined with other inputs"
+    ):
         rmqtool.read(SAMPLE, interface="lo")
     with pytest.raises(rmqtool.ArgumentError, match="duration"):
         rmqtool.read(interface="lo", duration=0)

@@ -169,7 +169,7 @@ def test_json_of_everything(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["SEND_MESAGE_V2"], None, "no match for 'SEND_MESAGE_V2'", "SEND_MESSAGE_V2"),
         (["UNIK_KEY"], EntryKind.property, "no property match for 'UNIK_KEY'", "UNIQ_KEY"),
-        (["response", "9999"], None, "no response has the number 9999", "rmqtool codes 310"),
+        (["response", "9999"], None, "unknown response 9999", "rmqtool codes 310"),
         (["9999"], None, "unknown code 9999", "rmqtool codes 310"),
         (["\x1b[2J"], None, "no match for '\\x1b[2J'", "rmqtool codes 310"),
     ],

@@ -40,7 +40,9 @@ def test_a_capture() -> None:
     assert result.status == 0
     first, second, empty, cause, *_ = result.out.splitlines()
     assert first == "fault-kill-5x.pcap: 1 incident: 1 error, 1 warning, 2 info"
-    assert second.startswith("181 exchanges, 2026-11-21 02:46:09.474 to 02:46:31.682 UTC, by ")
+    assert second.startswith(
+        "181 exchanges, 2026-11-21 02:46:09.474 to 02:46:31.682 UTC, checked against "
+    )
     assert (empty, cause[:40]) == ("", "ERROR    broker-b (127.77.0.12:10921) wa")
     assert result.err == ""
 
@@ -289,7 +291,7 @@ def test_only_what_is_encrypted(tmp_path: Path) -> None:
     result = rmqtool("diagnose", path, "-q")
     assert result.status == 0
     assert "encrypted" in result.out
-    assert "no exchange to look at; 1 connection" in result.out
+    assert "no exchanges; 1 connection" in result.out
 
 
 def test_an_empty_capture(tmp_path: Path) -> None:

@@ -28,7 +28,11 @@ REFUSED = "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, per
         (("-i", "nosuch0"), 1, "nosuch0: no such interface"),
         (("-i", "lo", "--duration", "soon"), 2, "--duration: not a valid duration: 'soon'"),
         (("-i", "lo", "-w", "-"), 2, "-w -: stdout is used for rows"),
-        (("-i", "lo", "-o", "x", "-w", "./x"), 2, "-o and -w: ./x cannot have problems and pack"),
+        (
+            ("-i", "lo", "-o", "x", "-w", "./x"),
+            2,
+            "-o and -w: ./x cannot hold both problems and pack",
+        ),
         (("x.pcap", "-w", "x.pcapng"), 2, "-w: saves packets of a live capture; add -i NAME"),
     ],
 )

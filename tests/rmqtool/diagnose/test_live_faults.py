@@ -174,14 +174,14 @@ def test_a_broker_that_hangs_and_goes_on(tmp_path: Path) -> None:
         delay = lines.until(happened("started"), 60) - begin
         started = json.loads(lines.seen[-1][1])
         assert delay < TIMEOUT + 5
-        assert (started["state"], started["severity"]) == ("going on", "error")
+        assert (started["state"], started["severity"]) == ("ongoing", "error")
         assert " hung since " in started["title"]
         assert started["evidence"]
         time.sleep(12)
         one.server.send_signal(signal.SIGCONT)
         lines.until(happened("ended"), 60)
         ended = json.loads(lines.seen[-1][1])
-        assert ended["state"] == "over"
+        assert ended["state"] == "ended"
         running.send_signal(signal.SIGINT)
         running.wait(60)
         hung = [
@@ -209,14 +209,14 @@ def test_a_broker_that_is_killed_is_gone_and_stays_so(tmp_path: Path) -> None:
             return any(event["rule"] == "broker-gone" for event in events_of(one, [line]))
 
         assert lines.until(gone, 60) - begin < 10
-        assert json.loads(lines.seen[-1][1])["state"] == "going on"
+        assert json.loads(lines.seen[-1][1])["state"] == "ongoing"
         time.sleep(35)  # longer than the quiet that ends what happens again and again
         running.send_signal(signal.SIGINT)
         running.wait(60)
         events = events_of(one, lines.rest())
     assert {event["rule"] for event in events} <= {"broker-gone", "namesrv-gone"}
     assert {event["event"] for event in events} <= {"started", "changed", "final"}
-    assert {event["state"] for event in events} == {"going on"}
+    assert {event["state"] for event in events} == {"ongoing"}
 
 
 def test_requests_are_shown_as_unanswered_while_they_wait() -> None:

@@ -30,7 +30,7 @@ def test_a_file_gets_text_or_json_by_its_name(tmp_path: Path) -> None:
     for path in (text, lines):
         result = rmqtool("diagnose", KILL, "-o", path, "-q", "--color", "always")
         assert (result.status, result.out, result.err) == (0, "", "")
-    assert text.read_text().startswith("fault-kill-5x.pcap: 1 error")
+    assert text.read_text().startswith("fault-kill-5x.pcap: 1 incident: 1 error")
     assert "\x1b" not in text.read_text()
     assert [json.loads(line)["rule"] for line in lines.read_text().splitlines()]
     assert rmqtool("diagnose", KILL, "-o", tmp_path / "no" / "x", "-q").status == 1

@@ -119,7 +119,11 @@ def test_interfaces_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ((), 2, "rmqtool: no interface given; use -i NAME\n  list interfaces: rmqtool decode live -D\n"),
+        (
+            (),
+            2,
+            "rmqtool: no interface given; use -i NAME\n  list interfaces: rmqtool decode live -D\n",
+        ),
         (("-i", "nosuch0"), 1, "rmqtool: nosuch0: no such interface\n  there are: "),
         (("-i", "lo", "-w", "-"), 2, "rmqtool: -w -: stdout is used for rows\n"),
         (

@@ -239,7 +239,9 @@ def test_what_is_read_is_not_written(tmp_path: Path, option: str, read: str) -> 
     command = ("send", "-n", "127.0.0.1:1", "-t", "T", *body, *more, option, str(link))
     result = rmqtool(*command)
     assert result.status == 2, result.err
-    assert f"is also an input and would be overwritten\n  give another name to {option}" in result.err
+    assert (
+        f"is also an input and would be overwritten\n  give another name to {option}" in result.err
+    )
     assert given.read_bytes() == before
 
 

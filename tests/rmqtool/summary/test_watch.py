@@ -65,27 +65,27 @@ def test_a_problem_is_said_when_it_appears_and_when_it_is_over(passing: Passing)
     passing.engine.add_exchanges([exchange(5, SEND, 2, remark=REFUSED, topic="T\x1b[2J")])
     assert passing.lines(2) == [], "that it grew is not worth a line yet"
     (line,) = passing.lines(31.1)
-    assert " over: ERROR " in line
+    assert " ended: ERROR " in line
     assert "\x1b" not in line
     assert passing.lines(32) == []
     passing.engine.add_exchanges([exchange(33_000, SEND, 2, remark=REFUSED)])
-    assert [" over: " in line for line in passing.lines(33.5)] == [False]
+    assert [" ended: " in line for line in passing.lines(33.5)] == [False]
 
 
 def test_what_happens_again_hours_later_is_said_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     passing = Passing(monkeypatch, "send-queue-timeout")
     passing.engine.add_exchanges([exchange(0, SEND, 2, remark=REFUSED)])
     later = 3 * 3600
-    assert [" over: " in line for at in (1, 40) for line in passing.lines(at)] == [False, True]
+    assert [" ended: " in line for at in (1, 40) for line in passing.lines(at)] == [False, True]
     passing.engine.add_exchanges(
         [exchange(later * 1000, SEND, 2, remark=REFUSED) for _ in range(2)]
     )
     (line,) = passing.lines(later + 1)
-    assert " over: " not in line
+    assert " ended: " not in line
     assert "refused 2 sends" in line
     assert passing.lines(later + 2) == []
     (line,) = passing.lines(later + 40)
-    assert " over: " in line
+    assert " ended: " in line
     assert passing.lines(later + 50) == []
 
 
@@ -94,7 +94,7 @@ def test_a_hang_starts_grows_and_ends(passing: Passing) -> None:
     rows = [waiting(1000), waiting(1100)]
     assert passing.events(3) == []
     found = {at: kinds(passing.events(at, *rows)) for at in (4.5, 10, 15, 20, 30, 36, 40)}
-    hung = "broker-hung", "going on"
+    hung = "broker-hung", "ongoing"
     assert found == {
         4.5: [("started", *hung)],
         10: [],
@@ -106,7 +106,7 @@ def test_a_hang_starts_grows_and_ends(passing: Passing) -> None:
     }
     passing.engine.add_exchanges([exchange(at, SEND, 0, 40_000, topic="T") for at in (1000, 1100)])
     ended = [one for one in kinds(passing.events(42)) if one[1] == "broker-hung"]
-    assert ended == [("ended", "broker-hung", "over")]
+    assert ended == [("ended", "broker-hung", "ended")]
 
 
 def test_a_graver_problem_is_a_change_at_once(passing: Passing) -> None:
@@ -116,7 +116,7 @@ def test_a_graver_problem_is_a_change_at_once(passing: Passing) -> None:
     passing.engine.add_connections([lost])
     passing.engine.add_exchanges([poll])
     ((kind, rule, state),) = kinds(passing.events(4.5))
-    assert (kind, rule, state) == ("started", "broker-gone", "going on")
+    assert (kind, rule, state) == ("started", "broker-gone", "ongoing")
     passing.engine.add_connections(
         [connection(5000 + at, 0, 5 + at, end="refused", ended_by="server", server_bytes=0,
                     commands=0) for at in range(3)]
@@ -150,9 +150,9 @@ def test_what_was_over_when_it_was_seen_is_one_line(passing: Passing) -> None:
     rows = [exchange(1000 + at, SEND, 0, 2500 - at, topic="T") for at in (0, 100)]
     passing.engine.add_exchanges(rows)
     events = [one for one in passing.events(4) if one.problem.rule == "broker-hung"]
-    assert kinds(events) == [("started", "broker-hung", "over"), ("ended", "broker-hung", "over")]
+    assert kinds(events) == [("started", "broker-hung", "ended"), ("ended", "broker-hung", "ended")]
     (line,) = of.event_lines(events)
-    assert line.endswith("(broker-hung), over")
+    assert line.endswith("(broker-hung), ended")
     assert [one for one in passing.events(5) if one.problem.rule == "broker-hung"] == []
 
 
@@ -164,7 +164,7 @@ def test_an_event_is_the_problem_with_what_happened(passing: Passing) -> None:
     assert (value["event"], value["time"]) == ("started", "2026-11-18T11:06:45.000000Z")
     assert (value["rule"], value["state"], value["severity"]) == (
         "broker-hung",
-        "going on",
+        "ongoing",
         "error",
     )
     assert [one["packet"] for one in value["evidence"]] == [10_001, 11_001]

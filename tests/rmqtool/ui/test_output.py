@@ -55,7 +55,7 @@ def test_an_input_is_no_output(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(capture)
     for target in (capture, link):
-        with pytest.raises(CommandError, match="is an input"):
+        with pytest.raises(CommandError, match="is also an input"):
             refuse_inputs(str(target), [str(capture)])
     refuse_inputs("-", ["-"])
     refuse_inputs(str(tmp_path / "new"), [str(capture), "-"])
@@ -87,14 +87,14 @@ def test_an_input_by_another_name_is_no_output(tmp_path: Path) -> None:
     capture, hard, log = tmp_path / "a.pcap", tmp_path / "hard", tmp_path / "log"
     capture.write_bytes(b"x")
     hard.hardlink_to(capture)
-    with pytest.raises(CommandError, match="is an input"):
+    with pytest.raises(CommandError, match="is also an input"):
         refuse_inputs(str(hard), [str(capture)])
     log.mkdir()
     (log / "part").touch()
     refuse_inputs(str(log / "part"), [str(log)])
     (log / MARKER).touch()
     for name in ("part", "../log/part"):
-        with pytest.raises(CommandError, match="is an input"):
+        with pytest.raises(CommandError, match="is also an input"):
             refuse_inputs(str(log / name), [str(log)])
 
 
@@ -106,12 +106,12 @@ def test_what_is_redirected_is_an_input_too(capture: Path) -> None:
         command = [*PROGRAM, "decode", "pcap", "-", "-o", str(capture)]
         ended = subprocess.run(command, stdin=given, capture_output=True, check=False, cwd=ROOT)
         assert ended.returncode == ExitStatus.USAGE
-        assert b"is an input" in ended.stderr
+        assert b"is also an input" in ended.stderr
     with capture.open("ab") as taken:
         command = [*PROGRAM, "decode", "pcap", str(capture), "-T", "jsonl"]
         ended = subprocess.run(command, stdout=taken, stderr=-1, check=False, cwd=ROOT)
         assert ended.returncode == ExitStatus.USAGE
-        assert b"standard output is an input" in ended.stderr
+        assert b"standard output is also an input" in ended.stderr
     assert capture.read_bytes() == before
 
 

@@ -257,7 +257,7 @@ RULE = DiagnosisRule(
     explanation=(
         "A process that dies leaves its connections to the operating system, which ends them by FIN"
         " or RST and refuses new ones. Requests that were waiting fail at once; whether the broker"
-        " carried them out nobody can tell. Producers try the next broker of the topic, consumers"
+        " carried them out unknown. Producers try the next broker of the topic, consumers"
         " go on with the other brokers, or with a slave. The NameServer takes the broker out of the"
         " routes when its connection ends, or after 2 minutes without a registration; clients see"
         " that up to 30 s later. Where nothing comes back, not even a RST, the host is down or"
