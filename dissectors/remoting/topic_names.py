@@ -72,7 +72,7 @@ SYSTEM_TOPICS: Final = NOT_FOR_SENDS | {
 }
 """Topics that Java lists as the system's, besides those that start with `SYSTEM_PREFIX`."""
 _INTERNAL_PREFIXES: Final = (SYSTEM_PREFIX, SYSTEM_PREFIX.upper(), LMQ_PREFIX)
-_HEARTBEATS: Final = "DefaultHeartBeatSyncerTopic"
+PROXY_HEARTBEATS: Final = "DefaultHeartBeatSyncerTopic"
 """what proxies tell each other of their clients"""
 
 
@@ -83,7 +83,9 @@ def is_system_topic(topic: str) -> bool:
 
 def is_internal_topic(topic: str) -> bool:
     """Return whether only RocketMQ itself has a use for a topic; retries and replies are not so."""
-    return topic in SYSTEM_TOPICS or topic == _HEARTBEATS or topic.startswith(_INTERNAL_PREFIXES)
+    return (
+        topic in SYSTEM_TOPICS or topic == PROXY_HEARTBEATS or topic.startswith(_INTERNAL_PREFIXES)
+    )
 
 
 def is_trace_topic(topic: str) -> bool:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.ports import PROXY
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows import conversation_record as tcp
@@ -37,15 +38,37 @@ MAX_FAILED: Final = 64
 """failed connects that are kept of one address"""
 DOCKER: Final = ip_network("172.17.0.0/16")
 """Docker's default bridge: the same addresses on every host, reachable on that host only"""
+_PROXY_ADVICE: Final = (
+    "Set remotingAccessAddr in rmq-proxy.json to an address that clients reach (default: the first"
+    " address of its host), and publish remotingListenPort (default 8080) under the same number: a"
+    " proxy answered, which names itself in place of the brokers."
+)
 LEAST_SYNS: Final = 2
 """one SYN alone may be the last packet of the capture"""
 
 
 @dataclass(slots=True)
 class _Address:
-    name: str
+    names: set[str] = field(default_factory=set)
+    """of the brokers at it: a proxy names itself for all"""
     askers: set[str] = field(default_factory=set)
     routes: Tally = field(default_factory=Tally)
+    servers: set[str] = field(default_factory=set)
+    """who answered with it"""
+
+    @property
+    def name(self) -> str:
+        """The name of the broker; of several the first one."""
+        return min(self.names)
+
+    def of_proxy(self, address: str) -> bool:
+        """Return whether a proxy answered with its own address."""
+        port = f":{PROXY}"
+        return (
+            len(self.names) > 1
+            or address.endswith(port)
+            or any(one.endswith(port) for one in self.servers)
+        )
 
 
 class _Fold(Fold):
@@ -54,8 +77,8 @@ class _Fold(Fold):
         self._named: dict[str, _Address] = {}
         self._failed: dict[str, list[ConversationRecord]] = {}
         self._reached: set[str] = set()
-        self._told: dict[tuple[AnsweredRoute, str], list[tuple[str, str, _Address]]] = {}
-        """route and host that was told it -> names and addresses in it"""
+        self._told: dict[tuple[AnsweredRoute, str, str], list[tuple[str, str, _Address]]] = {}
+        """route, host that got it and server that gave it -> names and addresses in it"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.adder_of(flow_of(row))((row,))
@@ -66,9 +89,9 @@ class _Fold(Fold):
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             for route, same in groupby(rows, answered_route):
-                told = self._told.get((route, asker))
+                told = self._told.get((route, asker, flow.responder))
                 if told is None:
-                    told = self._tell(route, asker)
+                    told = self._tell(route, asker, flow.responder)
                 several = list(same)
                 ends = list(map(end_of, several))
                 first, last = min(ends), max(ends)
@@ -78,19 +101,25 @@ class _Fold(Fold):
 
         return add
 
-    def _tell(self, route: AnsweredRoute, asker: str) -> list[tuple[str, str, _Address]]:
+    def _tell(
+        self, route: AnsweredRoute, asker: str, server: str
+    ) -> list[tuple[str, str, _Address]]:
         """Note what a host was told by a route; return what is kept of the addresses in it."""
         if len(self._told) >= REMEMBERED:
             self._told.clear()
-        told = self._told[route, asker] = []
+        told = self._told[route, asker, server] = []
         for name, address in route.named:
             found = self._named.get(address)
             if found is None:
                 if len(self._named) >= MAX_ADDRESSES:
                     continue
-                found = self._named[address] = _Address(name)
+                found = self._named[address] = _Address()
             if len(found.askers) < MAX_ADDRESSES:
                 found.askers.add(asker)
+            if len(found.servers) < MAX_ADDRESSES:
+                found.servers.add(server)
+            if len(found.names) < MAX_ADDRESSES:
+                found.names.add(name)
             told.append((name, address, found))
         return told
 
@@ -136,6 +165,8 @@ class _Fold(Fold):
                 Subject(broker=one.name),
             )
             case.details = [f"clients that were told: {', '.join(sorted(one.askers)[:5])}"]
+            if one.of_proxy(address):
+                case.advice = _PROXY_ADVICE
             if not failed:
                 case.confidence = Confidence.LIKELY
                 case.reason = "a client on the broker's own host could use that address"

@@ -9,9 +9,10 @@ from dissectors.endpoint import host_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.group_names import INNER_PRODUCER
 from dissectors.remoting.row_facts.names import ACCOUNT, CLIENT, fact_in
+from dissectors.remoting.topic_names import PROXY_HEARTBEATS
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import PROXY, Context
 from ...problem import Case, ProblemSeverity, Subject, first_line
 from ...refusals import Refusals, counted, counted_names, listed, only, times
 from ...rule import DiagnosisRule, Exchanges
@@ -38,6 +39,11 @@ _ACCOUNTS: Final = (
     " ACL 1.0 (4.4.0 to 5.3.2; aclEnable, default false) reads accounts from conf/plain_acl.yml."
     " ACL 2.0 (since 5.3.0; authenticationEnabled and authorizationEnabled, default false) keeps"
     " them in the broker: mqadmin createUser, createAcl."
+)
+_PROXY_ADVICE: Final = (
+    "Set innerClientAuthenticationCredentials (accessKey and secretKey of an account that the"
+    " brokers know, with rights for all topics and groups) in rmq-proxy.json: the proxy itself is"
+    " refused, not a client of it."
 )
 _REASONS: Final = (
     _Reason(
@@ -121,6 +127,10 @@ def reason_of(remark: str | None) -> tuple[_Reason, str] | None:
     return None
 
 
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host in ("::1", "localhost")
+
+
 class _Fold(Refusals):
     def take(self, row: ExchangeRecord) -> None:
         self.note_name(_CLIENT, fact_in(row.facts, CLIENT))
@@ -141,6 +151,7 @@ class _Fold(Refusals):
         brokers = listed(context.broker(one) for one in self.brokers)
         clients = self.named(_CLIENT)
         who = listed(clients) if clients else listed(host_of(one) for one in self.clients)
+        who = f"proxy {who}" if self._is_proxy(context) else who
         return f"{brokers} refused {self.what} of {who}: {self._why()}"
 
     def details(self, context: Context) -> list[str]:
@@ -157,7 +168,16 @@ class _Fold(Refusals):
         found = self._reason()
         if found is not None:
             reason, name = found
-            case.advice = reason.advice.format(name) + _ACCOUNTS
+            advice = _PROXY_ADVICE if self._is_proxy(context) else reason.advice.format(name)
+            case.advice = advice + _ACCOUNTS
+
+    def _is_proxy(self, context: Context) -> bool:
+        """Return whether a proxy asked: for what only proxies use, or from where one serves."""
+        if PROXY_HEARTBEATS in self.topics or any(PROXY_HEARTBEATS in one for one in self.groups):
+            return True
+        proxies = {host_of(one) for one, role in context.servers.items() if role == PROXY}
+        asked = {host_of(one) for one in self.clients}
+        return bool(asked) and asked <= proxies and not any(map(_is_loopback, asked))
 
     def _why(self) -> str:
         found = self._reason()

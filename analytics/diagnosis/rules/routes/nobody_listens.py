@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from typing import Final
 
+from dissectors import ports
 from dissectors.endpoint import host_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
@@ -31,6 +32,22 @@ NEAR: Final = 1_000_000_000
 """ns between the two"""
 MAX_CONNECTS: Final = 4096
 """connections that came about of which the times are kept"""
+_NAMESRV_ADVICE: Final = (
+    "Compare namesrvAddr (producer.setNamesrvAddr, rocketmq.namesrv.addr, NAMESRV_ADDR) with where"
+    " the NameServer listens (listenPort, default 9876). Several are separated by semicolons;"
+    " clients try them one by one, so that one that is gone costs time only."
+)
+_BROKER_ADVICE: Final = (
+    "Check whether the broker at that address runs and which port it listens on (listenPort,"
+    " default 10911; the port two below it is its VIP channel). No route in the capture names the"
+    " address: it may be an old one, or stand in a tool's configuration."
+)
+_PROXY_ADVICE: Final = (
+    "Check whether the proxy at that address runs, and compare the address in clients"
+    " (setEndpoints for gRPC) with where it listens: grpcServerPort (default 8081) and"
+    " remotingListenPort (default 8080) in rmq-proxy.json. A mapped port must have the same number,"
+    " unless useEndpointPortFromRequest is true."
+)
 
 
 class _Address:
@@ -169,6 +186,7 @@ def _case(
     if beside:
         roles = ", ".join(f"{other} ({context.servers[other]})" for other in beside[:3])
         case.details = [f"at the same host were seen: {roles}"]
+    case.advice = _advice_of(address.rpartition(":")[2], namesrv)
     if address.rpartition(":")[2] in PORTS:
         case.confidence = Confidence.LIKELY
         case.reason = "what should be there is told by the port alone"
@@ -181,6 +199,15 @@ def _case(
         else "it may be no address of RocketMQ: only others at that host are"
     )
     return case
+
+
+def _advice_of(port: str, namesrv: str | None) -> str | None:
+    """Return what to do about an address, by what should be there; None: nobody can tell."""
+    if namesrv or port == str(ports.NAMESRV):
+        return _NAMESRV_ADVICE
+    if port in (str(ports.BROKER), str(ports.VIP)):
+        return _BROKER_ADVICE
+    return _PROXY_ADVICE if port in (str(ports.PROXY), str(ports.PROXY_GRPC)) else None
 
 
 RULE = DiagnosisRule(
@@ -201,14 +228,13 @@ RULE = DiagnosisRule(
         " to a NameServer, as clients go through namesrvAddr."
     ),
     explanation=(
-        "A client that cannot reach its NameServer knows no broker: nothing is sent, and all that"
-        ' the application sees is "No route info of this topic". The address in namesrvAddr is'
-        " wrong, the server does not run, or a firewall is between the two."
+        "The address is wrong, the server does not run, or a firewall is between the two. A client"
+        " that cannot reach its NameServer or proxy knows no broker: nothing is sent, and all that"
+        ' the application sees is "No route info of this topic".'
     ),
     advice=(
-        "Compare namesrvAddr (producer.setNamesrvAddr, rocketmq.namesrv.addr, NAMESRV_ADDR) with"
-        " where the NameServer listens (listenPort, default 9876). Several are separated by"
-        " semicolons; clients try them one by one, so that one that is gone costs time only."
+        "Find out which server should listen at that address: start it, or correct the address in"
+        " the configuration of the clients."
     ),
     fold=_Fold,
     connections=lambda row: WHOLE if server_of(row) is not None else None,

@@ -87,3 +87,12 @@ def test_a_host_name_behind_which_nobody_connects() -> None:
     assert one.advice.startswith("Check that each client resolves rocketmq-001")
     for used in (connection(5, 100, 1), refused_connect(5, 1)):
         assert problems(RULE, named, [nameserver, used]) == []
+
+
+def test_a_proxy_that_names_itself_needs_its_own_remedy() -> None:
+    connects = [refused_connect(at, at, server="10.0.0.77:8080") for at in range(3)]
+    (one,) = problems(RULE, [route("10.0.0.77:8080")], connects)
+    assert one.advice.startswith("Set remotingAccessAddr in rmq-proxy.json")
+    connects = [refused_connect(at, at, server="10.0.0.77:10911") for at in range(3)]
+    (one,) = problems(RULE, [route("10.0.0.77:10911")], connects)
+    assert one.advice.startswith("Set brokerIP1")

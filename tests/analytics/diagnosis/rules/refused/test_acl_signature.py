@@ -7,6 +7,7 @@ import pytest
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.refused.acl_signature import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.topic_names import PROXY_HEARTBEATS
 
 from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
@@ -73,3 +74,19 @@ def test_a_request_without_signature() -> None:
 def test_other_refusals_with_these_codes(answer: ResponseCode, remark: str | None) -> None:
     row = exchange(0, int(RequestCode.SEND_MESSAGE_V2), int(answer), remark=remark)
     assert not problems(RULE, [row])
+
+
+CREATE_TOPIC = int(RequestCode.UPDATE_AND_CREATE_TOPIC)
+
+
+def test_a_proxy_that_is_refused_needs_credentials_of_its_own() -> None:
+    rows = [
+        exchange(at, CREATE_TOPIC, 16, topic=PROXY_HEARTBEATS, remark="username cannot be null.")
+        for at in range(3)
+    ]
+    (one,) = problems(RULE, rows)
+    assert one.advice.startswith("Set innerClientAuthenticationCredentials")
+    assert " of proxy 10.0.0.9: " in one.title
+    rows = [exchange(0, CREATE_TOPIC, 16, topic="T", remark="username cannot be null.")]
+    (one,) = problems(RULE, rows)
+    assert one.advice.startswith("Give the client an account")

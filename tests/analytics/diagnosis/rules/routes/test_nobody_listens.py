@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, Subject
 from analytics.diagnosis.rules.routes.nobody_listens import RULE
 from dissectors.remoting.codes import RequestCode
@@ -87,3 +89,13 @@ def test_a_broker_of_a_route_is_told_of_by_others() -> None:
 
 def test_a_namesrv_that_was_there_before() -> None:
     assert problems_of_sample(RULE, "namesrv-gone-5x.pcap") == []
+
+
+@pytest.mark.parametrize(
+    ("port", "what"),
+    [(9876, "namesrvAddr"), (10911, "listenPort"), (10909, "VIP"), (8081, "setEndpoints")],
+)
+def test_the_advice_is_about_what_should_listen_there(port: int, what: str) -> None:
+    (one,) = problems(RULE, [], in_vain(f"10.0.0.7:{port}"))
+    assert what in one.advice
+    assert ("namesrvAddr" in one.advice) == (port == 9876)
