@@ -181,6 +181,8 @@ class ProducerConfig:
     """asked before a name is looked up, before each connection and on each connected socket"""
     on_attempt: Callable[[Message, Attempt], None] | None = field(default=None, repr=False)
     """told of every attempt when its end is known; of a batch, for its first message"""
+    on_connected: Callable[[str, str], None] | None = field(default=None, repr=False)
+    """told the own and the other end of each connection, `ip:port`, before its first byte leaves"""
     budget: Budget = field(default_factory=Budget, repr=False, compare=False)
     """bounds what peers can make the producer hold; says where that was too little"""
     wire: WireCapture | None = field(default=None, repr=False)

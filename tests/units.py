@@ -436,7 +436,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.wireshark": ("rmqtool.ui", VERSION, "dissectors"),
     "rmqtool.broker": ("rmqtool.ui", "replay.sandbox", "dissectors"),
     "rmqtool.send": (*VIEWS, "replay", "dissectors"),
-    "rmqtool.replay": (*VIEWS, "rmqtool.send", "replay", "dissectors"),
+    "rmqtool.replay": (*VIEWS, "rmqtool.live", "rmqtool.send", "replay", "dissectors"),
     "rmqtool.report": ("rmqtool.ui", VERSION, "analytics", "dissectors"),
 }
 """unit → units that it may import; a module belongs to the unit with the longest name"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -57,10 +57,12 @@ class CapturedSource:
         raw_codes: frozenset[int] | None = None,
         relays: Iterable[Relay] = (),
         budget: Budget | None = None,
+        own: Container[object] = (),
     ) -> None:
         """`raw_codes`: requests of these codes come as they are, and no others.
 
         `relays`: those that are known before. `budget`: says what was bounded, and where.
+        `own`: has the two ends of the connections that are passed over.
         """
         self.inputs = _expanded(sources)
         """what is read"""
@@ -79,6 +81,8 @@ class CapturedSource:
         """the decoding of captures; None for logs"""
         self._decode_as = decode_as
         self._raw_codes = raw_codes
+        self._own = own
+        self._stopped = False
         self._names = BrokerNames()
         self._ahead = LookAhead(raw_codes is not None, self._names, relays, budget)
 
@@ -92,6 +96,12 @@ class CapturedSource:
         """Relays that are known so far."""
         return self._ahead.relays
 
+    def stop(self) -> None:
+        """Read no further; may be called by another thread than the one that reads."""
+        self._stopped = True
+        if self.decode is not None:
+            self.decode.stop()
+
     def batches(self) -> Iterator[list[CapturedSend | Refused]]:
         """Send requests in the order sent; `Refused` where one cannot be replayed."""
         if _are_logs(self.inputs):
@@ -103,6 +113,8 @@ class CapturedSource:
 
     def _captures(self) -> Iterator[list[CapturedSend | Refused]]:
         decode = self.decode = Decode(self.inputs, DecodeOptions(decode_as=self._decode_as))
+        if self._stopped:  # before the line above
+            decode.stop()
         for batch in decode.commands():
             for seen in batch:
                 self._receive(seen)
@@ -112,6 +124,8 @@ class CapturedSource:
     def _receive(self, command: CommandSeen) -> None:
         """Receive one command of a capture."""
         pdu = command.pdu
+        if (pdu.src, pdu.dst) in self._own:
+            return
         self._note(pdu.ts)
         if pdu.flag & 1:
             self._response(command)
@@ -175,6 +189,8 @@ class CapturedSource:
                 for row in reader.receive(chunk):
                     self._receive_row(reader, row)
                 yield self._taken()
+                if self._stopped:
+                    return
             for row in reader.finish():
                 self._receive_row(reader, row)
         finally:

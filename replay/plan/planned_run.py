@@ -7,7 +7,7 @@ made when the first command was read, because a time of day means one of that co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from dissectors.budget import Budget
@@ -40,10 +40,11 @@ class PlannedRun:
         raw_codes: frozenset[int] | None = None,
         relays: Iterable[Relay] = (),
         budget: Budget | None = None,
+        own: Container[object] = (),
     ) -> None:
         """`options_of` gives the options when the time of the first command is known, in ns.
 
-        `relays`: those that are known before.
+        `relays`: those that are known before. `own`: see `CapturedSource`.
         """
         self.budget = Budget() if budget is None else budget
         """of what bodies become; says what was bounded, and where"""
@@ -57,11 +58,13 @@ class PlannedRun:
         """when the last step so far is due, ns since the run began"""
         self.planner: Planner | None = None
         """the plan; None before the first command"""
-        self.source = CapturedSource(sources, decode_as, raw_codes, relays, self.budget)
+        self.source = CapturedSource(sources, decode_as, raw_codes, relays, self.budget, own)
         """what is read, of the present loop"""
         self.loop = 0
         """which time it is read, 0 first"""
         self._make = (sources, decode_as, raw_codes)
+        self._own = own
+        self._stopped = False
         self._options_of = options_of
         self._rewrite = rewrite
         self._loops = loops
@@ -76,6 +79,11 @@ class PlannedRun:
         """Commands read in the present loop."""
         return self.source.commands
 
+    def stop(self) -> None:
+        """Read no further; may be called by another thread than the one that reads."""
+        self._stopped = True
+        self.source.stop()
+
     def batches(self) -> Iterator[list[PlannedSend | Skipped]]:
         """Yield steps in the order in which they are due, and what is skipped between them."""
         while True:
@@ -85,7 +93,9 @@ class PlannedRun:
             if self.loop >= self._loops or planner is None or planner.ended or not self.sends:
                 return
             planner.again()
-            self.source = CapturedSource(*self._make, self.source.relays, self.budget)
+            self.source = CapturedSource(*self._make, self.source.relays, self.budget, self._own)
+            if self._stopped:
+                return
 
     def _loop_once(self) -> Iterator[list[PlannedSend | Skipped]]:
         for batch in self.source.batches():

@@ -11,6 +11,8 @@ RUN: Final = "run.json"
 STEPS: Final = "steps.jsonl"
 ATTEMPTS: Final = "attempts.jsonl"
 SKIPPED: Final = "skipped.jsonl"
+INTERFACE: Final = "interface "
+"""begins the name of a source that is a network interface"""
 FORMAT: Final = "rmqtool-replay-journal"
 
 

@@ -141,6 +141,10 @@ class ReadAhead:
         self._reader.shutdown(wait=False, cancel_futures=True)
         self._news.set()
 
+    async def ended(self) -> None:
+        """Wait until nothing is being read any more, after `end`."""
+        await asyncio.to_thread(self._reader.shutdown)
+
     async def _change(self) -> None:
         self._news.clear()
         await self._news.wait()

@@ -75,5 +75,7 @@ class ReplayRun:
     """what an earlier run of the same journal has done"""
     consent: Callable[[AsyncProducer, str], Awaitable[None]] | None = None
     """asks for what brokers of a topic's route nobody agreed to; raises TargetRefused"""
+    stop_reading: Callable[[], None] = lambda: None
+    """lets `batches` end soon; called when no more of it is wanted, perhaps several times"""
     tick: Callable[[Figures], None] = lambda _: None
     """called while it runs"""

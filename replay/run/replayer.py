@@ -137,8 +137,10 @@ class _Replayer:
                 self._run.journal.flush()
             except JournalError as problem:
                 self._problem = self._problem or problem
+            self._run.stop_reading()
             self._ahead.end()
             await self._close()
+            await self._ahead.ended()
         if self._problem is not None:
             raise self._problem
         return self.figures
@@ -149,6 +151,7 @@ class _Replayer:
 
     def _stop_now(self) -> None:
         self._stopped.set()
+        self._run.stop_reading()
         self._ahead.end()
         self._ready.clear()
         self._room.set()

@@ -187,6 +187,8 @@ class Channel:
         )
         connection.used = channels.network.now()
         self.connection = connection
+        if channels.config.on_connected is not None:
+            channels.config.on_connected(link.local, link.peer)
         if channels.config.wire is not None:
             now = channels.network.epoch()
             self._tap = channels.config.wire.opened(now, link.local, link.peer)

@@ -1,4 +1,4 @@
 """Implement `rmqtool replay`.
 
-May import `ui`, `decode`, `send`, `version`, the package `replay` and `dissectors`.
+May import `ui`, `decode`, `live`, `send`, `version`, the package `replay` and `dissectors`.
 """

@@ -12,6 +12,7 @@ from ..ui.console import When
 from ..ui.letters import named
 
 _TARGET, _TIME, _WHAT = "Target", "Pace", "Selection"
+_LIVE = "A live interface"
 _HOW, _SAFE, _RESULT = "Sending", "Safety", "Journal and results"
 
 
@@ -115,6 +116,25 @@ class ReplayArguments:
             metavar="N",
             help="Stop after N messages.",
             rich_help_panel=_TIME,
+        ),
+    ] = None
+    interface: Annotated[
+        str | None,
+        typer.Option(
+            *named("--interface"),
+            metavar="NAME",
+            help="Shadow live traffic: replay what passes this network interface, until Ctrl-C.",
+            rich_help_panel=_LIVE,
+        ),
+    ] = None
+    filter: Annotated[str, options.capture_filter(_LIVE)] = ""
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            *named("--write"),
+            metavar="FILE",
+            help="Keep the captured packets as pcapng, too.",
+            rich_help_panel=_LIVE,
         ),
     ] = None
     where: options.Where = ""

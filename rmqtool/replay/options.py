@@ -33,6 +33,7 @@ from replay.run.compare import ComparisonCondition, ConditionError, condition_of
 from replay.run.journal_rows import JournalError, Sync
 from replay.validators import why_not_group
 
+from ..live.keeping import refuse_stdout
 from ..send.options import timeout_ms_of
 from ..ui.option_values import ports_of, size_option, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
@@ -78,6 +79,11 @@ class ReplayRequest:
     inputs: tuple[Input, ...] = ()
     """what is read: the sources, or copies of those that can be read but once"""
 
+    @property
+    def is_live(self) -> bool:
+        """Whether packets are replayed as they arrive: nothing is known of what follows."""
+        return self.given.live or self.given.interface is not None
+
     def plan_options(self, first_time: int, mark: str | None) -> PlanOptions:
         """Return the options of the plan, once the time of the first command is known."""
         from dataclasses import replace
@@ -112,7 +118,9 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
             stored = take_over(given)
         except JournalError as error:
             raise CommandError(f"--resume: {error}") from None
-    if not given.sources:
+    if given.interface is not None:
+        _check_interface(given)
+    elif not given.sources:
         raise usage_error("CAPTURE", "name a capture or a log to replay; --help shows examples")
     raw = given.mode == RAW
     raw_codes = _codes_of(given.codes) if raw else None
@@ -122,12 +130,15 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
         raise usage_error("--format", f"{given.format!r} is neither table nor jsonl")
     if given.live:
         _check_live(given)
+    for option, value in (("--filter", given.filter), ("--write", given.keep)):
+        if value and given.interface is None:
+            raise usage_error(option, "is for packets of an interface: -i NAME")
     files = _rewrite(read_rewrite_files, given.rewrite)
     if stored is not None:
         stored.check(files)
     return ReplayRequest(
         given,
-        tuple(given.sources),
+        tuple(given.sources) if given.interface is None else (given.interface,),
         _rewrite(rewrite_of, files),
         ports_of(given.decode_as or []),
         raw_codes,
@@ -142,7 +153,17 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
     )
 
 
+def _check_interface(given: ReplayArguments) -> None:
+    if given.sources:
+        raise usage_error("--interface", "it takes the place of a capture; omit one of them")
+    if given.loop > 1:
+        raise usage_error("--interface and --loop", "live traffic cannot be read again")
+    refuse_stdout(given.keep)
+
+
 def _check_live(given: ReplayArguments) -> None:
+    if given.interface is not None:
+        return
     if len(given.sources) != 1 or not is_read_once(given.sources[0]):
         raise usage_error(
             "--live", "it reads one pipe as packets come; use - or the name of a pipe"

@@ -8,13 +8,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from dissectors.budget import Budget
+from dissectors.live.interface import LiveSource
 from replay.captured.inputs import CopyError, repeatable
+from replay.captured.own_connections import OwnConnections
 from replay.captured.source import SourceError, Survey, survey_of
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
 from replay.plan.rewrite import RewriteError
 
 from ..decode.undecoded import nothing_decoded
+from ..live.keeping import Keeping
+from ..live.opened import opened_capture
+from ..live.request import LiveRequest
 from ..ui.figures import size
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError
@@ -31,6 +36,10 @@ class _CopyProgress(Progress):
 @contextmanager
 def readable(request: ReplayRequest) -> Iterator[ReplayRequest]:
     """Give the request with inputs that can be read: pipes are copied first, unless live."""
+    if request.given.interface is not None:
+        with _captured(request, request.given.interface) as source:
+            yield replace(request, inputs=(source,))
+        return
     if request.given.live:
         yield replace(request, inputs=request.sources)
         return
@@ -46,9 +55,20 @@ def readable(request: ReplayRequest) -> Iterator[ReplayRequest]:
         ) from None
 
 
+@contextmanager
+def _captured(request: ReplayRequest, interface: str) -> Iterator[LiveSource]:
+    """Give the packets of an interface; the right to capture is given up first."""
+    given, length = request.given, request.options.duration
+    duration = None if length is None else length / 1e9
+    live = LiveRequest(interface, given.filter, given.keep, duration=duration)
+    with Keeping(live, opened_capture(live, given.quiet)) as keeping:
+        yield keeping.source
+    keeping.say_end(given.quiet)
+
+
 def surveyed(request: ReplayRequest) -> Survey:
     """Read the sources ahead; of what is read live nothing is known."""
-    if request.given.live:
+    if request.is_live:
         return Survey(set(), set())
     try:
         return survey_of(request.inputs, request.decode_as)
@@ -57,7 +77,11 @@ def surveyed(request: ReplayRequest) -> Survey:
 
 
 def planned_of(
-    request: ReplayRequest, mark: str | None, survey: Survey, budget: Budget | None = None
+    request: ReplayRequest,
+    mark: str | None,
+    survey: Survey,
+    budget: Budget | None = None,
+    own: OwnConnections | None = None,
 ) -> PlannedRun:
     """Return the plan that a request asks for, ready to be read."""
     return PlannedRun(
@@ -69,6 +93,7 @@ def planned_of(
         request.raw_codes,
         survey.relays,
         Budget(request.max_output) if budget is None else budget,
+        OwnConnections() if own is None else own,
     )
 
 

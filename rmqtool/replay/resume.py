@@ -19,7 +19,7 @@ from dissectors.printable import printable
 from dissectors.tcp.source import CaptureError, expand_sources
 from replay.plan.rewrite_files import RULES, RewriteFiles
 from replay.run.journal import read_run, sources_of
-from replay.run.journal_rows import JournalError, Run
+from replay.run.journal_rows import INTERFACE, JournalError, Run
 
 from ..ui.option_values import usage_error
 from .arguments import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
@@ -92,6 +92,8 @@ def _take_sources(given: ReplayArguments, run: Run) -> None:
         raise usage_error("--resume", f"the run replays {said}, nothing else")
     if "-" in names:
         raise JournalError(f"{given.resume}: standard input cannot be read again")
+    if names and names[0].startswith(INTERFACE):
+        raise JournalError(f"{given.resume}: live traffic cannot be read again")
     for name in names:
         if not Path(name).is_file():
             raise JournalError(f"{given.resume}: {printable(name)}: no such file")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import gc
 import sys
+from contextlib import nullcontext
 from typing import Final
 
 from ..ui.console import terminal_of
+from ..ui.interrupt import first_ends
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .options import ReplayRequest
@@ -42,22 +44,26 @@ def _show(request: ReplayRequest) -> ExitStatus:
     """Show the plan and the reasons; nothing is sent."""
     planned = planned_of(request, "dry-run", surveyed(request))
     terminal = terminal_of(sys.stdout, request.given.colour)
-    table = plan_lines(terminal, len(planned.source.sources), request.given.live)
+    table = plan_lines(terminal, len(planned.source.sources), request.is_live)
     as_json = request.given.format == "jsonl"
     progress = Progress(sys.stderr, not request.given.quiet and not terminal.is_terminal, "sends")
-    for batch in batches_of(planned):
-        if as_json:
-            sys.stdout.buffer.write(b"".join(map(plan_json, batch)))
-        else:
-            _print(table.lines_of(batch))
-        total = planned.source.decode.bytes_total if planned.source.decode else None
-        progress.update(planned.source.bytes_read, total, planned.sends)
+    with first_ends(planned.stop) if request.is_live else nullcontext():
+        for batch in batches_of(planned):
+            if as_json:
+                sys.stdout.buffer.write(b"".join(map(plan_json, batch)))
+            else:
+                _print(table.lines_of(batch))
+            if request.is_live:
+                sys.stdout.flush()
+            total = planned.source.decode.bytes_total if planned.source.decode else None
+            progress.update(planned.source.bytes_read, total, planned.sends)
     progress.clear()
     if as_json:
         sys.stdout.buffer.flush()
     else:
         _print(table.rest())
-    refuse_undecoded(planned)
+    if request.given.interface is None:
+        refuse_undecoded(planned)
     if not as_json and not request.given.quiet:
         lines = summary_lines(planned, sent=False)
         for line in (lines[0], f"pace: {request.options.pace}", *lines[1:]):

@@ -21,6 +21,7 @@ from dissectors.budget import Budget
 from dissectors.printable import printable
 from dissectors.tcp.source import expand_sources
 from dissectors.times import text_of_time
+from replay.captured.own_connections import OwnConnections
 from replay.captured.source import Survey
 from replay.config import ProducerConfig
 from replay.consent import Consent
@@ -36,7 +37,7 @@ from replay.run.journal import (
     read_steps,
     sources_of,
 )
-from replay.run.journal_rows import JournalError, OutcomeEntry, Run
+from replay.run.journal_rows import INTERFACE, JournalError, OutcomeEntry, Run, SourceEntry
 from replay.run.read_ahead import DEPTH
 from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay
@@ -109,11 +110,13 @@ class _Sending:
     def run(self) -> ExitStatus:
         """Do it; the status says what came of it."""
         given = self._given
-        config, sandbox = self._config(), self._sandbox()
+        config, sandbox, own = self._config(), self._sandbox(), OwnConnections()
+        if self._request.is_live:  # what is captured meanwhile has our own connections in it
+            config = replace(config, on_connected=own.add)
         guard = Guard(self._agreement(config, sandbox is not None), is_own_address)
         guard.learn(self._survey.responders)
         folder, run = self._journal()
-        planned = planned_of(self._request, run.run, self._survey, self._budget)
+        planned = planned_of(self._request, run.run, self._survey, self._budget, own)
         figures = self._carried_out(
             ReplayRun(
                 batches=iter(batches_of(planned)),
@@ -126,16 +129,17 @@ class _Sending:
                 run=run.run,
                 paced=not given.top_speed,
                 raw=given.mode == RAW,
-                read_ahead=1 if given.live else DEPTH,
+                read_ahead=1 if self._request.is_live else DEPTH,
                 sandbox=sandbox,
                 budget=self._budget,
                 before=self._before,
                 consent=Consent(guard, self._question),
+                stop_reading=planned.stop,
                 tick=lambda figures: self._show(figures, planned),
             )
         )
         self._result(planned, figures, folder)
-        if not self._stopped:
+        if not self._stopped and given.interface is None:
             refuse_undecoded(planned)
         return self._status()
 
@@ -143,6 +147,8 @@ class _Sending:
         """Replay, close the journal; raise CommandError with the way to go on."""
         journal = run.journal
         again = f"go on with: rmqtool replay --resume {journal.folder} …"
+        if self._request.is_live:
+            again = "start again: what is live cannot be resumed"
         try:
             try:
                 return run_replay(run, self._stoppable)
@@ -249,14 +255,15 @@ class _Sending:
     def _ask(self, remote: list[str]) -> None:
         """Show what would be sent where, and ask."""
         given = self._given
-        planned = planned_of(self._request, "dry-run", self._survey)
-        for _ in batches_of(planned):
-            pass
         lines = [
             f"Target: {', '.join(map(printable, remote))}, which is not loopback",
             f"Pace: {self._request.options.pace}, {given.in_flight} in flight at most",
-            *summary_lines(planned, sent=False),
         ]
+        if not self._request.is_live:
+            planned = planned_of(self._request, "dry-run", self._survey)
+            for _ in batches_of(planned):
+                pass
+            lines += summary_lines(planned, sent=False)
         answer = typed(TITLE, lines, "Send? Type yes", sys.stdin, sys.stderr)
         if answer.strip().lower() != "yes":
             raise CommandError("nothing was sent", "", ExitStatus.FAILURE)
@@ -274,7 +281,7 @@ class _Sending:
             run=f"{folder.name}-{os.urandom(3).hex()}",
             created=text_of_time(now),
             rmqtool=VERSION,
-            sources=sources_of(expand_sources(request.sources)),
+            sources=self._sources(),
             options=request.stored_options(),
             target=given.target or given.namesrv or "",
         )
@@ -284,6 +291,11 @@ class _Sending:
             except JournalError as error:
                 raise CommandError(str(error)) from None
         return folder, run
+
+    def _sources(self) -> list[SourceEntry]:
+        if self._given.interface is not None:
+            return [SourceEntry(f"{INTERFACE}{self._given.interface}", 0, "")]
+        return sources_of(expand_sources(self._request.sources))
 
     def _resumed(self, folder: Path) -> tuple[Path, Run]:
         run = read_run(folder)
@@ -316,13 +328,13 @@ class _Sending:
                 f"--order {more} does not wait"
             )
         remarks += map(printable, self._budget.said())
-        if self._stopped:
+        if self._stopped and not self._request.is_live:
             remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")
         for remark in remarks:
             say_remark(remark)
 
     def _status(self) -> ExitStatus:
-        if self._stopped:
+        if self._stopped and self._given.interface is None:
             return ExitStatus.INTERRUPTED
         held = [one for one in self._request.conditions if one.holds(self._comparison)]
         for condition in held:

@@ -61,7 +61,6 @@ def test_spellings() -> None:
         ("decode", "pcap", "x.pcap", "-n", "3"),
         ("decode", "live", "-n", "3"),
         ("decode", "hex", "-i", "raw"),
-        ("replay", "x.pcap", "-w", "failed"),
         ("replay", "x.pcap", "-r", "rules.toml"),
         ("report", "x.pcap", "-t", "latency"),
         ("report", "x.pcap", "-v"),

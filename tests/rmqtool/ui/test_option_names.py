@@ -69,6 +69,9 @@ SENDS: dict[str, list[tuple[str, ...]]] = {
 REPLAYS: dict[str, list[tuple[str, ...]]] = {
     **BOTH,
     "--live": [()],
+    "--interface": [("eth0",)],
+    "--filter": [("tcp",)],
+    "--write": [("a.pcapng",)],
     "--target": [("moon",), ("sandbox", "-n", "127.0.0.1:1")],
     "--faults": [("/nowhere",), (NOT_PEM,)],
     "--speed": [("0",), ("fast",)],
