@@ -162,7 +162,7 @@ def test_the_duration_ends_the_capture(tmp_path: Path) -> None:
     [
         (("x.pcap", "-i", "lo"), "--interface: it takes the place of a capture"),
         (("-i", "lo", "--loop", "2"), "--interface and --loop"),
-        (("-i", "lo", "-w", "-"), "-w -: standard output is for rows"),
+        (("-i", "lo", "-w", "-"), "-w -: stdout is used for rows"),
         (("x.pcap", "-f", "tcp"), "--filter: is for packets of an interface"),
         (("x.pcap", "-w", "a.pcapng"), "--write: is for packets of an interface"),
     ],
