@@ -103,6 +103,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     # rows: what is written and filtered, without a capture
     "dissectors.rows": (
         *("dissectors.facts", "dissectors.json_bytes", "dissectors.printable", "dissectors.times"),
+        *(ENDPOINT, "dissectors.histogram"),
         *(
             f"dissectors.remoting.{name}"
             for name in ("broker_addresses", "code_names", "code_sets")
@@ -308,6 +309,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.inputs": (*REPORT_CONTRACT, "analytics.errors", "analytics.kept", "dissectors"),
     "analytics.sends": (
         *REPORT_CONTRACT,
+        ENDPOINT,
         "dissectors.grpc",
         "dissectors.remoting",
         "dissectors.rows",
@@ -333,7 +335,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.consuming": (
         "analytics.report",
         "analytics.diagnosis",
-        "analytics.life.again",
+        *("analytics.life.again", "analytics.life.hops"),
         "analytics.inputs.rows",
         "dissectors",
     ),

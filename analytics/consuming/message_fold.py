@@ -12,10 +12,11 @@ from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.rows.message_record import COMMITTED, DEAD, DELIVERED, RETURNED, STORED
-from dissectors.rows.outcome import is_call, is_send
+from dissectors.rows.outcome import is_send
 
 from ..diagnosis.rules.consumers.returns import ReturnedMessage
 from ..life.again import Again, record_of, why_again
+from ..life.hops import inner_rows
 from .items import SeenMessage, is_own
 from .known import Known
 from .sums import Sums
@@ -51,35 +52,14 @@ def fold_message(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None:
 
 
 def without_inner_hops(rows: Sequence[SeenMessage]) -> list[SeenMessage]:
-    """Return the rows without those that a relay made while it answered another one."""
-    kept: list[SeenMessage] = []
-    for row in sorted(rows, key=lambda one: (_begin_of(one), one.packet or 0))[:MAX_ROWS]:
-        if not any(_is_inside(row, outer) for outer in kept if outer.event == row.event):
-            kept.append(row)
-    return sorted(kept, key=lambda one: (one.time, one.packet or 0))
-
-
-def _begin_of(row: SeenMessage) -> int:
-    """Return when the request of a row began; the time of a delivery is that of the answer."""
-    return row.time - 1000 * (row.latency_us or 0) if row.event == DELIVERED else row.time
+    """Return the rows by time, without those that a relay caused."""
+    first = sorted(rows, key=lambda one: (one.time, one.packet or 0))[:MAX_ROWS]
+    inner = inner_rows(first)
+    return [row for place, row in enumerate(first) if place not in inner]
 
 
 def _end_of(row: SeenMessage) -> int:
     return row.time if row.event == DELIVERED else row.time + 1000 * (row.latency_us or 0)
-
-
-def _is_inside(row: SeenMessage, outer: SeenMessage) -> bool:
-    host = host_of(row.client_address)
-    # Who speaks gRPC does it with a proxy, which then speaks remoting, from whatever address.
-    relayed = is_call(outer.request_name) and not is_call(row.request_name)
-    relayed |= host_of(outer.broker_address) == host and host_of(outer.client_address) != host
-    return (
-        row.consumer_group == outer.consumer_group
-        and relayed
-        and outer.broker_address != row.broker_address
-        and _begin_of(outer) <= _begin_of(row)
-        and _end_of(row) <= _end_of(outer)
-    )
 
 
 def _add_sends(rows: Sequence[SeenMessage], topic: str, sums: Sums) -> int | None:

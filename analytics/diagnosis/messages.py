@@ -24,6 +24,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
+from dissectors.rows.relays import hop_of, inner_hops, proven_relays
 
 from ..sends.attempts import (
     DEFAULT_TIMEOUT_US,
@@ -37,7 +38,6 @@ from ..sends.births import lead_of, mark_of
 from ..sends.chains import Chain, Limits, chain_of
 from ..sends.timeouts import timeout_learnt
 from .keys import Add, Flow, ask_times, flow_of, message_keys, slowest_of
-from .relays import Placed, relays_in, without_inner_hops
 
 MAX_RECENT: Final = 20_000
 """messages that were stored at once and may still be sent again"""
@@ -53,6 +53,8 @@ LONG_US: Final = DEFAULT_TIMEOUT_US * 9 // 10
 """time of a send from which on it may have been given up"""
 RETRIES: Final = 2
 """retryTimesWhenSendFailed unless it is set"""
+Placed = tuple[str, ExchangeRecord]
+"""a send and the input it was seen in"""
 _Connection = tuple[str, int, str, str]
 """input, number of the conversation in it, both ends; a fold does not know the input"""
 _SOON: Final = SOON_US * 1000
@@ -236,9 +238,16 @@ class AttemptStore:
         failures = self._connect_failures(names)
         by_process: dict[str, list[list[Send]]] = {}
         rows_of: dict[str, list[ExchangeRecord]] = {}
-        relays = relays_in(self._telling.values())
+        hops = {
+            key: [hop_of(row) for _, row in rows]
+            for key, rows in self._telling.items()
+            if len(rows) > 1
+        }
+        relays = proven_relays(hops.values())
         for key, rows in self._telling.items():
-            own = without_inner_hops(rows, relays)
+            inner = inner_hops(hops.get(key, ()), relays)
+            own = [one for place, one in enumerate(rows) if place not in inner]
+            own.sort(key=lambda one: (one[1].request_time or 0, one[1].opaque))
             rows_of[key] = [row for _, row in own]
             made = [self._send_of(source, row, names) for source, row in own]
             by_process.setdefault(process_of(key, made[0].host), []).append(made)

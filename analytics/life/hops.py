@@ -1,63 +1,72 @@
-"""Calls of gRPC and what a proxy asked brokers meanwhile: both are seen, the message went once.
-
-Who speaks gRPC does it with a proxy, which speaks remoting with the brokers. A remoting row of the
-same event and group within the time of a call is the hop behind it.
-"""
+"""Rows of a message that a proxy or another relay caused: both hops are seen, it went once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Protocol
 
-from dissectors.rows.message_record import DELIVERED, MessageRecord
+from dissectors.endpoint import host_of
+from dissectors.rows.message_record import DELIVERED, STORED, MessageRecord
 from dissectors.rows.outcome import is_call
+from dissectors.rows.relays import Hop, inner_hops
 
 from .words import duration_text
 
-MOST_CALLS: Final = 256
-"""calls of one message that are looked at"""
+
+class MessageRow(Protocol):
+    """What is needed of a row of messages."""
+
+    event: str
+    client_address: str
+    broker_address: str
+    consumer_group: str | None
+    request_name: str | None
+    capture: str
+    latency_us: int | None
+    queue_id: int | None
+    queue_offset: int | None
+    commit_log_offset: int | None
+
+    @property
+    def time(self) -> int | None:
+        """When the command with the message was seen, in ns."""
 
 
-def inner_hops(rows: Sequence[MessageRecord]) -> Mapping[int, MessageRecord]:
-    """Return the calls behind which rows were made by a proxy, by the `id` of the row."""
-    calls = [row for row in rows if is_call(row.request_name)][:MOST_CALLS]
-    found: dict[int, MessageRecord] = {}
-    if not calls:
-        return found
-    for row in rows:
-        if is_call(row.request_name):
-            continue
-        begin, end = _span(row)
-        for call in calls:
-            first, last = _span(call)
-            if (
-                (call.event, call.consumer_group) == (row.event, _group_of(row, call))
-                and call.broker_address != row.broker_address
-                and first <= begin
-                and end <= last
-            ):
-                found[id(row)] = call
-                break
-    return found
+def inner_rows(rows: Sequence[MessageRow]) -> Mapping[int, int]:
+    """Return row that a relay caused -> row of its client, by their places among the rows."""
+    same: dict[tuple[str, str | None], list[int]] = {}
+    for place, row in enumerate(rows):
+        same.setdefault((row.event, row.consumer_group), []).append(place)
+    return {
+        places[inner]: places[outer]
+        for places in same.values()
+        if len(places) > 1
+        for inner, outer in inner_hops([_hop_of(rows[place]) for place in places]).items()
+    }
 
 
-def hop_words(row: MessageRecord, call: MessageRecord) -> str:
+def _hop_of(row: MessageRow) -> Hop:
+    took = 1000 * (row.latency_us or 0)
+    # the time of a delivery is that of the response
+    begin = (row.time or 0) - (took if row.event == DELIVERED else 0)
+    stored = row.event == STORED and row.commit_log_offset is not None
+    return Hop(
+        begin,
+        None if row.latency_us is None else begin + took,
+        host_of(row.client_address),
+        row.broker_address,
+        f"{row.commit_log_offset} {row.queue_id} {row.queue_offset}" if stored else None,
+        is_call(row.request_name),
+        row.capture,
+    )
+
+
+def hop_words(row: MessageRecord, outer: MessageRecord) -> str:
     """Return what an inner hop says of where the time went."""
-    if row.latency_us is None or call.latency_us is None:
+    if row.latency_us is None or outer.latency_us is None:
         return "behind the proxy"
-    mine, whole = row.latency_us, call.latency_us
+    mine, whole = row.latency_us, outer.latency_us
     return (
         f"behind the proxy: {duration_text(mine)} of the {duration_text(whole)}"
         f" that the client waited, {duration_text(max(whole - mine, 0))} the proxy's own"
     )
-
-
-def _group_of(row: MessageRecord, call: MessageRecord) -> str | None:
-    """Return the consumer group, where one of the two has any."""
-    return row.consumer_group if call.consumer_group is not None else None
-
-
-def _span(row: MessageRecord) -> tuple[int, int]:
-    """Return when the exchange of a row began and ended; a delivery has the time of its answer."""
-    time, took = row.time or 0, 1000 * (row.latency_us or 0)
-    return (time - took, time) if row.event == DELIVERED else (time, time + took)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from dissectors.rows.message_record import CHECKED, DELIVERED, VIEWED, MessageRecord
@@ -40,14 +40,21 @@ class Parties:
     """The names of all clients and brokers in the rows of a message."""
 
     def __init__(
-        self, rows: Iterable[MessageRecord], client_ids: Mapping[tuple[int, str], str]
+        self,
+        rows: Iterable[MessageRecord],
+        client_ids: Mapping[tuple[int, str], str],
+        relays: Collection[str] = (),
     ) -> None:
-        """`client_ids`: conversation and address → client id, wherever it was named."""
+        """`client_ids`: conversation and address → client id, wherever it was named.
+
+        `relays`: addresses of proxies that speak remoting.
+        """
         self._clients = client_ids
+        self._relays = relays
         names: dict[str, str] = {}
         hosts: dict[str, set[str]] = {}
         for row in rows:
-            if row.broker_name is not None and not is_call(row.request_name):
+            if row.broker_name is not None and not self._is_to_proxy(row):
                 names.setdefault(row.broker_address, row.broker_name)
                 hosts.setdefault(row.broker_name, set()).add(row.broker_address.rpartition(":")[0])
         self._brokers = {
@@ -55,23 +62,29 @@ class Parties:
             for address, name in names.items()
         }
 
-    def client(self, row: MessageRecord, call: MessageRecord | None = None) -> Lane:
-        """Return the client of a row; of what is behind a call it is the proxy."""
-        if call is not None:
-            return Lane(PROXY, call.broker_address)
+    def client(self, row: MessageRecord, outer: MessageRecord | None = None) -> Lane:
+        """Return the client of a row; of an inner hop it is the proxy."""
+        if outer is not None:
+            return Lane(PROXY, outer.broker_address)
         key = row.conversation, row.client_address
         name = row.client_id or self._clients.get(key) or row.client_address
         return Lane(CONSUMER if is_of_consumer(row) else PRODUCER, name)
 
     def broker(self, row: MessageRecord) -> Lane:
         """Return the broker of a row, or the proxy."""
-        if is_call(row.request_name):
+        if self._is_to_proxy(row):
             return Lane(PROXY, row.broker_address)
         return Lane(BROKER, self._brokers.get(row.broker_address, row.broker_address))
 
-    def ends(self, row: MessageRecord, call: MessageRecord | None = None) -> tuple[Lane, Lane]:
-        """Return who spoke and to whom, as far as the message goes; `call`: what it is behind."""
+    def ends(self, row: MessageRecord, outer: MessageRecord | None = None) -> tuple[Lane, Lane]:
+        """Return who spoke and to whom, as far as the message goes.
+
+        `outer`: the row that a relay made this one of.
+        """
         if row.event == REPLICATED:
             return self.broker(row), Lane(SLAVE, row.client_address)
-        client, broker = self.client(row, call), self.broker(row)
+        client, broker = self.client(row, outer), self.broker(row)
         return (broker, client) if row.event in (DELIVERED, VIEWED, CHECKED) else (client, broker)
+
+    def _is_to_proxy(self, row: MessageRecord) -> bool:
+        return is_call(row.request_name) or row.broker_address in self._relays

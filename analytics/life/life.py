@@ -20,7 +20,7 @@ from dissectors.rows.message_record import (
 from dissectors.rows.outcome import is_send
 
 from .again import Again, record_of, why_again
-from .hops import hop_words, inner_hops
+from .hops import hop_words, inner_rows
 from .lanes import KINDS, Lane, Parties
 from .replicated import replicated_rows
 from .search import Fetches, Found
@@ -70,22 +70,23 @@ def life_of(found: Found, around: Surroundings) -> Life:
     commits = [Covered(group, row) for (group, _), row in found.covered.items()]
     replicated = replicated_rows(found.rows, around.replications)
     rows = _in_order([*found.rows, *_first_commits(commits), *replicated])
-    parties = Parties(rows, around.client_ids)
+    inner = inner_rows(rows)
+    relays = {rows[outer].broker_address for outer in inner.values()}
+    parties = Parties(rows, around.client_ids, relays)
     steps = []
     before = _Before()
-    inner = inner_hops(rows)
-    for row in rows:
-        call = inner.get(id(row))
-        source, target = parties.ends(row, call)
-        why = before.why(row) if call is None else hop_words(row, call)
+    for place, row in enumerate(rows):
+        outer = rows[inner[place]] if place in inner else None
+        source, target = parties.ends(row, outer)
+        why = before.why(row) if outer is None else hop_words(row, outer)
         steps.append(LifeStep(row.time or 0, source, target, step_words(row), why, row))
-        if call is None:
+        if outer is None:
             before.add(row)
     lanes = sorted(
         dict.fromkeys(lane for step in steps for lane in (step.source, step.target)),
         key=lambda lane: KINDS.index(lane.kind),
     )
-    own = found.rows
+    own, caused = found.rows, {id(rows[place]) for place in inner}
     topic = _first(own, "original_topic") or _first(own, "topic")
     unseen = unseen_of(found, topic, around)
     if found.left_out:
@@ -97,7 +98,7 @@ def life_of(found: Found, around: Surroundings) -> Life:
         _first(own, "tags"),
         steps,
         lanes,
-        _summary([row for row in _in_order(own) if id(row) not in inner]),
+        _summary([row for row in _in_order(own) if id(row) not in caused]),
         unseen,
     )
 

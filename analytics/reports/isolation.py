@@ -31,7 +31,7 @@ from ..isolation.isolation_table import (
 )
 from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 from ..sends.broker_names import BROKER_NAMES, with_names
-from ..sends.hops import OWN, RELAYS
+from ..sends.hops import RELAYS
 from ..sends.stitched import STITCHED, Stitched, stitched
 from ..sends.strategy_events import coded_events, events
 from ..sends.suspects import SUSPECTS
@@ -318,5 +318,5 @@ REPORT = Report(
         ),
     ),
     remarks,
-    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, OWN, SUSPECTS),
+    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
 )

@@ -20,7 +20,7 @@ from ..sends import sends
 from ..sends.attempts import STORED, UNKNOWN
 from ..sends.broker_names import BROKER_NAMES
 from ..sends.chains import FAILED, MAYBE, STORED_UNTOLD, Limits
-from ..sends.hops import OWN, RELAYS
+from ..sends.hops import RELAYS
 from ..sends.stitched import STITCHED, stitched
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import (
@@ -290,5 +290,5 @@ REPORT = Report(
         ),
     ),
     remarks,
-    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, OWN, SUSPECTS),
+    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
 )

@@ -1,32 +1,30 @@
-"""Relays: an address that takes a send and makes it again to a broker, as a proxy of 5.x does.
+"""The sends that relays made of sends of clients, by the one rule for all views: `dissectors.rows`.
 
-Rules: the broker's message id is proof. Two answers with one id are one stored message, so the
-exchange that took longer is the outer hop, the other the inner one. So is topology: a send of a
-message from the address that was asked to send it, and not from the one that asked. What proves a
-relay once (its address, from which address it asks, whom) tells the hops of other sends from
-attempts, also of refused, unanswered and one-way ones, by their time within the outer exchange.
-A proxy that speaks gRPC is proven by one message that was sent by a call and by remoting: no client
-does both. What it sends for a message of a call is no attempt of a client, and its answers say what
-became of the message where those to the call do not.
-RocketMQ: RemotingProtocolServer, SendMessageActivity of the proxy.
+A query chooses the sends of messages that were seen more than once; the rule pairs their hops. What
+a proxy sends for a message of a call is no attempt of a client, and its responses say what became
+of the message where those to the call do not.
 """
 
 from __future__ import annotations
 
-from .. import derived
+from typing import TYPE_CHECKING, Any
+
+from dissectors.endpoint import host_of
+from dissectors.rows.relays import Hop, hop_pairs
+
 from ..report import ReportInput, TableColumn
-from ..schema import SOURCE
-from ..sql.expressions import place_of
+from ..schema import SOURCE, arrow_rows
 from ..sql.percentiles import percentiles, with_bucket
 from ..sql.relation import Relation
 from . import sends
 from .attempts import REFUSED, STORED, WITHIN_US
 from .suspects import suspects
 
+if TYPE_CHECKING:
+    import pyarrow
+
 RELAYS = "relays"
 """The share of `ReportInput.kept` that these are."""
-OWN = "sends of relays themselves"
-"""The share of those."""
 
 RELAY_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("relay", "string", "", "`address:port` that took the sends and made them again"),
@@ -43,15 +41,28 @@ RELAY_COLUMNS: tuple[TableColumn, ...] = (
 )
 """One row per relay and server behind it."""
 
-_HOP = place_of("latency_us", "responder", "requester", "id")
-_SEND = place_of("request_time", "responder", "requester")
+_PAIR_COLUMNS: tuple[TableColumn, ...] = (
+    TableColumn(SOURCE, "string", "", ""),
+    TableColumn("conversation", "int", "", ""),
+    TableColumn("opaque", "int", "", ""),
+    TableColumn("unique_key", "string", "", ""),
+    TableColumn("place", "int", "", "place of the outer hop among those that may be it"),
+    TableColumn("relay", "string", "", ""),
+    TableColumn("from_host", "string", "", ""),
+    TableColumn("server", "string", "", ""),
+    TableColumn("proven", "bool", "", ""),
+    TableColumn("of_call", "bool", "", ""),
+    TableColumn("outer_us", "int", "µs", ""),
+    TableColumn("inner_us", "int", "µs", ""),
+)
+"""One row per inner hop and outer hop that it may be made of: `relays.HopPair`."""
 _FOUND = ("relay", "from_host", "server")
 _SIDES = ("outer", "inner", "own")
 """What the latency of a send on both sides of a relay is split into."""
-_HOPS = ("one", "of")
-"""What conditions call the inner and the outer hop."""
 _PLACE = (SOURCE, "conversation", "opaque", "unique_key")
-"""What a call is told by."""
+"""Columns that identify a send."""
+_PARTS = 64
+"""Parts of the messages of a large input that are paired one after the other."""
 
 
 def relays(given: ReportInput) -> Relation:
@@ -59,69 +70,72 @@ def relays(given: ReportInput) -> Relation:
 
     Proxies that take calls of gRPC are not among them.
     """
-    hops = _hops(given)
-    return hops if given.kept.is_empty(hops) else hops.where("not of_calls").without("of_calls")
+    pairs = _pairs(given)
+    if given.kept.is_empty(pairs):
+        return pairs.select(*_FOUND)
+    return pairs.where("not of_call").select_distinct(*_FOUND)
 
 
 def has_relays(given: ReportInput) -> bool:
     """Return whether any send of the input was made by a relay or a proxy."""
-    return not given.kept.is_empty(_hops(given))
+    return not given.kept.is_empty(_pairs(given))
 
 
-def _hops(given: ReportInput) -> Relation:
-    """Return what `relays` does, and that of proxies by gRPC, with `of_calls`."""
-    return given.kept.once(RELAYS, None, lambda: _found(given))
+def _pairs(given: ReportInput) -> Relation:
+    """Return each inner hop with its outer hop: `_PAIR_COLUMNS`."""
+    return given.kept.once(RELAYS, None, lambda: _paired(given))
 
 
-def _found(given: ReportInput) -> Relation:
+def _paired(given: ReportInput) -> Relation:
     every = _repeated(given)
     if every is None:
-        return given.kept.empty(_HOP_COLUMNS, RELAYS)
-    seen = every.where("unique_key is not null and not " + sends.LOGGED)
-    numbered = seen.adding({"key": sends.KEY, "id": "xxhash64(offset_msg_id)"})
-    stored = f"if(offset_msg_id is not null and latency_us is not null, {_HOP}, null)"
-    each = numbered.grouped(
-        ("key",),
-        {
-            "seen": "count_if(not call)",
-            "outer_hop": f"max({stored})",
-            "inner_hop": f"min({stored})",
-            "first_send": f"min(if(call, null, {_SEND}))",
-            "last_send": f"max(if(call, null, {_SEND}))",
-            "asked": "min(if(call, responder, null))",
-        },
-    ).where("seen > 1 or (seen = 1 and asked is not null)")
-    by_id = each.where("outer_hop.id = inner_hop.id and outer_hop.responder != inner_hop.responder")
-    first = derived.address_of("first_send.requester")
-    relay = derived.address_of("first_send.responder")
-    last = derived.address_of("last_send.requester")
-    by_place = each.where(
-        f"{relay} = {last} and {first} != {last} and first_send.responder != last_send.responder"
+        return given.kept.empty(_PAIR_COLUMNS, RELAYS)
+    parts = 1 if given.kept.engine.small else _PARTS
+    hops = every.where("unique_key is not null and not " + sends.LOGGED).select(
+        *(SOURCE, "capture", "conversation", "opaque", "requester", "responder", "offset_msg_id"),
+        *("unique_key", "`call`", "unix_micros(request_time) as begin", "latency_us"),
+        f"pmod({sends.KEY}, {parts}) as part",
     )
-    found = by_id.select(
-        "outer_hop.responder as relay",
-        "inner_hop.requester as requester",
-        "inner_hop.responder as server",
-        "false as of_calls",
+    paired = given.kept.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS, RELAYS)
+    if given.kept.is_empty(paired):
+        return paired
+    proven = paired.where("proven and not of_call").select_distinct(*_FOUND)
+    known = paired.join(proven, _FOUND, "left semi", small=True)
+    made = paired.where("of_call").union(known)
+    first = f"row_number() over (partition by {', '.join(_PLACE)} order by place) as row"
+    return given.kept.frame(made.select("*", first).where("row = 1").without("row"), RELAYS)
+
+
+def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
+    """Return `_PAIR_COLUMNS` of sends, all of some messages."""
+    messages: dict[str, list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        messages.setdefault(row["unique_key"], []).append(row)
+    found = []
+    for rows in messages.values():
+        hops = [_hop_of(row) for row in rows]
+        for place, pair in enumerate(hop_pairs(hops)):
+            inner, outer = rows[pair.inner], rows[pair.outer]
+            found.append(
+                {name: inner[name] for name in _PLACE}
+                | dict(zip(_FOUND, pair.relay, strict=True))
+                | {"place": place, "proven": pair.proven, "of_call": pair.of_call}
+                | {"outer_us": outer["latency_us"], "inner_us": inner["latency_us"]}
+            )
+    return arrow_rows(found, _PAIR_COLUMNS)
+
+
+def _hop_of(row: dict[str, Any]) -> Hop:
+    begin, took = row["begin"] * 1000, row["latency_us"]
+    return Hop(
+        begin,
+        None if took is None else begin + took * 1000,
+        host_of(row["requester"]),
+        row["responder"],
+        row["offset_msg_id"],
+        row["call"],
+        row["capture"],
     )
-    placed = by_place.select(
-        "first_send.responder as relay",
-        "last_send.requester as requester",
-        "last_send.responder as server",
-        "false as of_calls",
-    )
-    called = each.where("asked is not null").select(
-        "asked as relay", "explode(array(first_send, last_send)) as hop"
-    )
-    behind = called.select(
-        "relay", "hop.requester as requester", "hop.responder as server", "true as of_calls"
-    )
-    both = (
-        found.union(placed)
-        .union(behind)
-        .select("relay", f"{derived.address_of('requester')} as from_host", "server", "of_calls")
-    )
-    return given.kept.frame(both.distinct(), RELAYS)
 
 
 def _repeated(given: ReportInput) -> Relation | None:
@@ -138,61 +152,13 @@ def _repeated(given: ReportInput) -> Relation | None:
     return every.join(known.keys, f"{sends.KEY} = key", "left semi")
 
 
-_HOP_COLUMNS = (
-    TableColumn("relay", "string", "", ""),
-    TableColumn("from_host", "string", "", ""),
-    TableColumn("server", "string", "", ""),
-    TableColumn("of_calls", "bool", "", ""),
-)
-
-
 def without_inner(given: ReportInput) -> Relation:
     """Return the sends without those that a relay made: what is left are attempts of clients."""
     every = sends.sends_and_calls_of(given.exchanges)
     if not has_relays(given):
         return every
-    known = relays(given)
-    produced = every.adding({"from_host": derived.address_of("requester")})
-    behind = _hops(given).select("from_host", "server as responder").distinct()
-    others = produced.join(behind, ["from_host", "responder"], "left anti", small=True)
-
-    def own() -> Relation:  # few: what the host of a relay sent by itself
-        perhaps = produced.join(behind, ["from_host", "responder"], "left semi", small=True)
-        keyed = perhaps.adding({"key": sends.KEY})
-        outer = _outer(produced.without("from_host"), known)
-        called = produced.where("call").select(f"{sends.KEY} as key")
-        left = keyed.join(outer, _IS_INNER, "left anti", names=_HOPS)
-        left = left.join(called, _IS_OF_A_CALL, "left anti", names=_HOPS)
-        return given.kept.frame(left.without("key"), OWN)
-
-    return others.union(given.kept.once(OWN, None, own)).without("from_host")
-
-
-def _outer(produced: Relation, known: Relation) -> Relation:
-    behind = known.renamed({"relay": "responder"})
-    taken = produced.join(behind, ["responder"], small=True).where(
-        "unique_key is not null and request_packet is not null"
-    )
-    return taken.select(
-        f"{sends.KEY} as key",
-        "responder as relay",
-        "from_host",
-        "server",
-        "unix_micros(request_time) as begin",
-        f"coalesce(unix_micros(response_time), unix_micros(request_time) + {WITHIN_US}) as `end`",
-        "offset_msg_id as id",
-        "latency_us",
-    )
-
-
-_IS_INNER = (
-    "one.key = of.key and one.from_host = of.from_host and one.responder = of.server"
-    " and (coalesce(one.offset_msg_id = of.id, false)"
-    " or unix_micros(one.request_time) between of.begin and of.`end`)"
-)
-"""SQL: a send is the inner hop of another."""
-_IS_OF_A_CALL = "one.key = of.key and not one.call"
-"""SQL: a send by remoting is of a message that a client sent by gRPC, so a proxy made it."""
+    inner = _pairs(given)
+    return every.join(inner, _PLACE, "left anti", small=inner.rows is not None)
 
 
 def with_what_brokers_said(given: ReportInput, chosen: Relation, share: str) -> Relation:
@@ -225,26 +191,11 @@ def with_what_brokers_said(given: ReportInput, chosen: Relation, share: str) -> 
 
 def relay_latencies(given: ReportInput) -> Relation:
     """Return RELAY_COLUMNS."""
-    known = relays(given)
-    if given.kept.is_empty(known):
+    pairs = _pairs(given)
+    if given.kept.is_empty(pairs):
         return given.kept.empty(RELAY_COLUMNS)
-    produced = sends.sends_of(given.exchanges)
-    behind = known.select("from_host", "server as responder").distinct()
-    placed = produced.adding({"from_host": derived.address_of("requester"), "key": sends.KEY})
-    inner = placed.join(behind, ["from_host", "responder"], "left semi", small=True)
-    answered = "one.latency_us is not null and of.latency_us is not null"
-    both = inner.join(
-        _outer(produced, known),
-        f"{_IS_INNER} and {answered}",
-        names=_HOPS,
-        select=("of.server as server", *_BOTH),
-    )
-    return _percentiles_of_hops(both.union(_behind_calls(placed, given)))
-
-
-def _percentiles_of_hops(both: Relation) -> Relation:
-    """Return RELAY_COLUMNS of sends that were seen on both sides."""
-    each = both.select(
+    both = pairs.where("outer_us is not null and inner_us is not null")
+    each = both.adding({"own_us": "greatest(outer_us - inner_us, 0L)"}).select(
         *_FOUND,
         "explode(array("
         + ", ".join(f"named_struct('hop', '{hop}', 'us', {hop}_us)" for hop in _SIDES)
@@ -273,30 +224,3 @@ def _percentiles_of_hops(both: Relation) -> Relation:
             "own_max_us": "max(if(hop = 'own', max_us, null))",
         },
     )
-
-
-def _behind_calls(placed: Relation, given: ReportInput) -> Relation:
-    """Return sends (with `key` and `from_host`) that a proxy made while a call of it waited."""
-    calls = given.exchanges.where(_ANSWERED_CALL).select(
-        f"{sends.KEY} as key", "responder as relay", "request_time", "response_time", "latency_us"
-    )
-    answered = placed.where("key is not null and latency_us is not null")
-    return answered.join(calls, _IS_BEHIND, names=_HOPS, select=("one.responder as server", *_BOTH))
-
-
-_ANSWERED_CALL = f"{sends.CALL} and unique_key is not null and latency_us is not null"
-"""SQL: a send by gRPC that was answered."""
-_IS_BEHIND = (
-    "one.key = of.key and one.responder != of.relay"
-    " and one.request_time between of.request_time and of.response_time"
-    " and one.latency_us <= of.latency_us"
-)
-"""SQL: a proxy made a send for a call."""
-_BOTH = (
-    "of.relay as relay",
-    "one.from_host as from_host",
-    "of.latency_us as outer_us",
-    "one.latency_us as inner_us",
-    "greatest(of.latency_us - one.latency_us, 0L) as own_us",
-)
-"""SQL: what is told of a send on both sides of a relay."""

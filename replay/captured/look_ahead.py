@@ -21,6 +21,7 @@ from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.rows.broker_names import BrokerNames
 from dissectors.rows.record import ONEWAY, UNANSWERED
+from dissectors.rows.relays import Relay
 from dissectors.times import SECOND
 
 from ..message import TransactionState
@@ -37,7 +38,7 @@ from .captured_send import (
     send_header_of,
     transaction_state_of,
 )
-from .relay_hops import InnerHop, Relay, RelayHops
+from .relay_hops import InnerHop, RelayHops
 from .sending_order import CLIENT_WAITS, SendingOrder
 
 MAX_WAIT: Final = 15 * SECOND

@@ -23,7 +23,7 @@ from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.broker_names import BrokerNames
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.relays import Relay, Relays
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.tcp.source import STDIN, expand_sources, source_of
 
@@ -32,7 +32,6 @@ from .captured_send import END_TRANSACTION, CapturedSend, Origin, Refused, Seen,
 from .command_log import LogReader, LogRow
 from .inputs import CopiedSource, Input, names_of
 from .look_ahead import LookAhead
-from .relay_hops import Relay, RelaySearch
 
 MAX_ADDRESSES: Final = 65_536
 """addresses that are remembered; of further ones the hosts are, with all their ports"""
@@ -270,25 +269,16 @@ def survey_of(sources: Sequence[Input], decode_as: frozenset[int] = frozenset())
         for _ in source.batches():
             pass
         return Survey(source.responders, source.relays)
-    search = RelaySearch()
+    relays = Relays()
     found: set[str] = set()
     for batch in Decode(inputs, DecodeOptions(decode_as=decode_as)).records():
         for record in batch:
             note_responder(found, record.responder)
             for told in record.brokers:
                 note_responder(found, address_of(told))
-            _search(search, record)
+            relays.add(record)
     gc.collect()  # connections are circles: their memory is wanted for the second reading
-    return Survey(found, search.relays)
-
-
-def _search(search: RelaySearch, record: ExchangeRecord) -> None:
-    began, ended = record.request_time, record.response_time
-    if began is None or ended is None or not (record.unique_key and record.offset_msg_id):
-        return
-    packet = record.request_packet or 0
-    origin = Origin("", packet, 0, record.requester, record.responder, began, record.opaque)
-    search.answered(origin, record.unique_key, ended, record.offset_msg_id)
+    return Survey(found, set(relays.proven()))
 
 
 def note_responder(responders: set[str], address: str) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from dissectors.budget import Budget
+from dissectors.rows.relays import Relay
 
 from ..captured.captured_send import SkipReason
 from ..captured.inputs import Input
-from ..captured.relay_hops import Relay
 from ..captured.source import CapturedSource
 from .planner import PlannedSend, Planner, PlanOptions, Skipped
 from .rewrite import Rewrite

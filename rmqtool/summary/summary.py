@@ -17,8 +17,7 @@ from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import EXPECTED, FAILED, LONG_POLLS, is_failure
 from dissectors.rows.record import ONEWAY, UNANSWERED, ExchangeRecord
-
-from .proxied import Proxied
+from dissectors.rows.relays import Relays
 
 MAX_KEYS = 500
 """Rows of a table that are kept apart; a hostile capture could have millions."""
@@ -136,8 +135,8 @@ class Summary:
         """by address, language and version"""
         self.conversations: Bounded[int, Peer] = Bounded(Peer, -1, MAX_PEERS)
         """by number"""
-        self.proxied = Proxied()
-        """sends by gRPC beside what their proxy asked brokers"""
+        self.relays = Relays()
+        """sends through proxies beside what these asked brokers"""
         self.slowest: list[tuple[int, int, ExchangeRecord]] = []
         """(latency, less its number, exchange), not in order"""
         self.findings: dict[ExpertKind, ExpertInfo] = {}
@@ -159,7 +158,7 @@ class Summary:
             self._add_operations(record, failed)
             self._add_answer(record)
             self._add_peers(record, failed)
-            self.proxied.add(record)
+            self.relays.add(record)
             self._note_times(record)
 
     def add_findings(self, findings: Iterable[ExpertInfo]) -> None:

@@ -110,8 +110,8 @@ def _operation(row: OperationCount) -> dict[str, object]:
 
 
 def _proxy(row: NamedProxy) -> dict[str, object]:
-    parts = {"client": row.sends.client, "broker": row.sends.broker, "proxy": row.sends.proxy}
-    return {"proxy": row.proxy, "broker": row.broker, "sends": row.sends.client.count} | {
+    parts = {"client": row.sends.outer, "broker": row.sends.inner, "proxy": row.sends.own}
+    return {"proxy": row.proxy, "broker": row.broker, "sends": row.sends.outer.count} | {
         f"{part}_p{percent}_us": found.percentile(percent)
         for part, found in parts.items()
         for percent in (50, 99)

@@ -9,13 +9,13 @@ from dissectors.expert import ExpertInfo, ExpertKind, Severity
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import FAILED, is_notable
 from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.relays import RelayedSends
 from dissectors.tcp.capture import capture_index, packet_number
 
 from ..ui.columns import LineColumn, alarm, counter
 from ..ui.console import Style, one_line
 from ..ui.figures import clock, count, duration, share, size
 from ..ui.remark import cause_of
-from .proxied import ProxiedSends
 from .summary import AnswerCount, Bounded, ClientKey, OperationCount, Peer, Summary
 
 if TYPE_CHECKING:
@@ -71,19 +71,19 @@ class NamedProxy(NamedTuple):
     """`address:port` of the proxy"""
     broker: str
     """of the broker behind it"""
-    sends: ProxiedSends
+    sends: RelayedSends
     """how long they took"""
 
 
 def proxied(summary: Summary) -> list[NamedProxy]:
     """Return the most frequent first."""
-    rows = summary.proxied.rows.items()
-    ranked = sorted(rows, key=lambda item: (-item[1].client.count, item[0]))
-    return [NamedProxy(proxy, broker, sends) for (proxy, broker), sends in ranked]
+    rows = [(relay, sends) for relay, sends in summary.relays.sends().items() if sends.outer.count]
+    ranked = sorted(rows, key=lambda item: (-item[1].outer.count, item[0]))
+    return [NamedProxy(relay.address, relay.server, sends) for relay, sends in ranked]
 
 
 def _waited(
-    title: str, rank: int, percent: float, get: Callable[[ProxiedSends], Histogram]
+    title: str, rank: int, percent: float, get: Callable[[RelayedSends], Histogram]
 ) -> LineColumn[NamedProxy]:
     def cell(row: NamedProxy) -> str:
         return duration(get(row.sends).percentile(percent))
@@ -94,13 +94,13 @@ def _waited(
 PROXIED_COLUMNS: list[LineColumn[NamedProxy]] = [
     LineColumn("PROXY", lambda row: one_line(row.proxy), 1, 15, 47),
     LineColumn("BROKER", lambda row: one_line(row.broker), 1, 15, 47),
-    counter("SENDS", lambda row: row.sends.client.count, 1),
-    _waited("WAITED P50", 2, 50, lambda sends: sends.client),
-    _waited("BROKER P50", 2, 50, lambda sends: sends.broker),
-    _waited("PROXY P50", 2, 50, lambda sends: sends.proxy),
-    _waited("WAITED P99", 4, 99, lambda sends: sends.client),
-    _waited("BROKER P99", 4, 99, lambda sends: sends.broker),
-    _waited("PROXY P99", 4, 99, lambda sends: sends.proxy),
+    counter("SENDS", lambda row: row.sends.outer.count, 1),
+    _waited("WAITED P50", 2, 50, lambda sends: sends.outer),
+    _waited("BROKER P50", 2, 50, lambda sends: sends.inner),
+    _waited("PROXY P50", 2, 50, lambda sends: sends.own),
+    _waited("WAITED P99", 4, 99, lambda sends: sends.outer),
+    _waited("BROKER P99", 4, 99, lambda sends: sends.inner),
+    _waited("PROXY P99", 4, 99, lambda sends: sends.own),
 ]
 
 

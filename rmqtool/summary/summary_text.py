@@ -68,7 +68,7 @@ def summary_lines(
         operations(summary.servers),
         operation_columns("RESPONDER"),
     )
-    writer.table("Sends through proxies, by gRPC", proxied(summary), PROXIED_COLUMNS)
+    writer.table("Sends through proxies", proxied(summary), PROXIED_COLUMNS)
     writer.table("Clients", clients(summary), CLIENT_COLUMNS)
     writer.table("Conversations", conversations(summary), CONVERSATION_COLUMNS)
     writer.table("Replication", stats.replications, REPLICATION_COLUMNS)

@@ -18,7 +18,6 @@ from analytics.diagnosis.messages import (
     is_producers,
     process_of,
 )
-from analytics.diagnosis.relays import relays_in, without_inner_hops
 from dissectors.rows.record import ExchangeRecord
 
 from .made_rows import BROKER, START, connection, exchange, oneway, refused_connect
@@ -126,32 +125,26 @@ def test_conversations_are_numbered_by_input() -> None:
 
 
 def test_a_relay_is_no_attempt_of_its_own() -> None:
-    outer = ("", send(0, 0, 20, responder="10.0.0.7:8080"))
-    inner = ("", send(5, 0, 10, requester="10.0.0.7:5000", conversation=1))
-    other = ("", send(30, 0, 1))
-    assert without_inner_hops([inner, other, outer]) == [outer, other]
+    outer = send(0, 0, 20, responder="10.0.0.7:8080")
+    inner = send(5, 0, 10, requester="10.0.0.7:5000", conversation=1)
+    other = send(30, 0, 1)
+    (found,) = kept(inner, other, outer)
+    assert found.rows == [outer, other]
 
 
-def test_a_relay_that_runs_where_its_client_does_is_proven_by_one_id() -> None:
-    """The broker's id of another message tells it; hops without an answer then are no attempts."""
+def test_a_relay_that_runs_where_its_client_does_is_proven_by_another_message() -> None:
     proxy, id_ = {"responder": "10.0.0.1:8080"}, {"offset_msg_id": "AC1100020000"}
     proof = [
-        ("", send(0, 0, 20, unique_key="P", **proxy, **id_)),
-        ("", send(5, 0, 10, unique_key="P", conversation=1, **id_)),
+        send(0, 0, 20, unique_key="P", **proxy, **id_),
+        send(5, 0, 10, unique_key="P", conversation=1, **id_),
     ]
-    outer = ("", send(100, None, **proxy, end="closed"))
-    inner = ("", send(110, 0, 9_000, conversation=1))
-    again = ("", send(3_110, None, **proxy, end="closed", conversation=2))
-    late = ("", send(3_300, 0, 10, conversation=1))
-    relays = relays_in([proof, [outer, inner]])
-    assert relays == {("10.0.0.9", "10.0.0.1:8080", proof[1][1].responder)}
-    assert relays_in([proof[::-1]]) == relays
-    assert without_inner_hops([inner, outer, again], relays) == [outer, again]
-    assert without_inner_hops([inner, outer]) == [outer, inner], "not proven"
-    assert without_inner_hops([outer, late], relays) == [outer, late], "long after it"
-    assert relays_in([[outer, inner], [proof[0]]]) == frozenset()
-    elsewhere = [("", send(5, 0, 10, requester="10.0.0.8:1", unique_key="P", **id_)), proof[0]]
-    assert relays_in([elsewhere]) == frozenset(), "an address proves that one"
+    outer = send(100, None, **proxy, end="closed")
+    inner = send(110, 0, 9_000, conversation=1)
+    again = send(3_110, None, **proxy, end="closed", conversation=2)
+    found = {one.key: one.rows for one in kept(outer, inner, again, *proof)}
+    assert found == {"P": [proof[0]], "A": [outer, again]}
+    (unproven,) = kept(outer, inner)
+    assert unproven.rows == [outer, inner]
 
 
 def test_ids_tell_the_process() -> None:

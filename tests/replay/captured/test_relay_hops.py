@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.relays import Relays
 from replay.captured import relay_hops
 from replay.captured.captured_send import (
     END_TRANSACTION,
@@ -15,9 +17,10 @@ from replay.captured.captured_send import (
     SkipReason,
 )
 from replay.captured.look_ahead import LookAhead
-from replay.captured.relay_hops import MAX_KEY_LENGTH, MAX_OPEN, Relay, RelayHops, RelaySearch
+from replay.captured.relay_hops import MAX_KEY_LENGTH, MAX_OPEN, Relay, RelayHops
 from replay.captured.source import CapturedSource, survey_of
 from replay.message import TransactionState
+from tests.dissectors.made_rows import record
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send, sent
 from tests.traffic.talk import End, Talk, retimed
@@ -227,34 +230,28 @@ def test_the_sample_through_a_proxy_is_replayed_as_its_clients_sent_it() -> None
 
 def test_what_later_answers_prove_is_known_from_the_first_send_on() -> None:
     asked, made = outer(SECOND), inner(SECOND + 2 * MS, requester=HIDDEN)
-    search = RelaySearch()
-    search.answered(made.origin, "K1", START + SECOND + 4 * MS, "ID1")
-    assert not search.relays
-    search.answered(asked.origin, "K1", START + SECOND + 6 * MS, "ID1")
-    ahead = LookAhead(relays=search.relays)
+    relays = Relays()
+    relays.add(_answered(made, 4 * MS))
+    assert not relays.proven()
+    relays.add(_answered(asked, 6 * MS))
+    ahead = LookAhead(relays=relays.proven())
     ahead.request(outer(0, "K0", oneway=True))
     ahead.request(inner(MS, "K0", HIDDEN, oneway=True))
     assert reasons(ahead.take(everything=True)) == [None, SkipReason.INNER_HOP]
 
 
-def test_answers_to_attempts_prove_no_relay() -> None:
-    search = RelaySearch()
-    first = seen(0, requester=CLIENT, responder=BROKER).origin
-    again = seen(SECOND, requester=CLIENT, responder="10.0.0.2:11", conversation=2).origin
-    search.answered(first, "K1", START + 2 * MS, "ID1")
-    search.answered(again, "K1", START + SECOND + 2 * MS, "ID1")
-    search.answered(again, "K1", START + SECOND + 2 * MS, "ID2")
-    assert not search.relays
-
-
-def test_the_memory_of_the_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay_hops, "MAX_KEYS", 3)
-    search = RelaySearch()
-    for n in range(5):
-        search.answered(outer(n, f"K{n}").origin, f"K{n}", START + MS, "ID")
-    assert len(search._seen) == 3
-    search.answered(outer(9).origin, "K" * 3 * MAX_KEY_LENGTH, START + MS, "ID")
-    assert len(search._seen) == 3
+def _answered(request: Seen, until: int) -> ExchangeRecord:
+    """Return the row of a send that was answered so long after `SECOND`."""
+    origin = request.origin
+    return record(
+        capture=origin.capture,
+        requester=origin.requester,
+        responder=origin.responder,
+        request_time=origin.time,
+        response_time=START + SECOND + until,
+        unique_key="K1",
+        offset_msg_id="ID1",
+    )
 
 
 def test_the_raw_mode_leaves_inner_hops_out_too() -> None:
