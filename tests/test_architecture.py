@@ -289,6 +289,7 @@ ACROSS_MODULES = (
     "rmqtool/api/test_examples",
     "rmqtool/replay/test_targets",
     "rmqtool/send/test_docs",
+    "rmqtool/summary/test_relayed",
     "rmqtool/send/test_send_options_and_lines",
     "rmqtool/send/test_tls",
 )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ..endpoint import host_of
@@ -224,7 +225,7 @@ class Relays:
         _merge(self._counted, other._counted)
         for key, known in other._open.items():
             self._add_hops(key, _hops(known))
-        while len(self._open) > MAX_MESSAGES:
+        if len(self._open) > MAX_MESSAGES:
             self._close()
 
     def proven(self) -> frozenset[Relay]:
@@ -246,8 +247,12 @@ class Relays:
         both += hops[: max(0, MAX_HOPS - len(both))]
 
     def _close(self) -> None:
-        """Forget the oldest message; its sends count."""
-        _count(self._counted, _hops(self._open.pop(next(iter(self._open)))))
+        """Forget the oldest messages; their sends count."""
+        # many at once: to look for the first key of a dict takes long once others were removed
+        for key in list(islice(self._open, len(self._open) - MAX_MESSAGES * 3 // 4)):
+            known = self._open.pop(key)
+            if isinstance(known, list):
+                _count(self._counted, known)
 
 
 def _hops(known: ExchangeRecord | list[Hop]) -> list[Hop]:
