@@ -63,9 +63,10 @@ test-fast: bytecode  ## run the unit tests: no cluster, no Spark, no tshark, no 
 explore: setup  ## try 1,500 random examples of each property; what fails becomes an @example
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -n 2 -m examples tests
 
-lint: setup  ## style and format
+lint: setup  ## style, format, and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell $$(git ls-files '*.py' '*.md' '*.toml' Makefile)
 
 # All workers collect the tests at the same time: what is compiled before is compiled once.
 bytecode: setup

@@ -7,58 +7,56 @@ from typing import Final
 from ..life.again import Again
 from ..report import ReportTable, TableColumn
 
-_TOPIC: Final = TableColumn("topic", "string", "", "topic that messages were sent to")
+_TOPIC: Final = TableColumn("topic", "string", "", "original topic")
 _GROUP: Final = TableColumn("group", "string", "", "consumer group")
 GROUPS: Final = ReportTable(
     "delivery_groups",
-    "Delivery by topic and group",
-    "One row per topic and consumer group, and one for a topic that nobody is seen to fetch; by"
-    " topic. What comes from a retry topic counts for the topic that it was sent to.",
+    "Delivery by group",
+    (
+        "One row per topic and consumer group, by topic; one row for a topic without consumers. "
+        "Deliveries from a retry topic count for the original topic."
+    ),
     (
         _TOPIC,
         _GROUP,
-        TableColumn(
-            "sent", "int", "", "messages that producers sent; absent: none was seen sending"
-        ),
+        TableColumn("sent", "int", "", "messages sent; empty: no producer captured"),
         TableColumn(
             "stored",
             "int",
             "",
-            "of them stored, as answers or deliveries say; half messages once they are committed",
+            "messages stored, by responses or deliveries; half messages after commit",
         ),
-        TableColumn("stored_again", "int", "", "times that one of these was stored besides"),
-        TableColumn("delivered", "int", "", "messages that the group got"),
-        TableColumn("deliveries", "int", "", "times that it got one"),
-        TableColumn(
-            "again", "int", "", "of them of a message it had; of broadcasting: that the member had"
-        ),
-        TableColumn("returned", "int", "", "times that it gave one back"),
-        TableColumn("dead", "int", "", "messages that became dead letters of the group"),
+        TableColumn("stored_again", "int", "", "additional stored copies"),
+        TableColumn("delivered", "int", "", "messages delivered to the group"),
+        TableColumn("deliveries", "int", "", "deliveries to the group"),
+        TableColumn("again", "int", "", "redeliveries (for broadcasting: per member)"),
+        TableColumn("returned", "int", "", "messages returned for redelivery"),
+        TableColumn("dead", "int", "", "messages moved to the group's DLQ"),
         TableColumn(
             "acknowledged",
             "int",
             "",
-            "stored records it got that a commit or acknowledgement covers; absent: none was seen",
+            "delivered records covered by a commit or ack; empty: none captured",
         ),
-        TableColumn("unacknowledged", "int", "", "records it got that nothing covers yet"),
+        TableColumn("unacknowledged", "int", "", "delivered records not yet covered"),
         TableColumn(
             "skipped",
             "int",
             "",
-            "records that its commits passed, that it subscribes and was never seen to get",
+            "subscribed records that commits passed without a captured delivery",
         ),
-        TableColumn("filtered", "int", "", "the same, but it does not subscribe their tag"),
+        TableColumn("filtered", "int", "", "records passed by commits with an unsubscribed tag"),
         TableColumn(
-            "unsure", "int", "", "the same, but what it subscribes is SQL or was not captured"
+            "unsure", "int", "", "records passed by commits with an SQL or unknown subscription"
         ),
         TableColumn(
-            "out_of_order", "int", "", "records it got after a later one of the same queue"
+            "out_of_order", "int", "", "records delivered after a later record of the same queue"
         ),
-        TableColumn("to_fetch", "int", "", "messages that it had not fetched at last"),
-        TableColumn("to_commit", "int", "", "messages that it had not committed at last"),
-        TableColumn("clients", "int", "", "clients of the group that fetched"),
-        TableColumn("first_time", "time", "", "the first fetch, delivery or return"),
-        TableColumn("last_time", "time", "", "the last one"),
+        TableColumn("to_fetch", "int", "", "messages not fetched at the end"),
+        TableColumn("to_commit", "int", "", "messages not committed at the end"),
+        TableColumn("clients", "int", "", "clients that fetched"),
+        TableColumn("first_time", "time", "", "first fetch, delivery, or return"),
+        TableColumn("last_time", "time", "", "last event"),
     ),
     order=("topic", "group"),
     brief=(
@@ -69,36 +67,44 @@ GROUPS: Final = ReportTable(
 )
 TIMES: Final = ReportTable(
     "delivery_times",
-    "From born to delivered",
-    "One row per topic, group and stage: how long the first delivery of a message took, without"
-    " those that are due later. Stored is when the capture saw the answer of the broker.",
+    "End-to-end latency",
+    (
+        "One row per topic, group, and stage of the first delivery, without delayed messages. A "
+        "message counts as stored when the broker's response was captured."
+    ),
     (
         _TOPIC,
-        TableColumn("group", "string", "", "consumer group; absent: the stage has none"),
+        TableColumn("group", "string", "", "consumer group; empty for producer stages"),
         TableColumn(
-            "stage", "string", "", "`born to stored`, `stored to delivered`, `born to delivered`"
+            "stage",
+            "string",
+            "",
+            ("`born to stored`, `stored to delivered`, or `born to delivered`"),
         ),
         TableColumn(
             "clocks",
             "string",
             "",
-            "whose clocks measured: `capture` alone, or two that may differ; a time below 0 is 0",
+            (
+                "clocks involved: `capture` only, or two clocks that may differ; negative times "
+                "count as 0"
+            ),
         ),
         TableColumn("messages", "int", "", "messages"),
-        TableColumn("min_us", "int", "µs", "the shortest"),
-        TableColumn("p50_us", "int", "µs", "half of them took no longer"),
-        TableColumn("p90_us", "int", "µs", "90 % took no longer"),
-        TableColumn("p99_us", "int", "µs", "99 % took no longer"),
-        TableColumn("p999_us", "int", "µs", "99.9 % took no longer"),
-        TableColumn("max_us", "int", "µs", "the longest"),
+        TableColumn("min_us", "int", "µs", "shortest"),
+        TableColumn("p50_us", "int", "µs", "median latency"),
+        TableColumn("p90_us", "int", "µs", "90th percentile latency"),
+        TableColumn("p99_us", "int", "µs", "99th percentile latency"),
+        TableColumn("p999_us", "int", "µs", "99.9th percentile latency"),
+        TableColumn("max_us", "int", "µs", "longest"),
     ),
     order=("topic", "group", "stage", "clocks"),
     brief=("topic", "group", "stage", "messages", "p50_us", "p99_us", "max_us", "clocks", "p90_us"),
 )
 DUPLICATES: Final = ReportTable(
     "delivery_duplicates",
-    "Delivered again",
-    "One row per topic, group and cause; the most frequent first.",
+    "Redeliveries",
+    "One row per topic, group, and cause, most frequent first.",
     (
         _TOPIC,
         _GROUP,
@@ -111,13 +117,15 @@ DUPLICATES: Final = ReportTable(
             f" by the same one; `{Again.RETURNED}`; `{Again.EXPIRED}`: it was not acknowledged;"
             f" `{Again.RETURNED_UNSEEN}`: or not acknowledged, which is not in the capture",
         ),
-        TableColumn("deliveries", "int", "", "deliveries that came so"),
-        TableColumn("messages", "int", "", "of how many messages"),
-        TableColumn("first_time", "time", "", "the first one"),
-        TableColumn("last_time", "time", "", "the last one"),
-        TableColumn("message", "string", "", "unique key of the first one, for `rmqtool trace`"),
-        TableColumn("capture", "string", "", "its capture"),
-        TableColumn("packet", "int", "", "its packet"),
+        TableColumn("deliveries", "int", "", "redeliveries with this cause"),
+        TableColumn("messages", "int", "", "number of messages"),
+        TableColumn("first_time", "time", "", "first event"),
+        TableColumn("last_time", "time", "", "last event"),
+        TableColumn(
+            "message", "string", "", ("unique key of the first redelivery, for `rmqtool trace`")
+        ),
+        TableColumn("capture", "string", "", "capture file"),
+        TableColumn("packet", "int", "", "packet number"),
     ),
     order=("-deliveries", "topic", "group", "cause"),
     brief=(
@@ -127,18 +135,20 @@ DUPLICATES: Final = ReportTable(
 )
 LAG: Final = ReportTable(
     "delivery_lag",
-    "Lag over time",
-    "One row per window, group and topic in which the group fetched or committed; by time. Where a"
-    " queue ends is known from answers to pulls only.",
+    "Consumer lag",
     (
-        TableColumn("start", "time", "", "begin of the window"),
-        TableColumn("window_us", "int", "µs", "its length"),
-        TableColumn("consumer", "string", "", "group and topic in one text"),
+        "One row per window, group, and topic with fetches or commits, by time. Only pull "
+        "responses show the end of a queue."
+    ),
+    (
+        TableColumn("start", "time", "", "start of the window"),
+        TableColumn("window_us", "int", "µs", "length of the window"),
+        TableColumn("consumer", "string", "", "group and topic"),
         _TOPIC,
         _GROUP,
-        TableColumn("to_fetch", "int", "", "messages not fetched, at most, all queues together"),
-        TableColumn("to_commit", "int", "", "messages not committed, at most"),
-        TableColumn("queues", "int", "", "queues that are known by then"),
+        TableColumn("to_fetch", "int", "", "maximum unfetched messages over all queues"),
+        TableColumn("to_commit", "int", "", "maximum uncommitted messages over all queues"),
+        TableColumn("queues", "int", "", "number of known queues"),
     ),
     order=("start", "topic", "group"),
     shown=0,

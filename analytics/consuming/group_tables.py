@@ -7,54 +7,58 @@ from typing import Final
 from ..report import ReportTable, TableColumn
 
 _GROUP: Final = TableColumn("group", "string", "", "consumer group")
-_CLIENT: Final = TableColumn("client", "string", "", "client id, else address")
-_TOPIC: Final = TableColumn("topic", "string", "", "topic, retry topics too")
-_BROKER: Final = TableColumn("broker", "string", "", "broker name, else address")
+_CLIENT: Final = TableColumn("client", "string", "", "client ID, or address if unknown")
+_TOPIC: Final = TableColumn("topic", "string", "", "topic, including retry topics")
+_BROKER: Final = TableColumn("broker", "string", "", "broker name if known, otherwise address")
 _QUEUE: Final = TableColumn("queue_id", "int", "", "queue")
-_CAPTURE: Final = TableColumn("capture", "string", "", "capture of the packet")
-_PACKET: Final = TableColumn("packet", "int", "", "packet that shows it")
-_FIRST: Final = TableColumn("first_time", "time", "", "the first one")
-_LAST: Final = TableColumn("last_time", "time", "", "the last one")
+_CAPTURE: Final = TableColumn("capture", "string", "", "capture file")
+_PACKET: Final = TableColumn("packet", "int", "", "packet number")
+_FIRST: Final = TableColumn("first_time", "time", "", "first event")
+_LAST: Final = TableColumn("last_time", "time", "", "last event")
 
 MEMBERS: Final = ReportTable(
     "consumer_members",
-    "Members over time",
-    "One row per group, client and period in which it was a member, as its heartbeats and pulls"
-    " show; by group and time.",
+    "Group members",
+    (
+        "One row per group, client, and membership period (from heartbeats and pulls), by group "
+        "and time."
+    ),
     (
         _GROUP,
         _CLIENT,
-        TableColumn("address", "string", "", "`address:port` from which it was seen first"),
-        TableColumn("since", "time", "", "its first sign"),
-        TableColumn("until", "time", "", "its last sign, or when it ended"),
+        TableColumn("address", "string", "", "first `address:port`"),
+        TableColumn("since", "time", "", "first event"),
+        TableColumn("until", "time", "", "last event, or the end of the membership"),
         TableColumn(
             "began",
             "string",
             "",
-            "`joined`: its connection began in the capture; `before the capture`; absent: unknown",
+            (
+                "`joined` (connection started in the capture), `before the capture`, or empty: "
+                "unknown"
+            ),
         ),
         TableColumn(
             "ended",
             "string",
             "",
-            "`left` (it said so), `connection ended: …` (all that it had), `still a member`",
+            "`left` (unregistered), `connection ended: …`, or `still a member`",
         ),
-        TableColumn("heartbeats", "int", "", "heartbeats that name the group"),
+        TableColumn("heartbeats", "int", "", "heartbeats for the group"),
         TableColumn("type", "string", "", "CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull)"),
         TableColumn("model", "string", "", "CLUSTERING or BROADCASTING"),
-        TableColumn("brokers", "list", "", "brokers that got its heartbeats"),
+        TableColumn("brokers", "list", "", "brokers that received heartbeats"),
     ),
     order=("group", "since", "client"),
     brief=("group", "client", "ended", "since", "heartbeats", "began", "until", "model"),
 )
 REBALANCES: Final = ReportTable(
     "consumer_rebalances",
-    "Why queues were shared out anew",
-    "One row per change after which the members of a group share out their queues; by group and "
-    "time.",
+    "Rebalances",
+    "One row per change that triggers a rebalance, by group and time.",
     (
         _GROUP,
-        TableColumn("time", "time", "", "when it happened"),
+        TableColumn("time", "time", "", "time of the change"),
         TableColumn(
             "cause",
             "string",
@@ -62,13 +66,19 @@ REBALANCES: Final = ReportTable(
             "`joined`, `left`, `connection ended: …`, `subscribed otherwise`; `told by the broker`:"
             " who changed is not in the capture; `not seen`: queues moved and nothing says why",
         ),
-        TableColumn("client", "string", "", "who joined, left, …"),
-        TableColumn("members_before", "int", "", "members that were seen; absent: not known"),
-        TableColumn("members_after", "int", "", "the same behind it"),
-        TableColumn("told", "int", "", "notices of brokers to members (40) about it"),
-        TableColumn("lists", "int", "", "lists of members that were asked for (38) within 60 s"),
-        TableColumn("queues_moved", "int", "", "queues that another client began to pull by then"),
-        TableColumn("length_us", "int", "µs", "until the last of them moved; absent: none did"),
+        TableColumn("client", "string", "", "client that joined or left"),
+        TableColumn("members_before", "int", "", "members before the change; empty: unknown"),
+        TableColumn("members_after", "int", "", "members after the change"),
+        TableColumn(
+            "told", "int", "", ("broker notifications to members (NOTIFY_CONSUMER_IDS_CHANGED)")
+        ),
+        TableColumn(
+            "lists", "int", "", ("member list requests within 60 s (GET_CONSUMER_LIST_BY_GROUP)")
+        ),
+        TableColumn("queues_moved", "int", "", "queues that moved to another client"),
+        TableColumn(
+            "length_us", "int", "µs", ("time until the last queue moved; empty: none moved")
+        ),
         _CAPTURE,
         _PACKET,
     ),
@@ -80,22 +90,24 @@ REBALANCES: Final = ReportTable(
 )
 QUEUES: Final = ReportTable(
     "consumer_queues",
-    "Who pulled which queue when",
-    "One row per group, queue and period in which one client pulled it; by group, queue and"
-    " time. POP names no queues.",
+    "Queue ownership",
+    (
+        "One row per group, queue, and period in which one client pulled it. POP requests name no "
+        "queues."
+    ),
     (
         _GROUP,
         _TOPIC,
         _BROKER,
         _QUEUE,
         _CLIENT,
-        TableColumn("since", "time", "", "its first pull"),
-        TableColumn("until", "time", "", "its last pull, or the answer to it"),
-        TableColumn("next_client", "string", "", "who pulled it next; absent: nobody was seen"),
+        TableColumn("since", "time", "", "first pull"),
+        TableColumn("until", "time", "", "last pull or its response"),
+        TableColumn("next_client", "string", "", "next client to pull the queue; empty: none"),
         TableColumn("pulls", "int", "", "pulls"),
-        TableColumn("messages", "int", "", "messages in the answers"),
-        TableColumn("first_offset", "int", "", "offset that it asked for first"),
-        TableColumn("next_offset", "int", "", "offset after the last answer"),
+        TableColumn("messages", "int", "", "messages in the responses"),
+        TableColumn("first_offset", "int", "", "first requested offset"),
+        TableColumn("next_offset", "int", "", "offset after the last response"),
     ),
     order=("group", "topic", "broker", "queue_id", "since", "client"),
     brief=(
@@ -105,9 +117,11 @@ QUEUES: Final = ReportTable(
 )
 ODD: Final = ReportTable(
     "consumer_queues_odd",
-    "Queues that nobody or two clients pulled",
-    "One row per group, queue and time; by group and queue. Groups that broadcast are left out, and"
-    " times below a second in which nobody pulled.",
+    "Unassigned or doubly assigned queues",
+    (
+        "One row per group, queue, and period, by group and queue; without broadcasting groups "
+        "and gaps under one second."
+    ),
     (
         _GROUP,
         _TOPIC,
@@ -117,13 +131,15 @@ ODD: Final = ReportTable(
             "what",
             "string",
             "",
-            "`nobody pulled`: between two clients, or by the route ever; `two clients pulled`: each"
-            " asked again after the other, three turns within a minute",
+            (
+                "`nobody pulled` (between two clients, or never), or `two clients pulled` "
+                "(alternating three times within a minute)"
+            ),
         ),
-        TableColumn("clients", "list", "", "clients before and behind, or both"),
-        TableColumn("since", "time", "", "begin; absent: all the time"),
+        TableColumn("clients", "list", "", "clients before and after, or both clients"),
+        TableColumn("since", "time", "", "start; empty: the whole capture"),
         TableColumn("until", "time", "", "end"),
-        TableColumn("length_us", "int", "µs", "how long"),
+        TableColumn("length_us", "int", "µs", "duration"),
     ),
     order=("group", "topic", "broker", "queue_id", "since", "what", "clients"),
     brief=(
@@ -134,19 +150,21 @@ ODD: Final = ReportTable(
 PULLS: Final = ReportTable(
     "consumer_pulls",
     "Pulls by result",
-    "One row per group, topic, client, operation and result; the most frequent first. The time of a"
-    " long poll is how long the broker had nothing.",
+    (
+        "One row per group, topic, client, operation, and result, most frequent first. Long-poll "
+        "time is how long the broker had no messages."
+    ),
     (
         _GROUP,
         _TOPIC,
         _CLIENT,
-        TableColumn("operation", "string", "", "name of the request"),
-        TableColumn("result", "string", "", "name of the answer, `unanswered`"),
+        TableColumn("operation", "string", "", "request name"),
+        TableColumn("result", "string", "", "response code name, or `unanswered`"),
         TableColumn("requests", "int", "", "requests"),
-        TableColumn("messages", "int", "", "messages in the answers"),
-        TableColumn("p50_us", "int", "µs", "half of the answers took no longer"),
-        TableColumn("p99_us", "int", "µs", "99 % took no longer"),
-        TableColumn("max_us", "int", "µs", "the longest"),
+        TableColumn("messages", "int", "", "messages in the responses"),
+        TableColumn("p50_us", "int", "µs", "median latency"),
+        TableColumn("p99_us", "int", "µs", "99th percentile latency"),
+        TableColumn("max_us", "int", "µs", "longest"),
         _FIRST,
         _LAST,
     ),
@@ -159,24 +177,25 @@ PULLS: Final = ReportTable(
 SLAVES: Final = ReportTable(
     "consumer_slaves",
     "Reads from slaves",
-    "One row per group, topic and slave that was pulled from; by group. Slaves are known from "
-    "routes.",
+    "One row per group, topic, and slave, by group. Routes show which brokers are slaves.",
     (
         _GROUP,
         _TOPIC,
         _BROKER,
-        TableColumn("address", "string", "", "`address:port` of the slave"),
-        TableColumn("broker_id", "string", "", "its broker id"),
+        TableColumn("address", "string", "", "slave `address:port`"),
+        TableColumn("broker_id", "string", "", "broker ID"),
         TableColumn("pulls", "int", "", "pulls"),
-        TableColumn("messages", "int", "", "messages in the answers"),
+        TableColumn("messages", "int", "", "messages in the responses"),
         TableColumn(
             "why",
             "string",
             "",
-            "`no master` in the last route; `told by the master`: what is read is no longer in its"
-            " memory; `not seen`",
+            (
+                "`no master` (in the last route), `told by the master` (messages no longer in "
+                "memory), or `not seen`"
+            ),
         ),
-        TableColumn("clients", "list", "", "who pulled"),
+        TableColumn("clients", "list", "", "clients that pulled"),
         _FIRST,
         _LAST,
     ),
@@ -184,20 +203,24 @@ SLAVES: Final = ReportTable(
 )
 LOCKS: Final = ReportTable(
     "consumer_locks",
-    "Locks of orderly consumers",
-    "One row per group, client and broker; by group. Which queues were not locked, and"
-    " whether a lock was lost or never had, is not in the rows.",
+    "Orderly consumer locks",
+    (
+        "One row per group, client, and broker, by group. Rows do not name the queues that were "
+        "not locked."
+    ),
     (
         _GROUP,
         _CLIENT,
         _BROKER,
-        TableColumn("requests", "int", "", "requests for locks (41)"),
-        TableColumn("queues_asked", "int", "", "queues in them"),
-        TableColumn("queues_locked", "int", "", "queues that were given"),
-        TableColumn("not_all", "int", "", "requests that did not get all their queues"),
-        TableColumn("longest_us", "int", "µs", "the longest time in which none got all its queues"),
-        TableColumn("unanswered", "int", "", "requests of which no number is known"),
-        TableColumn("unlocks", "int", "", "requests that give locks back (42)"),
+        TableColumn("requests", "int", "", "lock requests (LOCK_BATCH_MQ)"),
+        TableColumn("queues_asked", "int", "", "requested queues"),
+        TableColumn("queues_locked", "int", "", "locked queues"),
+        TableColumn("not_all", "int", "", "requests that did not lock all queues"),
+        TableColumn(
+            "longest_us", "int", "µs", ("longest time without a fully successful lock request")
+        ),
+        TableColumn("unanswered", "int", "", "requests without a captured result"),
+        TableColumn("unlocks", "int", "", "unlock requests (UNLOCK_BATCH_MQ)"),
         _FIRST,
         _LAST,
     ),
@@ -205,9 +228,8 @@ LOCKS: Final = ReportTable(
 )
 OFFSETS: Final = ReportTable(
     "consumer_offsets",
-    "Offsets that jumped",
-    "One row per pull or commit of a group that does not go on where the one before ended; by"
-    " group and time.",
+    "Offset jumps",
+    "One row per pull or commit that does not continue at the previous offset, by group and time.",
     (
         _GROUP,
         TableColumn("time", "time", "", "when"),
@@ -215,16 +237,19 @@ OFFSETS: Final = ReportTable(
             "what",
             "string",
             "",
-            "`pulled again`, `skipped`, both also `, by another client`; `moved by the broker`: the"
-            " queue has no such offset; `commit went back`; `reset by an administrator`",
+            (
+                "`pulled again` or `skipped` (possibly `, by another client`), `moved by the "
+                "broker` (offset out of range), `commit went back`, or `reset by an "
+                "administrator`"
+            ),
         ),
         _TOPIC,
         _BROKER,
         _QUEUE,
         _CLIENT,
-        TableColumn("from_offset", "int", "", "offset that would have been next"),
-        TableColumn("to_offset", "int", "", "offset that it was"),
-        TableColumn("messages", "int", "", "messages between the two"),
+        TableColumn("from_offset", "int", "", "expected next offset"),
+        TableColumn("to_offset", "int", "", "actual offset"),
+        TableColumn("messages", "int", "", "messages in between"),
         _CAPTURE,
         _PACKET,
     ),
@@ -236,17 +261,17 @@ OFFSETS: Final = ReportTable(
 )
 SUBSCRIPTIONS: Final = ReportTable(
     "consumer_subscriptions",
-    "Subscriptions of members",
-    "One row per group, push client and form of its subscription; by group and client.",
+    "Member subscriptions",
+    "One row per group, push client, and subscription, by group and client.",
     (
         _GROUP,
         _CLIENT,
-        TableColumn("subscribed", "string", "", "topics with tags or SQL"),
+        TableColumn("subscribed", "string", "", "topics with tags or SQL expressions"),
         TableColumn("model", "string", "", "CLUSTERING or BROADCASTING"),
-        TableColumn("since", "time", "", "the first heartbeat that says so"),
-        TableColumn("until", "time", "", "the last one"),
+        TableColumn("since", "time", "", "first heartbeat with this subscription"),
+        TableColumn("until", "time", "", "last event"),
         TableColumn(
-            "differs", "bool", "", "from a member that lives at the same time, as diagnosis judges"
+            "differs", "bool", "", "whether it differs from another member at the same time"
         ),
     ),
     order=("group", "client", "since", "subscribed"),

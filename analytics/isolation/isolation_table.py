@@ -29,85 +29,93 @@ if TYPE_CHECKING:
     import pyarrow
 
 _WHO: tuple[TableColumn, ...] = (
-    TableColumn("client", "string", "", "address of the client, without port"),
-    TableColumn("process", "string", "", "process that made the UNIQ_KEYs: process id, loader"),
+    TableColumn("client", "string", "", "client address without port"),
+    TableColumn("process", "string", "", "process in the UNIQ_KEYs: process ID and loader hash"),
     TableColumn("group", "string", "", "producer group"),
 )
 _STRATEGY = TableColumn(
     "strategy",
     "string",
     "",
-    "whether the client had the strategy on, by what it did: `on`, `off`, `other generation`,"
-    " `none` (a client without one), `unknown`",
+    (
+        "strategy inferred from behavior: `on`, `off`, `other generation`, `none` (client without "
+        "a strategy), or `unknown`"
+    ),
 )
 _GENERATION = TableColumn(
-    "generation", "string", "", "generation of the strategy: 4.7, 4.8 or 5.1, by the version"
+    "generation", "string", "", "strategy generation by client version: 4.7, 4.8, or 5.1"
 )
-_BROKER = TableColumn("broker", "string", "", "broker name, else address")
+_BROKER = TableColumn("broker", "string", "", "broker name if known, otherwise address")
 _PACKET = (
     TableColumn("unique_key", "string", "", "UNIQ_KEY of the message"),
     TableColumn("capture", "string", "", "capture file"),
-    TableColumn("request_packet", "int", "", "packet of the request; absent: only a connect"),
+    TableColumn("request_packet", "int", "", "request packet number; empty for a failed connect"),
 )
 
 PRODUCER_COLUMNS = (
     *_WHO,
     TableColumn("language", "string", "", "language of the client"),
-    TableColumn("version_name", "string", "", "version that it says"),
+    TableColumn("version_name", "string", "", "client version"),
     _GENERATION,
     _STRATEGY,
-    TableColumn("reason", "string", "", "what says so"),
-    TableColumn("brokers", "int", "", "brokers that it sent to"),
-    TableColumn("attempts", "int", "", "attempts to send"),
-    TableColumn("failures", "int", "", "attempts that failed for it"),
-    TableColumn("windows", "int", "", "times that a broker was, or would have been, isolated"),
-    TableColumn("isolated_us", "int", "µs", "length of these together"),
-    TableColumn("avoided", "int", "", "attempts elsewhere while a broker was isolated"),
-    TableColumn("to_isolated", "int", "", "attempts at a broker while it was isolated"),
-    TableColumn("not_followed", "int", "", "of them, those that a strategy that is on never makes"),
-    TableColumn("no_better", "int", "", "of them, those for which there was no better broker"),
+    TableColumn("reason", "string", "", "reason"),
+    TableColumn("brokers", "int", "", "number of brokers it sent to"),
+    TableColumn("attempts", "int", "", "send attempts"),
+    TableColumn("failures", "int", "", "attempts that failed for the client"),
+    TableColumn("windows", "int", "", "actual or hypothetical isolation windows"),
+    TableColumn("isolated_us", "int", "µs", "total length of the windows"),
+    TableColumn("avoided", "int", "", "attempts on other brokers while a broker was isolated"),
+    TableColumn("to_isolated", "int", "", "attempts at an isolated broker"),
+    TableColumn("not_followed", "int", "", "attempts that violate an enabled strategy"),
+    TableColumn("no_better", "int", "", "attempts without a better broker"),
     TableColumn(
         "connects_failed",
         "int",
         "",
-        "connects of its address to its brokers that failed while it was sending; absent: unknown",
+        "failed connects to its brokers while sending; empty: unknown",
     ),
-    TableColumn("unreachable", "string", "", "these brokers"),
-    TableColumn("first_time", "time", "", "begin of its first attempt"),
-    TableColumn("last_time", "time", "", "its last sign"),
+    TableColumn("unreachable", "string", "", "brokers with failed connects"),
+    TableColumn("first_time", "time", "", "start of the first attempt"),
+    TableColumn("last_time", "time", "", "last event of the producer"),
 )
 WINDOW_COLUMNS = (
     *_WHO,
     _BROKER,
-    TableColumn("start", "time", "", "when the client knew of the failure, as packets tell it"),
-    TableColumn("end", "time", "", "when the time is over, or an answer ended it"),
-    TableColumn("length_us", "int", "µs", "from start to end"),
-    TableColumn("cause", "string", "", "what isolated the broker"),
-    TableColumn("events", "int", "", "failures and slow answers that began or prolonged it"),
-    TableColumn("ended_by", "string", "", "`time`, or `answer`: a fast one, before 5.1.4"),
-    TableColumn("open", "bool", "", "not over when the producer was last seen"),
+    TableColumn(
+        "start", "time", "", ("when the client learned of the failure, as far as packets show")
+    ),
+    TableColumn("end", "time", "", "when the isolation time ended or a response ended it"),
+    TableColumn("length_us", "int", "µs", "length of the window"),
+    TableColumn("cause", "string", "", "cause of the isolation"),
+    TableColumn(
+        "events", "int", "", ("failures and slow responses that started or extended the window")
+    ),
+    TableColumn("ended_by", "string", "", "`time`, or `answer` (a fast response, before 5.1.4)"),
+    TableColumn("open", "bool", "", "whether the window was open at the producer's last event"),
     _GENERATION,
     _STRATEGY,
-    TableColumn("to_isolated", "int", "", "attempts at the broker meanwhile"),
+    TableColumn("to_isolated", "int", "", "attempts at the broker during the window"),
     *_PACKET,
 )
 SEND_COLUMNS = (
     *_WHO,
     _BROKER,
-    TableColumn("time", "time", "", "begin of the attempt"),
+    TableColumn("time", "time", "", "start of the attempt"),
     TableColumn("topic", "string", "", "topic of the message"),
-    TableColumn("attempt", "int", "", "number of the attempt"),
-    TableColumn("outcome", "string", "", "what became of it"),
+    TableColumn("attempt", "int", "", "attempt number"),
+    TableColumn("outcome", "string", "", "outcome"),
     TableColumn(
         "why",
         "string",
         "",
-        "`strategy not followed` (off, or the queue was chosen by hand), `no better broker`, `at"
-        " the edge` (too near to the begin or end of the window to tell), or `after unseen"
-        " attempts` (of which only failed connects were seen: what the client knew is not known)",
+        (
+            "`strategy not followed` (off, or queue chosen by the application), `no better "
+            "broker`, `at the edge` (too close to the window bounds), or `after unseen attempts` "
+            "(earlier attempts were not captured)"
+        ),
     ),
-    TableColumn("window_start", "time", "", "begin of the isolation"),
-    TableColumn("window_end", "time", "", "its end"),
+    TableColumn("window_start", "time", "", "start of the window"),
+    TableColumn("window_end", "time", "", "end of the window"),
     _STRATEGY,
     *_PACKET,
 )
@@ -115,32 +123,39 @@ BROKER_COLUMNS = (
     *_WHO,
     _BROKER,
     TableColumn("attempts", "int", "", "attempts at the broker"),
-    TableColumn("attempts_share", "float", "share", "of all attempts of the producer"),
+    TableColumn("attempts_share", "float", "share", "share of the producer's attempts"),
     TableColumn("failures", "int", "", "attempts that failed for the client"),
-    TableColumn("windows", "int", "", "times that it was, or would have been, isolated"),
-    TableColumn("isolated_us", "int", "µs", "how long, as far as the producer was seen"),
-    TableColumn("isolated_share", "float", "share", "of the time in which the producer was seen"),
-    TableColumn("to_isolated", "int", "", "attempts at it meanwhile"),
-    TableColumn("absent_us", "int", "µs", "since it may be used again and is not; absent: it is"),
-    TableColumn("elsewhere", "int", "", "attempts at other brokers since then"),
+    TableColumn("windows", "int", "", "actual or hypothetical isolation windows"),
+    TableColumn("isolated_us", "int", "µs", "total isolation while the producer was active"),
+    TableColumn("isolated_share", "float", "share", "share of the producer's active time"),
+    TableColumn("to_isolated", "int", "", "attempts while isolated"),
+    TableColumn(
+        "absent_us",
+        "int",
+        "µs",
+        ("time since the isolation ended without any attempt; empty: in use"),
+    ),
+    TableColumn("elsewhere", "int", "", "attempts at other brokers since the isolation ended"),
     TableColumn(
         "given_up",
         "bool",
         "",
-        "not used again for more than ten times its isolation; or it left the route",
+        "whether the broker stayed unused for ten times its isolation, or left the route",
     ),
     _STRATEGY,
 )
 SETTING_COLUMNS = (
     *_WHO,
-    TableColumn("setting", "string", "", "generation of the strategy, if it were on"),
-    TableColumn("used", "bool", "", "the generation of the client's version"),
-    TableColumn("windows", "int", "", "times that a broker would have been isolated"),
-    TableColumn("isolated_us", "int", "µs", "how long together, as far as the producer was seen"),
-    TableColumn("longest_us", "int", "µs", "the longest"),
+    TableColumn("setting", "string", "", "hypothetical strategy generation"),
+    TableColumn("used", "bool", "", "whether this is the client's own generation"),
+    TableColumn("windows", "int", "", "hypothetical isolation windows"),
+    TableColumn("isolated_us", "int", "µs", "total isolation while the producer was active"),
+    TableColumn("longest_us", "int", "µs", "longest"),
     TableColumn("attempts_moved", "int", "", "attempts that would have gone to another broker"),
-    TableColumn("failures_avoided", "int", "", "of them, those that failed where they went"),
-    TableColumn("attempts_kept", "int", "", "attempts at an isolated broker for want of a better"),
+    TableColumn("failures_avoided", "int", "", "moved attempts that failed on their actual broker"),
+    TableColumn(
+        "attempts_kept", "int", "", ("attempts at an isolated broker because no better one existed")
+    ),
 )
 
 PRODUCER, WINDOW, SEND, BROKER, SETTING = "producer", "window", "send", "broker", "setting"

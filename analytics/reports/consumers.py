@@ -87,19 +87,19 @@ _MOST_NAMED = 5
 REPORT = Report(
     name="consumers",
     title="Consumers",
-    question="Who was in which group when, who pulled which queue, and what went wrong with it?",
+    question="Which clients were group members, who pulled which queue, and what went wrong?",
     tables=TABLES,
     build=build,
     charts=(
         Chart(
             "timeline",
-            "Members of each group, by how their time ended",
+            "Group members over time",
             MEMBERS.name,
             {"row": "group client", "start": "since", "end": "until", "colour": "ended"},
         ),
         Chart(
             "timeline",
-            "Who pulled each queue",
+            "Queue ownership over time",
             QUEUES.name,
             {
                 "row": "topic group broker queue_id",

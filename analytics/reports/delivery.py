@@ -71,25 +71,25 @@ _MOST_SAID = 6
 REPORT = Report(
     name="delivery",
     title="Delivery",
-    question="Which messages came to which group, how late, and which came again and why?",
+    question="Which messages reached which group, how late, and which were redelivered and why?",
     tables=TABLES,
     build=build,
     charts=(
         Chart(
             "lines",
-            "Messages not fetched yet, by group",
+            "Unfetched messages by group",
             LAG.name,
             {"x": "start", "y": "to_fetch", "by": "consumer", "each": "consumer"},
         ),
         Chart(
             "lines",
-            "Messages not committed yet, by group",
+            "Uncommitted messages by group",
             LAG.name,
             {"x": "start", "y": "to_commit", "by": "consumer", "each": "consumer"},
         ),
         Chart(
             "flows",
-            "Why messages were delivered again",
+            "Redelivery causes",
             DUPLICATES.name,
             {"start": "cause", "end": "group", "value": "deliveries", "label": "topic"},
         ),

@@ -89,7 +89,7 @@ def _sentence(row: Row) -> str:
 REPORT = Report(
     name="diagnosis",
     title="Diagnosis",
-    question="What is wrong, why, and what can be done about it?",
+    question="What went wrong, why, and how can it be fixed?",
     tables=(PROBLEMS, LIMITS),
     build=build,
     charts=(Chart("incidents", "Incidents", PROBLEMS.name, {"time": "first_time"}),),

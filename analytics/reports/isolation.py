@@ -44,9 +44,11 @@ if TYPE_CHECKING:
 
 PRODUCERS = ReportTable(
     "isolation_producers",
-    "Producers and their fault strategy",
-    "One row per producer by remoting, those with attempts at isolated brokers first; those by gRPC"
-    " choose among proxies and are in none of these tables.",
+    "Producers and fault strategies",
+    (
+        "One row per remoting producer, those with attempts at isolated brokers first. gRPC "
+        "producers choose among proxies and are not listed."
+    ),
     PRODUCER_COLUMNS,
     order=("-not_followed", "-windows", "-attempts", *WHO),
     brief=(
@@ -66,9 +68,11 @@ PRODUCERS = ReportTable(
 )
 WINDOWS = ReportTable(
     "isolation_windows",
-    "Isolated brokers",
-    "One row per period in which a producer avoids a broker, or would if its strategy were on; by "
-    "time.",
+    "Isolation windows",
+    (
+        "One row per period in which a producer avoids a broker, or would with the strategy on; "
+        "by time."
+    ),
     WINDOW_COLUMNS,
     order=("start", *WHO, "broker"),
     brief=(
@@ -90,8 +94,7 @@ WINDOWS = ReportTable(
 SENDS = ReportTable(
     "isolation_sends",
     "Attempts at isolated brokers",
-    "One row per attempt at a broker while it was isolated, by time; the first 1,000 of a "
-    "producer.",
+    "One row per attempt at an isolated broker, by time; the first 1,000 per producer.",
     SEND_COLUMNS,
     order=("time", *WHO, "unique_key", "attempt"),
     brief=("time", "client", "broker", "why", "outcome", "topic", "request_packet", "capture"),
@@ -99,8 +102,8 @@ SENDS = ReportTable(
 )
 BROKERS = ReportTable(
     "isolation_brokers",
-    "Share of time and traffic",
-    "One row per producer and broker, those isolated longest first.",
+    "Isolation by broker",
+    "One row per producer and broker, longest isolated first.",
     BROKER_COLUMNS,
     order=("-isolated_us", "-attempts", *WHO, "broker"),
     brief=(
@@ -120,48 +123,55 @@ BROKERS = ReportTable(
 )
 SETTINGS = ReportTable(
     "isolation_settings",
-    "What other settings would have done",
-    "One row per producer and generation of the strategy: what it gives on the attempts that were"
-    " seen. Attempts that would have been made instead are not known.",
+    "Effect of other settings",
+    (
+        "One row per producer and strategy generation, applied to the captured attempts. Attempts "
+        "made under other settings are unknown."
+    ),
     SETTING_COLUMNS,
     order=(*WHO, "setting"),
 )
 TOPIC_SKEW = ReportTable(
     "skew_topics",
-    "Load of queues by topic",
-    "One row per topic, the most uneven first. Queues that were never used are not known.",
+    "Queue balance by topic",
+    "One row per topic, most uneven first. Queues that were never used are unknown.",
     (
         TableColumn("topic", "string", "", "topic"),
         TableColumn("brokers", "int", "", "brokers that it was sent to"),
-        TableColumn("queues", "int", "", "queues that it was sent to"),
-        TableColumn("attempts", "int", "", "attempts to send to it"),
-        TableColumn("least", "int", "", "attempts at the queue with the fewest"),
-        TableColumn("most", "int", "", "attempts at the queue with the most"),
-        TableColumn("chi_square", "float", "", "distance from evenly loaded queues"),
+        TableColumn("queues", "int", "", "queues with attempts"),
+        TableColumn("attempts", "int", "", "attempts"),
+        TableColumn("least", "int", "", "attempts at the least used queue"),
+        TableColumn("most", "int", "", "attempts at the most used queue"),
+        TableColumn("chi_square", "float", "", "chi-square distance from an even distribution"),
         TableColumn(
-            "deviations", "float", "", "the same in standard deviations: above 3.1 is not chance"
+            "deviations",
+            "float",
+            "",
+            ("chi-square in standard deviations; above 3.1 is significant"),
         ),
         TableColumn(
             "uneven",
             "bool",
             "",
-            "uneven beyond chance, as keys and selectors make it too; absent: fewer than 50"
-            " attempts per queue",
+            (
+                "whether the distribution is significantly uneven (keys and selectors also cause "
+                "this); empty below 50 attempts per queue"
+            ),
         ),
     ),
     order=("-deviations", "topic"),
 )
 QUEUE_SKEW = ReportTable(
     "skew_queues",
-    "Load of each queue",
-    "One row per queue, by topic, broker and queue.",
+    "Load by queue",
+    "One row per queue, by topic, broker, and queue ID.",
     (
         TableColumn("topic", "string", "", "topic"),
         TableColumn("broker", "string", "", "broker"),
         TableColumn("queue_id", "int", "", "queue"),
-        TableColumn("attempts", "int", "", "attempts at it"),
-        TableColumn("share", "float", "share", "of the topic's attempts"),
-        TableColumn("evenly", "float", "share", "what each queue would have, were all equal"),
+        TableColumn("attempts", "int", "", "attempts"),
+        TableColumn("share", "float", "share", "share of the topic's attempts"),
+        TableColumn("evenly", "float", "share", "share of each queue in an even distribution"),
     ),
     order=("topic", "broker", "queue_id"),
     shown=0,
@@ -306,13 +316,13 @@ def remarks(rows: Rows) -> list[str]:
 REPORT = Report(
     "isolation",
     "Broker isolation",
-    "Which brokers did producers avoid, when and why, and did they keep to it?",
+    "Which brokers did producers avoid, when, why, and did they follow their fault strategy?",
     TABLES,
     build,
     (
         Chart(
             "timeline",
-            "Isolated brokers over time",
+            "Isolation over time",
             WINDOWS.name,
             {"row": "client group broker", "start": "start", "end": "end", "colour": "cause"},
         ),

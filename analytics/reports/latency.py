@@ -268,7 +268,9 @@ def _int(row: Mapping[str, object], name: str) -> int:
 REPORT = Report(
     name="latency",
     title="Latency",
-    question="How long did brokers take to answer, for whom, when, and how much was the network?",
+    question=(
+        "How long did brokers take to respond, to whom, when, and how much of it was network?"
+    ),
     tables=TABLES,
     build=build,
     charts=(
@@ -285,13 +287,13 @@ REPORT = Report(
         ),
         Chart(
             "lines",
-            "99th percentile over time by broker",
+            "p99 latency by broker",
             OVER_TIME.name,
             {"x": "window_start", "y": "p99_us", "by": "broker", "width": "window_us"},
         ),
         Chart(
             "heat",
-            "Latencies over time, how many",
+            "Latency heatmap",
             HEAT.name,
             {"x": "window_start", "y": "from_us", "value": "exchanges", "width": "window_us"},
         ),

@@ -7,50 +7,50 @@ from ..sends.hops import RELAY_COLUMNS
 from ..sends.unavailable import OUTAGE_COLUMNS
 
 _ANSWERS: tuple[TableColumn, ...] = (
-    TableColumn("exchanges", "int", "", "requests; responses without a request are not counted"),
-    TableColumn("answered", "int", "", "of them answered, whatever the answer"),
-    TableColumn("failed", "int", "", "answered with a failure"),
-    TableColumn("not_durable", "int", "", "stored, but not on disk or on a slave in time"),
-    TableColumn("no_answer", "int", "", "not answered, and the packets show that none came"),
+    TableColumn("exchanges", "int", "", "number of requests; orphan responses are not counted"),
+    TableColumn("answered", "int", "", "requests with a response, successful or not"),
+    TableColumn("failed", "int", "", "requests with a failure response"),
+    TableColumn("not_durable", "int", "", "messages stored, but not flushed or replicated in time"),
     TableColumn(
-        "unknown", "int", "", "not answered within the capture, which cannot say whether one came"
+        "no_answer", "int", "", ("unanswered requests; the packets prove that no response came")
     ),
-    TableColumn("withdrawn", "int", "", "long polls that the requester ended with its connection"),
-    TableColumn("oneway", "int", "", "sent without expecting an answer"),
+    TableColumn("unknown", "int", "", "requests whose response may simply not have been captured"),
+    TableColumn(
+        "withdrawn", "int", "", ("long polls that the client ended by closing its connection")
+    ),
+    TableColumn("oneway", "int", "", "requests that expect no response"),
     TableColumn("failed_share", "float", "share", "failed / answered"),
     TableColumn(
-        "no_answer_share", "float", "share", "no_answer / (answered + no_answer): unknown left out"
+        "no_answer_share", "float", "share", "no_answer / (answered + no_answer), without unknown"
     ),
 )
 _LATENCY: tuple[TableColumn, ...] = (
-    TableColumn("mean_us", "float", "µs", "mean latency of the answered ones"),
-    TableColumn("p50_us", "int", "µs", "half of them took no longer"),
-    TableColumn("p90_us", "int", "µs", "90 % took no longer"),
-    TableColumn("p95_us", "int", "µs", "95 % took no longer"),
-    TableColumn("p99_us", "int", "µs", "99 % took no longer"),
-    TableColumn("p999_us", "int", "µs", "99.9 % took no longer"),
-    TableColumn("max_us", "int", "µs", "the longest"),
+    TableColumn("mean_us", "float", "µs", "mean latency of answered requests"),
+    TableColumn("p50_us", "int", "µs", "median latency"),
+    TableColumn("p90_us", "int", "µs", "90th percentile latency"),
+    TableColumn("p95_us", "int", "µs", "95th percentile latency"),
+    TableColumn("p99_us", "int", "µs", "99th percentile latency"),
+    TableColumn("p999_us", "int", "µs", "99.9th percentile latency"),
+    TableColumn("max_us", "int", "µs", "longest"),
 )
-_RATE = TableColumn("rate", "float", "1/s", "exchanges a second, from the first to the last of all")
-_OPERATION = TableColumn("operation", "string", "", "name of the request")
+_RATE = TableColumn("rate", "float", "1/s", "exchanges per second over the whole capture")
+_OPERATION = TableColumn("operation", "string", "", "request name")
 _WAITS = TableColumn(
-    "long_poll", "bool", "", "the broker may hold the request back until there is a message"
+    "long_poll", "bool", "", "whether the broker may hold the request until a message arrives"
 )
-_BROKER = TableColumn(
-    "broker", "string", "", "broker name where requests to the address agree on it, else address"
-)
-_CLIENT = TableColumn("client", "string", "", "address of the requester, without port")
-_WINDOW = TableColumn("window_start", "time", "", "beginning of the window")
+_BROKER = TableColumn("broker", "string", "", "broker name if known, otherwise address")
+_CLIENT = TableColumn("client", "string", "", "client address without port")
+_WINDOW = TableColumn("window_start", "time", "", "start of the window")
 _WINDOW_US = TableColumn("window_us", "int", "µs", "length of the window")
 _COARSE = (
     TableColumn("from_us", "int", "µs", "lower bound of the bucket"),
-    TableColumn("below_us", "int", "µs", "upper bound, not in the bucket"),
+    TableColumn("below_us", "int", "µs", "exclusive upper bound of the bucket"),
 )
 
 OPERATIONS = ReportTable(
     "latency_operations",
     "Latency by operation",
-    "One row per operation, the most frequent first.",
+    "One row per operation, most frequent first.",
     (_OPERATION, _WAITS, *_ANSWERS, _RATE, *_LATENCY),
     order=("long_poll", "-exchanges", "operation"),
     brief=(
@@ -73,7 +73,7 @@ OPERATIONS = ReportTable(
 BROKERS = ReportTable(
     "latency_brokers",
     "Latency by broker",
-    "One row per broker or name server, long polls apart; the most frequent first.",
+    "One row per broker or NameServer, most frequent first; long polls separately.",
     (_BROKER, _WAITS, *_ANSWERS, _RATE, *_LATENCY),
     order=("long_poll", "-exchanges", "broker"),
     brief=(
@@ -92,19 +92,21 @@ BROKERS = ReportTable(
 )
 GROUPS = ReportTable(
     "latency",
-    "Latency by operation, broker, topic, group and client",
-    "A row each combination, the one that took the most time first.",
+    "Latency by all dimensions",
+    "One row per operation, broker, topic, group, and client, largest total time first.",
     (
         _OPERATION,
         _BROKER,
-        TableColumn("topic", "string", "", "topic of the request; absent: it names none"),
-        TableColumn("group", "string", "", "producer or consumer group; absent: it names none"),
+        TableColumn("topic", "string", "", "topic of the request; empty if the request names none"),
+        TableColumn(
+            "group", "string", "", ("producer or consumer group; empty if the request names none")
+        ),
         _CLIENT,
         _WAITS,
         *_ANSWERS,
         _RATE,
         *_LATENCY,
-        TableColumn("total_us", "int", "µs", "latency of all its answered exchanges together"),
+        TableColumn("total_us", "int", "µs", "total latency of answered requests"),
     ),
     order=("long_poll", "-total_us", "operation", "broker", "topic", "group", "client"),
     brief=(
@@ -126,29 +128,29 @@ GROUPS = ReportTable(
 OVER_TIME = ReportTable(
     "latency_over_time",
     "Latency over time",
-    "One row per window and broker (absent: all of them), long polls left out.",
+    "One row per window and broker (empty: all brokers), without long polls.",
     (_WINDOW, _WINDOW_US, _BROKER, *_ANSWERS, _RATE, *_LATENCY),
     order=("window_start", "broker"),
     shown=0,
 )
 HISTOGRAM = ReportTable(
     "latency_histogram",
-    "Histogram of latencies",
-    "One row per operation and bucket that has something in it; buckets are powers of two.",
+    "Latency histogram",
+    "One row per operation and non-empty bucket; bucket bounds are powers of two.",
     (
         _OPERATION,
         _WAITS,
         *_COARSE,
         TableColumn("exchanges", "int", "", "answered exchanges in the bucket"),
-        TableColumn("share", "float", "share", "of the operation's answered exchanges"),
+        TableColumn("share", "float", "share", "share of the operation's answered requests"),
     ),
     order=("long_poll", "operation", "from_us"),
     shown=0,
 )
 HEAT = ReportTable(
     "latency_heat",
-    "Latencies over time, how many",
-    "One row per window and bucket that has something in it, long polls left out.",
+    "Latency heatmap",
+    "One row per window and non-empty bucket, without long polls.",
     (_WINDOW, _WINDOW_US, *_COARSE, TableColumn("exchanges", "int", "", "answered exchanges")),
     order=("window_start", "from_us"),
     shown=0,
@@ -156,27 +158,34 @@ HEAT = ReportTable(
 SLOWEST = ReportTable(
     "latency_slowest",
     "Slowest exchanges",
-    "One row per exchange, the slowest first, long polls left out.",
+    "One row per exchange, slowest first, without long polls.",
     (
-        TableColumn("latency_us", "int", "µs", "from request to answer"),
+        TableColumn("latency_us", "int", "µs", "latency from request to response"),
         TableColumn("time", "time", "", "time of the request"),
         _OPERATION,
         _BROKER,
         TableColumn("topic", "string", "", "topic of the request"),
         TableColumn("group", "string", "", "producer or consumer group"),
-        TableColumn("requester", "string", "", "`address:port` that asked"),
-        TableColumn("responder", "string", "", "`address:port` that answered"),
-        TableColumn("answer", "string", "", "name of the response code"),
-        TableColumn("remark", "string", "", "what the answer says"),
+        TableColumn("requester", "string", "", "client `address:port`"),
+        TableColumn("responder", "string", "", "server `address:port`"),
+        TableColumn("answer", "string", "", "response code name"),
+        TableColumn("remark", "string", "", "remark of the response"),
         TableColumn(
-            "network_us", "int", "µs", "round trip of the connection's handshake on that side"
+            "network_us",
+            "int",
+            "µs",
+            ("handshake round-trip time on the server side of the capture"),
         ),
-        TableColumn("broker_us", "int", "µs", "latency less that: what is left for the broker"),
-        TableColumn("retransmitted", "bool", "", "bytes of its frames were seen repeatedly"),
-        TableColumn("capture", "string", "", "where to look it up"),
-        TableColumn("request_packet", "int", "", "packet of the request"),
-        TableColumn("response_packet", "int", "", "packet of the answer"),
-        TableColumn("unique_key", "string", "", "client's message id"),
+        TableColumn(
+            "broker_us", "int", "µs", ("latency minus network_us: time spent in the broker")
+        ),
+        TableColumn(
+            "retransmitted", "bool", "", ("whether parts of the exchange were retransmitted")
+        ),
+        TableColumn("capture", "string", "", "capture file"),
+        TableColumn("request_packet", "int", "", "request packet number"),
+        TableColumn("response_packet", "int", "", "response packet number"),
+        TableColumn("unique_key", "string", "", "UNIQ_KEY of the message"),
     ),
     order=("-latency_us", "time", "capture", "request_packet", "response_packet"),
     brief=(
@@ -197,38 +206,40 @@ SLOWEST = ReportTable(
 )
 NETWORK = ReportTable(
     "latency_network",
-    "Network and broker",
-    "One row per client and server, by the connections between them; the most exchanges first.",
+    "Network versus broker",
+    "One row per client and server, most exchanges first.",
     (
-        TableColumn("client", "string", "", "address that connected, without port"),
-        TableColumn("server", "string", "", "`address:port` it connected to"),
+        TableColumn("client", "string", "", "client address without port"),
+        TableColumn("server", "string", "", "server `address:port`"),
         _BROKER,
-        TableColumn("connections", "int", "", "TCP connections, refused ones too"),
-        TableColumn("refused", "int", "", "of them refused: SYN answered by RST"),
-        TableColumn("unreachable", "int", "", "of them with a SYN that was never answered"),
-        TableColumn("reset", "int", "", "of them ended by RST"),
-        TableColumn("exchanges", "int", "", "answered exchanges on them, long polls left out"),
-        TableColumn("mean_us", "float", "µs", "their mean latency"),
+        TableColumn("connections", "int", "", "TCP connections, including refused ones"),
+        TableColumn("refused", "int", "", "connects refused with RST"),
+        TableColumn("unreachable", "int", "", "connections whose SYN got no response"),
+        TableColumn("reset", "int", "", "connections ended by RST"),
+        TableColumn("exchanges", "int", "", "answered requests, without long polls"),
+        TableColumn("mean_us", "float", "µs", "mean latency of these requests"),
         TableColumn(
             "network_us",
             "float",
             "µs",
-            "mean part of it that is network: round trip between capture and the other end; absent:"
-            " no handshake was captured",
+            (
+                "mean network share of the latency (handshake round trip to the server); empty "
+                "without a captured handshake"
+            ),
         ),
-        TableColumn("network_share", "float", "share", "that part, of those where it is known"),
-        TableColumn("known_share", "float", "share", "exchanges with a known network part"),
+        TableColumn("network_share", "float", "share", "network_us / latency, where known"),
+        TableColumn("known_share", "float", "share", "requests with a known network share"),
         TableColumn(
             "beyond_us",
             "float",
             "µs",
-            "round trip on the other side of the capture, which the latency does not contain",
+            "round-trip time on the client side, which the latency does not include",
         ),
-        TableColumn("retransmitted", "int", "", "answered exchanges with repeated bytes"),
-        TableColumn("retransmitted_mean_us", "float", "µs", "their mean latency"),
-        TableColumn("retransmissions", "int", "", "segments repeated, both directions"),
-        TableColumn("zero_windows", "int", "", "packets that said: no room left, both directions"),
-        TableColumn("gap_bytes", "int", "bytes", "bytes that the capture does not have"),
+        TableColumn("retransmitted", "int", "", "answered requests with retransmissions"),
+        TableColumn("retransmitted_mean_us", "float", "µs", "mean latency of these requests"),
+        TableColumn("retransmissions", "int", "", "retransmitted segments in both directions"),
+        TableColumn("zero_windows", "int", "", "zero-window packets in both directions"),
+        TableColumn("gap_bytes", "int", "bytes", "bytes missing from the capture"),
     ),
     order=("-exchanges", "-connections", "client", "server"),
     brief=(
@@ -249,17 +260,16 @@ NETWORK = ReportTable(
 )
 OUTAGES = ReportTable(
     "latency_unavailable",
-    "Brokers that could not be reached",
-    "One row per server and period in which connects to it failed: a latency that no exchange has.",
+    "Unreachable brokers",
+    "One row per server and period of failed connects. No exchange shows this latency.",
     OUTAGE_COLUMNS,
     order=("first_time", "broker", "server"),
     brief=("broker", "first_time", "lasted_us", "connects", "producers", "clients", "strangers"),
 )
 RELAYED = ReportTable(
     "latency_relays",
-    "Proxies and other relays",
-    "One row per address that takes sends and makes them again, and the server behind it; both hops"
-    " are in the other tables, each for itself.",
+    "Proxies and relays",
+    "One row per relay address and upstream server. Other tables count both hops separately.",
     RELAY_COLUMNS,
     order=("-sends", "relay", "server", "from_host"),
 )

@@ -281,7 +281,7 @@ def _count(rows: Sequence[Row]) -> int:
 REPORT = Report(
     name="overview",
     title="Overview",
-    question="What was asked, by whom, about what, and what went wrong?",
+    question="Which requests did clients make, and what went wrong?",
     tables=(ERRORS, UNANSWERED, UNREACHABLE, OPERATIONS, TOPICS, CLIENTS, RELAYED),
     build=build,
     remarks=remarks,

@@ -8,23 +8,25 @@ from ..sends.unavailable import CONNECT_COLUMNS
 
 COUNTS = (
     TableColumn("exchanges", "int", "", "requests"),
-    TableColumn("failed", "int", "", "answered with a failure"),
-    TableColumn("not_durable", "int", "", "stored, but not on disk or on a slave in time"),
-    TableColumn("no_answer", "int", "", "not answered, and the packets show that none came"),
-    TableColumn("unknown", "int", "", "not answered within the capture, which cannot say more"),
+    TableColumn("failed", "int", "", "requests with a failure response"),
+    TableColumn("not_durable", "int", "", "messages stored, but not flushed or replicated in time"),
+    TableColumn(
+        "no_answer", "int", "", ("unanswered requests; the packets prove that no response came")
+    ),
+    TableColumn("unknown", "int", "", "requests whose response may simply not have been captured"),
 )
-_BYTES = TableColumn("bytes", "int", "bytes", "of requests and answers, whole frames")
-_FIRST = TableColumn("first_time", "time", "", "the first time")
-_LAST = TableColumn("last_time", "time", "", "the last time")
+_BYTES = TableColumn("bytes", "int", "bytes", "bytes of requests and responses (whole frames)")
+_FIRST = TableColumn("first_time", "time", "", "first occurrence")
+_LAST = TableColumn("last_time", "time", "", "last occurrence")
 _LOOK_UP = (
-    TableColumn("capture", "string", "", "capture of the first one"),
-    TableColumn("packet", "int", "", "its packet: of the answer, or of a request without one"),
+    TableColumn("capture", "string", "", "capture of the first occurrence"),
+    TableColumn("packet", "int", "", "packet of the response, or of an unanswered request"),
 )
 
 ERRORS = ReportTable(
     "errors",
     "Errors",
-    "One row per response code and remark other than success; failures first, then by count.",
+    "One row per non-success response code and remark; failures first, then by count.",
     (
         TableColumn(
             "class",
@@ -33,23 +35,29 @@ ERRORS = ReportTable(
             "`failed`; `stored, not durable`: the message is there, but not on disk or on a slave"
             " in time; `expected`: a consumer asked for its retry topic before it was made",
         ),
-        TableColumn("answer", "string", "", "name of the response code"),
+        TableColumn("answer", "string", "", "response code name"),
         TableColumn("code", "int", "", "response code"),
         TableColumn(
-            "remark", "string", "", "of the first one; alike ones differ in numbers and ids only"
+            "remark",
+            "string",
+            "",
+            ("remark of the first response; similar remarks differ only in numbers and IDs"),
         ),
         TableColumn(
-            "alike", "string", "", "what the remarks have in common; numbers, ids, addresses as …"
+            "alike",
+            "string",
+            "",
+            ("common pattern of the remarks; numbers, IDs, and addresses as …"),
         ),
-        TableColumn("exchanges", "int", "", "how often"),
-        TableColumn("operations", "list", "", "requests that were answered so"),
-        TableColumn("brokers", "list", "", "who answered so: names or addresses"),
-        TableColumn("clients", "int", "", "how many client addresses"),
-        TableColumn("topics", "list", "", "topics concerned"),
+        TableColumn("exchanges", "int", "", "number of exchanges"),
+        TableColumn("operations", "list", "", "operations with this response"),
+        TableColumn("brokers", "list", "", "brokers or addresses with this response"),
+        TableColumn("clients", "int", "", "number of client addresses"),
+        TableColumn("topics", "list", "", "affected topics"),
         _FIRST,
         _LAST,
         *_LOOK_UP,
-        TableColumn("rank", "int", "", "of the class: 1 is the gravest"),
+        TableColumn("rank", "int", "", "severity rank; 1 is the most severe"),
     ),
     order=("rank", "-exchanges", "code", "alike"),
     brief=(
@@ -66,28 +74,33 @@ ERRORS = ReportTable(
 )
 UNANSWERED = ReportTable(
     "unanswered",
-    "Requests without an answer",
-    "One row per operation, responder and end of the connection: proven ones first, long polls that"
-    " the requester ended last.",
+    "Unanswered requests",
     (
-        TableColumn("operation", "string", "", "name of the request"),
-        TableColumn("broker", "string", "", "who should have answered"),
+        "One row per operation, server, and connection end: proven first, client-ended long polls "
+        "last."
+    ),
+    (
+        TableColumn("operation", "string", "", "request name"),
+        TableColumn("broker", "string", "", "server that should have responded"),
         TableColumn(
             "end",
             "string",
             "",
-            "what became of the connection: `reset`, `closed`, `open`; absent: unknown",
+            "end of the connection: `reset`, `closed`, `open`, or empty: unknown",
         ),
         TableColumn(
             "proven",
             "bool",
             "",
-            "the packets show that none came; else it may have been missed",
+            "whether the packets prove that no response came",
         ),
         TableColumn(
-            "withdrawn", "bool", "", "a long poll that the requester ended with its connection"
+            "withdrawn",
+            "bool",
+            "",
+            ("whether the client ended the long poll by closing its connection"),
         ),
-        TableColumn("exchanges", "int", "", "how often"),
+        TableColumn("exchanges", "int", "", "number of exchanges"),
         _FIRST,
         _LAST,
         *_LOOK_UP,
@@ -96,50 +109,52 @@ UNANSWERED = ReportTable(
 )
 UNREACHABLE = ReportTable(
     "unreachable",
-    "Connects that failed",
-    "One row per server and client address whose connects failed, the most frequent first.",
+    "Failed connects",
+    "One row per server and client address with failed connects, most frequent first.",
     CONNECT_COLUMNS,
     order=("-connects", "broker", "server", "client"),
     brief=("broker", "client", "who", "connects", "first_time", "last_time", "silent", "server"),
 )
 RELAYED = ReportTable(
     "relays",
-    "Proxies and other relays",
-    "One row per address that takes sends and makes them again, and the server behind it: what it"
-    " made is counted in the other tables, too. `latency_relays` has the latency of both hops.",
+    "Proxies and relays",
+    (
+        "One row per relay address and upstream server. Other tables count relayed requests as "
+        "well; `latency_relays` shows the latency of both hops."
+    ),
     RELAY_COLUMNS[:3],
     order=("relay", "server", "from_host"),
 )
 OPERATIONS = ReportTable(
     "operations",
     "Operations",
-    "One row per operation, the most frequent first.",
+    "One row per operation, most frequent first.",
     (
-        TableColumn("operation", "string", "", "name of the request"),
+        TableColumn("operation", "string", "", "request name"),
         TableColumn("code", "int", "", "request code"),
         *COUNTS,
-        TableColumn("oneway", "int", "", "sent without expecting an answer"),
-        TableColumn("share", "float", "share", "of all exchanges"),
+        TableColumn("oneway", "int", "", "requests that expect no response"),
+        TableColumn("share", "float", "share", "share of all exchanges"),
         _BYTES,
-        TableColumn("clients", "int", "", "addresses that asked so"),
-        TableColumn("brokers", "int", "", "addresses that were asked so"),
+        TableColumn("clients", "int", "", "number of client addresses"),
+        TableColumn("brokers", "int", "", "number of server addresses"),
     ),
     order=("-exchanges", "operation", "code"),
 )
 TOPICS = ReportTable(
     "topics",
     "Topics",
-    "One row per topic, the one with most exchanges first.",
+    "One row per topic, most exchanges first.",
     (
-        TableColumn("topic", "string", "", "name of the topic"),
+        TableColumn("topic", "string", "", "topic"),
         *COUNTS,
-        TableColumn("sends", "int", "", "requests that send messages to it"),
-        TableColumn("sent", "int", "", "messages in the sends that succeeded"),
-        TableColumn("fetches", "int", "", "requests that fetch messages: pull and POP"),
-        TableColumn("fetched", "int", "", "messages in their answers"),
+        TableColumn("sends", "int", "", "send requests"),
+        TableColumn("sent", "int", "", "messages in successful sends"),
+        TableColumn("fetches", "int", "", "fetch requests: pull and POP"),
+        TableColumn("fetched", "int", "", "messages in fetch responses"),
         _BYTES,
-        TableColumn("groups", "list", "", "groups that asked"),
-        TableColumn("brokers", "list", "", "brokers that were asked: names or addresses"),
+        TableColumn("groups", "list", "", "number of groups"),
+        TableColumn("brokers", "list", "", "brokers or addresses"),
         TableColumn("clients", "int", "", "client addresses"),
     ),
     order=("-exchanges", "topic"),
@@ -147,16 +162,16 @@ TOPICS = ReportTable(
 CLIENTS = ReportTable(
     "clients",
     "Clients",
-    "One row per address, language and version, the one with most exchanges first.",
+    "One row per address, language, and version, most exchanges first.",
     (
-        TableColumn("client", "string", "", "address of the requester, without port"),
-        TableColumn("language", "string", "", "as it says"),
-        TableColumn("version", "string", "", "as it says"),
+        TableColumn("client", "string", "", "client address without port"),
+        TableColumn("language", "string", "", "as reported by the client"),
+        TableColumn("version", "string", "", "as reported by the client"),
         *COUNTS,
-        TableColumn("connections", "int", "", "TCP connections on which it asked"),
+        TableColumn("connections", "int", "", "TCP connections with requests"),
         _BYTES,
-        TableColumn("groups", "list", "", "groups it named"),
-        TableColumn("operations", "list", "", "what it asked"),
+        TableColumn("groups", "list", "", "groups named in requests"),
+        TableColumn("operations", "list", "", "operations used"),
         _FIRST,
         _LAST,
     ),

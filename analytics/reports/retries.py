@@ -278,13 +278,13 @@ def remarks(rows: Rows) -> list[str]:
 REPORT = Report(
     "retries",
     "Retries",
-    "Which messages were sent more than once or without success, why, and what became of them?",
+    "Which messages were retried or failed, why, and what happened to them?",
     TABLES,
     build,
     (
         Chart(
             "flows",
-            "Retries between brokers",
+            "Retry paths between brokers",
             FLOWS.name,
             {"start": "from_broker", "end": "to_broker", "value": "retries", "label": "cause"},
         ),

@@ -8,30 +8,32 @@ from ..sends.unavailable import CONNECT_COLUMNS
 
 TOTAL_KEYS = ("topic", "group", "client", "process")
 SUMS: tuple[TableColumn, ...] = (
-    TableColumn("messages", "int", "", "messages that were sent"),
-    TableColumn("attempts", "int", "", "attempts to send them, with the inferred ones"),
+    TableColumn("messages", "int", "", "messages sent"),
+    TableColumn("attempts", "int", "", "send attempts, including inferred ones"),
     TableColumn("retried", "int", "", "messages with more than one attempt"),
-    TableColumn("failed", "int", "", "messages that no broker stored"),
-    TableColumn("maybe", "int", "", "messages that failed for the client, yet may be stored"),
+    TableColumn("failed", "int", "", "messages not stored by any broker"),
+    TableColumn("maybe", "int", "", "messages that failed for the client but may have been stored"),
     TableColumn("untold", "int", "", "messages stored although the client saw a failure"),
-    TableColumn("unknown", "int", "", "messages of which the capture does not show the outcome"),
+    TableColumn("unknown", "int", "", "messages whose outcome was not captured"),
     TableColumn("duplicates", "int", "", "messages stored more than once"),
-    TableColumn("copies", "int", "", "copies too many"),
-    TableColumn("unsure", "int", "", "attempts before a retry that may have stored a copy too"),
-    TableColumn("over_budget", "int", "", "attempts that began after sendMsgTimeout; none by gRPC"),
-    TableColumn("stale_queue", "int", "", "attempts with another broker's queue"),
+    TableColumn("copies", "int", "", "surplus stored copies"),
+    TableColumn("unsure", "int", "", "attempts before a retry that may also have stored a copy"),
+    TableColumn(
+        "over_budget", "int", "", ("attempts that started after sendMsgTimeout; not for gRPC")
+    ),
+    TableColumn("stale_queue", "int", "", "attempts with a queue of another broker"),
 )
 
 TOTALS = ReportTable(
     "retry_totals",
-    "Retries by topic, group and client",
-    "One row per producing process, group and topic, the one with the most retries first.",
+    "Retries by client",
+    "One row per producer process, group, and topic, most retries first.",
     (
-        TableColumn("topic", "string", "", "topic of the messages"),
-        TableColumn("group", "string", "", "producer group; by gRPC there is none"),
-        TableColumn("client", "string", "", "address of the client, without port"),
+        TableColumn("topic", "string", "", "message topic"),
+        TableColumn("group", "string", "", "producer group; empty for gRPC"),
+        TableColumn("client", "string", "", "client address without port"),
         TableColumn(
-            "process", "string", "", "process that made the UNIQ_KEYs; absent: no key of this form"
+            "process", "string", "", "process ID in the UNIQ_KEYs; empty for other key formats"
         ),
         *SUMS,
         TableColumn("amplification", "float", "", "attempts / messages"),
@@ -56,33 +58,35 @@ TOTALS = ReportTable(
 )
 CAUSES = ReportTable(
     "retry_causes",
-    "Why attempts that were seen failed",
-    "One row per broker and cause, the most frequent first.",
+    "Failure causes",
+    "One row per broker and cause, most frequent first.",
     (
-        TableColumn("broker", "string", "", "broker of the attempts; of calls the proxy"),
-        TableColumn("cause", "string", "", "name of the error code, else what happened"),
-        TableColumn("attempts", "int", "", "attempts that ended so"),
+        TableColumn("broker", "string", "", "broker, or proxy for gRPC calls"),
+        TableColumn("cause", "string", "", "error code name, or what happened"),
+        TableColumn("attempts", "int", "", "attempts with this cause"),
         TableColumn("messages", "int", "", "messages of these attempts"),
-        TableColumn("retried", "int", "", "attempts that another one followed"),
-        TableColumn("stored", "int", "", "messages that were stored all the same"),
-        TableColumn("inferred", "int", "", "attempts of which only a failed connect was seen"),
+        TableColumn("retried", "int", "", "attempts followed by a retry"),
+        TableColumn("stored", "int", "", "messages eventually stored"),
+        TableColumn("inferred", "int", "", "attempts inferred from a failed connect"),
         TableColumn("topics", "int", "", "topics of these messages"),
         TableColumn("clients", "int", "", "client addresses"),
-        TableColumn("remark", "string", "", "one of the brokers' remarks"),
-        TableColumn("first_time", "time", "", "begin of the first of them"),
-        TableColumn("last_time", "time", "", "begin of the last"),
+        TableColumn("remark", "string", "", "sample remark of a broker"),
+        TableColumn("first_time", "time", "", "start of the first attempt"),
+        TableColumn("last_time", "time", "", "start of the last attempt"),
     ),
     order=("-attempts", "broker", "cause"),
     brief=("broker", "cause", "attempts", "messages", "retried", "stored", "remark"),
 )
 CONNECTS = ReportTable(
     "retry_connects",
-    "Connects that failed",
-    "One row per broker and client address; the attempts to send that are inferred from them are"
-    " among the attempts, of the others no message is known.",
+    "Failed connects",
+    (
+        "One row per broker and client address. Sends inferred from these connects count as "
+        "attempts; the message is unknown for the others."
+    ),
     (
         *CONNECT_COLUMNS,
-        TableColumn("attempts", "int", "", "attempts to send that are inferred from them"),
+        TableColumn("attempts", "int", "", "send attempts inferred from these connects"),
     ),
     order=("-connects", "broker", "server", "client"),
     brief=(
@@ -101,39 +105,42 @@ CONNECTS = ReportTable(
 )
 FLOWS = ReportTable(
     "retry_flows",
-    "From which broker to which",
-    "A row two brokers and a cause: attempts at the second that followed a failure at the first.",
+    "Retry paths",
     (
-        TableColumn("from_broker", "string", "", "broker of the attempt that failed"),
-        TableColumn("to_broker", "string", "", "broker of the attempt after it"),
-        TableColumn("cause", "string", "", "why the first one failed"),
-        TableColumn("retries", "int", "", "how often"),
-        TableColumn("gap_p50_us", "int", "µs", "median time from the begin of one to the other"),
-        TableColumn("gap_max_us", "int", "µs", "longest time"),
-        TableColumn("stored", "int", "", "of the second attempts, those stored"),
-        TableColumn("stale_queue", "int", "", "of them, those with the first broker's queue"),
+        "One row per pair of brokers and cause: attempts on the second broker after a failure on "
+        "the first."
+    ),
+    (
+        TableColumn("from_broker", "string", "", "broker of the failed attempt"),
+        TableColumn("to_broker", "string", "", "broker of the next attempt"),
+        TableColumn("cause", "string", "", "cause of the first failure"),
+        TableColumn("retries", "int", "", "number of exchanges"),
+        TableColumn("gap_p50_us", "int", "µs", "median time between the starts of both attempts"),
+        TableColumn("gap_max_us", "int", "µs", "longest time between the starts of both attempts"),
+        TableColumn("stored", "int", "", "second attempts that were stored"),
+        TableColumn("stale_queue", "int", "", "second attempts with a queue of the first broker"),
     ),
     order=("-retries", "from_broker", "to_broker", "cause"),
 )
 VERDICTS = ReportTable(
     "retry_verdicts",
-    "Retries without sense, and missing ones",
-    "One row per verdict, cause and client version, the most frequent first.",
+    "Unnecessary or missing retries",
+    "One row per verdict, cause, and client version, most frequent first.",
     (
-        TableColumn("verdict", "string", "", "what is odd"),
-        TableColumn("cause", "string", "", "name of the last error code, else what happened"),
-        TableColumn("version_name", "string", "", "version that the clients say"),
-        TableColumn("messages", "int", "", "how many messages"),
-        TableColumn("attempts", "int", "", "attempts of them"),
-        TableColumn("remark", "string", "", "one of the remarks"),
-        TableColumn("unique_key", "string", "", "one of the messages"),
+        TableColumn("verdict", "string", "", "verdict on the retries"),
+        TableColumn("cause", "string", "", "last error code name, or what happened"),
+        TableColumn("version_name", "string", "", "client version"),
+        TableColumn("messages", "int", "", "number of messages"),
+        TableColumn("attempts", "int", "", "attempts of these messages"),
+        TableColumn("remark", "string", "", "sample remark"),
+        TableColumn("unique_key", "string", "", "sample message"),
     ),
     order=("-messages", "verdict", "cause", "version_name"),
 )
 MESSAGES = ReportTable(
     "retry_messages",
-    "Messages with retries or failures",
-    "One row per message that was tried more than once or was not stored, by time.",
+    "Retried or failed messages",
+    "One row per message that was retried or not stored, by time.",
     (
         *MESSAGE_COLUMNS,
         TableColumn("capture", "string", "", "capture file of the first request"),
@@ -144,12 +151,12 @@ MESSAGES = ReportTable(
 )
 ATTEMPTS = ReportTable(
     "retry_attempts",
-    "Attempts of these messages",
-    "One row per attempt, by message and number.",
+    "Attempts of retried messages",
+    "One row per attempt, by message and attempt number.",
     (
         *(column for column in MESSAGE_COLUMNS if column.name in ("unique_key", "topic", "group")),
-        TableColumn("client", "string", "", "address of the client, without port"),
-        TableColumn("process", "string", "", "process that made the UNIQ_KEY"),
+        TableColumn("client", "string", "", "client address without port"),
+        TableColumn("process", "string", "", "process ID in the UNIQ_KEY"),
         *ATTEMPT_COLUMNS,
     ),
     order=("attempt_begin", "unique_key", "attempt"),
@@ -169,27 +176,26 @@ ATTEMPTS = ReportTable(
 )
 CONSUMERS = ReportTable(
     "consumer_retries",
-    "Consumers' retries",
-    "One row per consumer group whose messages were sent back, delivered again or given up.",
+    "Consumer retries",
+    "One row per consumer group with returned, redelivered, or dead-lettered messages.",
     (
         TableColumn("group", "string", "", "consumer group"),
-        TableColumn("sent_back", "int", "", "requests to deliver a message again (36)"),
-        TableColumn("messages", "int", "", "messages that were sent back"),
-        TableColumn("most_times", "int", "", "times that one message was sent back, at most"),
-        TableColumn("refused", "int", "", "send-backs answered with an error code"),
-        TableColumn("unanswered", "int", "", "send-backs without answer in the capture"),
-        TableColumn("sent_again", "int", "", "messages that clients sent to %RETRY% themselves"),
+        TableColumn("sent_back", "int", "", "returns for redelivery (CONSUMER_SEND_MSG_BACK)"),
+        TableColumn("messages", "int", "", "messages returned for redelivery"),
+        TableColumn("most_times", "int", "", "maximum returns of one message"),
+        TableColumn("refused", "int", "", "returns rejected with an error code"),
+        TableColumn("unanswered", "int", "", "returns without a captured response"),
+        TableColumn("sent_again", "int", "", "messages that clients sent to %RETRY% directly"),
         TableColumn("redelivered", "int", "", "messages delivered from %RETRY%"),
         TableColumn(
             "dead_letters",
             "int",
             "",
-            "messages that went to %DLQ%: sent back more often than they may be, as far as the"
-            " capture shows, or sent there by clients",
+            "messages moved to %DLQ% after too many returns, or sent there by clients",
         ),
         TableColumn("dead_letters_read", "int", "", "messages delivered from %DLQ%"),
-        TableColumn("first_time", "time", "", "time of the first of these"),
-        TableColumn("last_time", "time", "", "time of the last"),
+        TableColumn("first_time", "time", "", "first event"),
+        TableColumn("last_time", "time", "", "last event"),
     ),
     order=("-sent_back", "-redelivered", "group"),
 )

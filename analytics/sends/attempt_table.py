@@ -35,77 +35,94 @@ if TYPE_CHECKING:
     from ..kept import Kept
 
 MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("unique_key", "string", "", "UNIQ_KEY or message id, which all attempts share"),
+    TableColumn("unique_key", "string", "", "UNIQ_KEY or message ID shared by all attempts"),
     TableColumn("topic", "string", "", "topic of the message"),
     TableColumn("group", "string", "", "producer group"),
-    TableColumn("client", "string", "", "address of the client, without port"),
+    TableColumn("client", "string", "", "client address without port"),
     TableColumn(
         "process",
         "string",
         "",
-        "process that made the key: process id, and loader hash or, by gRPC, MAC address",
+        "process in the key: process ID and loader hash, or MAC address for gRPC",
     ),
     TableColumn("language", "string", "", "language of the client"),
     TableColumn("version_name", "string", "", "version that the client says"),
     TableColumn("attempts", "int", "", "attempts known, with the inferred ones"),
-    TableColumn("views", "int", "", "requests of the message in all captures, equal ones counted"),
+    TableColumn(
+        "views",
+        "int",
+        "",
+        ("requests of the message in all captures, including duplicates of one packet"),
+    ),
     TableColumn(
         "final",
         "string",
         "",
-        "`stored`, `stored, client not told`, `failed`, `may be stored` (a failure for the client,"
-        " which no broker said), or `unknown`",
+        (
+            "`stored`, `stored, client not told`, `failed`, `may be stored` (failed for the "
+            "client without a broker response), or `unknown`"
+        ),
     ),
-    TableColumn("copies", "int", "", "times that a broker said that it stored the message"),
+    TableColumn("copies", "int", "", "number of broker responses that confirm storage"),
     TableColumn(
         "unsure",
         "int",
         "",
-        "attempts without answer, or by gRPC with an error that does not rule it out, which may"
-        " have stored it too",
+        "unanswered or inconclusive attempts that may also have stored the message",
     ),
-    TableColumn("late", "int", "", "attempts whose success came when they were given up"),
-    TableColumn("over_budget", "int", "", "attempts that began after sendMsgTimeout; none by gRPC"),
-    TableColumn("verdict", "string", "", "what is odd about the retries; absent: nothing"),
-    TableColumn("brokers", "string", "", "brokers in the order of the attempts"),
-    TableColumn("causes", "string", "", "what became of each attempt, in order"),
-    TableColumn("begin", "time", "", "begin of the first attempt"),
-    TableColumn("lasted_us", "int", "µs", "from there to the last sign of the message"),
+    TableColumn("late", "int", "", "attempts that succeeded after the client gave up"),
+    TableColumn(
+        "over_budget", "int", "", ("attempts that started after sendMsgTimeout; not for gRPC")
+    ),
+    TableColumn("verdict", "string", "", "verdict on the retries; empty: nothing unusual"),
+    TableColumn("brokers", "string", "", "brokers in attempt order"),
+    TableColumn("causes", "string", "", "outcome of each attempt, in order"),
+    TableColumn("begin", "time", "", "start of the first attempt"),
+    TableColumn("lasted_us", "int", "µs", "time from the first attempt to the last event"),
 )
 """What the attempts of a message come to."""
 
 ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("attempt", "int", "", "number of the attempt, from 1"),
-    TableColumn("protocol", "string", "", "`remoting`, or `gRPC`: a call of a proxy"),
-    TableColumn("broker", "string", "", "broker that it was sent to; of a call the proxy"),
-    TableColumn("last_broker", "string", "", "broker of the attempt before; absent: the first one"),
-    TableColumn("next_broker", "string", "", "broker of the next attempt; absent: the last one"),
-    TableColumn("queue_id", "int", "", "queue asked for"),
-    TableColumn("asked_broker", "string", "", "broker that the request names"),
+    TableColumn("attempt", "int", "", "attempt number, starting at 1"),
+    TableColumn("protocol", "string", "", "`remoting` or `gRPC`"),
+    TableColumn("broker", "string", "", "target broker, or proxy for gRPC calls"),
+    TableColumn("last_broker", "string", "", "broker of the previous attempt; empty for the first"),
+    TableColumn("next_broker", "string", "", "broker of the next attempt; empty for the last"),
+    TableColumn("queue_id", "int", "", "requested queue ID"),
+    TableColumn("asked_broker", "string", "", "broker named in the request"),
     TableColumn(
         "stale_queue",
         "bool",
         "",
-        "sent to another broker with the first one's name and queue, as asynchronous retries are",
+        "whether the request names another broker's queue, as async retries do",
     ),
-    TableColumn("outcome", "string", "", "what became of it; `unknown`: the capture cannot say"),
-    TableColumn("cause", "string", "", "name of the error code, else the outcome"),
-    TableColumn("response_code", "int", "", "code of the answer"),
-    TableColumn("remark", "string", "", "remark of the answer"),
-    TableColumn("attempt_begin", "time", "", "when the client began, as well as packets tell"),
-    TableColumn("attempt_end", "time", "", "when the client knew, as well as packets tell"),
-    TableColumn("latency_us", "int", "µs", "from request to answer; absent: no answer"),
-    TableColumn("gap_us", "int", "µs", "from the begin of the attempt before to this one's"),
-    TableColumn("after_budget", "bool", "", "began when sendMsgTimeout was over"),
-    TableColumn("certain", "bool", "", "the packets show it; false: the capture has holes there"),
-    TableColumn("inferred", "bool", "", "no request was seen, only a connect that failed"),
-    TableColumn("requester", "string", "", "`address:port` of the client"),
-    TableColumn("responder", "string", "", "`address:port` of the broker or proxy"),
-    TableColumn("source", "string", "", "input that it was found in"),
+    TableColumn("outcome", "string", "", "outcome; `unknown`: not captured"),
+    TableColumn("cause", "string", "", "error code name, or outcome"),
+    TableColumn("response_code", "int", "", "response code"),
+    TableColumn("remark", "string", "", "response remark"),
+    TableColumn("attempt_begin", "time", "", "start of the attempt, as far as packets show"),
+    TableColumn(
+        "attempt_end", "time", "", ("end of the attempt for the client, as far as packets show")
+    ),
+    TableColumn(
+        "latency_us", "int", "µs", ("latency from request to response; empty without a response")
+    ),
+    TableColumn("gap_us", "int", "µs", "time since the start of the previous attempt"),
+    TableColumn("after_budget", "bool", "", "whether the attempt started after sendMsgTimeout"),
+    TableColumn(
+        "certain",
+        "bool",
+        "",
+        ("whether the packets prove the outcome; false: the capture has gaps here"),
+    ),
+    TableColumn("inferred", "bool", "", "whether the attempt is inferred from a failed connect"),
+    TableColumn("requester", "string", "", "client `address:port`"),
+    TableColumn("responder", "string", "", "broker or proxy `address:port`"),
+    TableColumn("source", "string", "", "input"),
     TableColumn("capture", "string", "", "capture file"),
     TableColumn("conversation", "int", "", "TCP connection"),
-    TableColumn("request_packet", "int", "", "packet of the request"),
-    TableColumn("response_packet", "int", "", "packet of the answer"),
+    TableColumn("request_packet", "int", "", "request packet number"),
+    TableColumn("response_packet", "int", "", "response packet number"),
 )
 """What is known of one attempt."""
 

@@ -27,17 +27,17 @@ RELAYS = "relays"
 """The share of `ReportInput.kept` that these are."""
 
 RELAY_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("relay", "string", "", "`address:port` that took the sends and made them again"),
-    TableColumn("server", "string", "", "`address:port` that it made them to"),
-    TableColumn("from_host", "string", "", "address from which it did"),
-    TableColumn("sends", "int", "", "sends that were seen on both sides and answered"),
-    TableColumn("outer_p50_us", "int", "µs", "median latency of the outer hop: what clients wait"),
-    TableColumn("inner_p50_us", "int", "µs", "median latency of the inner hop: the broker"),
-    TableColumn("own_p50_us", "int", "µs", "median of the difference: the relay itself"),
+    TableColumn("relay", "string", "", "relay `address:port`"),
+    TableColumn("server", "string", "", "upstream `address:port`"),
+    TableColumn("from_host", "string", "", "source address of the relay's upstream connections"),
+    TableColumn("sends", "int", "", "answered sends seen on both hops"),
+    TableColumn("outer_p50_us", "int", "µs", "median latency of the outer hop (client view)"),
+    TableColumn("inner_p50_us", "int", "µs", "median latency of the inner hop (broker)"),
+    TableColumn("own_p50_us", "int", "µs", "median time spent in the relay"),
     TableColumn("outer_p99_us", "int", "µs", "99th percentile of the outer hop"),
-    TableColumn("inner_p99_us", "int", "µs", "of the inner hop"),
-    TableColumn("own_p99_us", "int", "µs", "of the difference"),
-    TableColumn("own_max_us", "int", "µs", "the largest difference"),
+    TableColumn("inner_p99_us", "int", "µs", "99th percentile of the inner hop"),
+    TableColumn("own_p99_us", "int", "µs", "99th percentile of time spent in the relay"),
+    TableColumn("own_max_us", "int", "µs", "maximum time spent in the relay"),
 )
 """One row per relay and server behind it."""
 

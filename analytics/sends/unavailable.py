@@ -41,49 +41,52 @@ FAILED = "`end` in ('refused', 'no_answer')"
 
 _COUNTS = (
     TableColumn("connects", "int", "", "connects that failed"),
-    TableColumn("refused", "int", "", "of them refused: SYN answered by RST"),
-    TableColumn("no_answer", "int", "", "of them without any answer to the SYN"),
+    TableColumn("refused", "int", "", "connects refused with RST"),
+    TableColumn("no_answer", "int", "", "connects without any response to the SYN"),
 )
 _TIMES = (
-    TableColumn("first_time", "time", "", "the first of them"),
+    TableColumn("first_time", "time", "", "first failed connect"),
     TableColumn("last_time", "time", "", "the last"),
 )
 CONNECT_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("broker", "string", "", "broker name, else address"),
+    TableColumn("broker", "string", "", "broker name if known, otherwise address"),
     TableColumn("server", "string", "", "`address:port`"),
-    TableColumn("client", "string", "", "address that connected, without port"),
+    TableColumn("client", "string", "", "client address without port"),
     TableColumn(
         "who",
         "string",
         "",
-        "`producer`: the address sent messages there; `client`: it asked for something else, or a"
-        " route told it of the server; `stranger`: it never asked for anything, as a port probe, a"
-        " health check, or a client of which no more was captured",
+        (
+            "`producer`: sent messages to the server; `client`: sent other requests or learned "
+            "the server from a route; `stranger`: sent nothing (port probe, health check, or "
+            "incomplete capture)"
+        ),
     ),
     *_COUNTS,
     TableColumn(
         "silent",
         "int",
         "",
-        "connections of the address to the server on which nothing was asked: where there are any,"
-        " a part of the failed connects may be a probe's",
+        "connections without any request; if present, some failed connects may come from a probe",
     ),
     *_TIMES,
-    TableColumn("capture", "string", "", "capture of the first of them"),
-    TableColumn("conversation", "int", "", "its TCP connection"),
+    TableColumn("capture", "string", "", "capture of the first occurrence"),
+    TableColumn("conversation", "int", "", "TCP connection number"),
 )
 """One row per server and client address with connects that failed."""
 OUTAGE_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("broker", "string", "", "broker name, else address"),
+    TableColumn("broker", "string", "", "broker name if known, otherwise address"),
     TableColumn("server", "string", "", "`address:port`"),
     *_TIMES,
     TableColumn(
-        "lasted_us", "int", "µs", "from the first to the last: unavailable at least this long"
+        "lasted_us", "int", "µs", ("time from the first to the last failed connect: minimum outage")
     ),
     *_COUNTS,
-    TableColumn("producers", "int", "", "addresses of producers that failed to connect"),
-    TableColumn("clients", "int", "", "addresses of other clients"),
-    TableColumn("strangers", "int", "", "addresses that never asked for anything there"),
+    TableColumn("producers", "int", "", "number of producer addresses with failed connects"),
+    TableColumn("clients", "int", "", "number of other client addresses"),
+    TableColumn(
+        "strangers", "int", "", ("number of addresses that never sent a request to this server")
+    ),
 )
 """One row per period in which connects to a server failed."""
 

@@ -20,23 +20,35 @@ Words = Annotated[
         show_default=False,
     ),
 ]
+Search = Annotated[
+    str | None,
+    typer.Option("--search", metavar="WORD", help="List sections that contain WORD."),
+]
 _WIDEST = 120
 """Cells of a line of text; longer ones are hard to read."""
 
 
-def help_(context: typer.Context, words: Words = None, color: options.Color = When.auto) -> None:
+def help_(
+    context: typer.Context,
+    words: Words = None,
+    search: Search = None,
+    color: options.Color = When.auto,
+) -> None:
     """Show documentation: columns, filters, reports, sandbox faults, replay rules.
 
     Examples:
       rmqtool help
       rmqtool help decoded-log filters
       rmqtool help sandbox faults
+      rmqtool help --search isolated
       rmqtool help decode pcap            same as rmqtool decode pcap --help
 
     Topics: rmqtool help.
     """
 
     def run() -> ExitStatus:
+        if search is not None:
+            return _list_sections(search, color)
         if not words:
             return _list_topics(color)
         from .documents import topics
@@ -60,6 +72,20 @@ def _list_topics(color: When) -> ExitStatus:
         Labelled(title_of(document(path)).replace("`", ""), label=f"  {name}", indent=indent)
         for name, path in found.items()
     ]
+    print("\n".join(fact_lines(facts, terminal_of(sys.stdout, color))))
+    return ExitStatus.OK
+
+
+def _list_sections(word: str, color: When) -> ExitStatus:
+    from ..ui.screen.panels import Labelled, fact_lines
+    from .documents import sections_with
+
+    found = sections_with(word)
+    if not found:
+        raise CommandError(f"no section contains {word!r}", "rmqtool help")
+    indent = max(len(place) for place, _ in found) + 4
+    facts = [Labelled(line, label=f"  {place}", indent=indent) for place, line in found]
+    _write_markdown(f"Sections with {word!r}: `rmqtool help TOPIC SECTION`", color)
     print("\n".join(fact_lines(facts, terminal_of(sys.stdout, color))))
     return ExitStatus.OK
 

@@ -17,6 +17,8 @@ _HEAD = re.compile(r"(#{1,6})\s+(.*\S)")
 _LINK = re.compile(r"\[([^\]]*)\]\((?:docs/)?([a-z-]+)\.md\)")
 _PATH = re.compile(r"`?docs/([a-z-]+)\.md`?")
 _FENCE = "```"
+_MOST = 100
+"""Characters of a line that a search shows."""
 
 
 class Section(NamedTuple):
@@ -75,6 +77,27 @@ def chosen_sections(text: str, words: str) -> list[Section]:
             chosen.append(section)
             inside = section.level
     return chosen
+
+
+def sections_with(word: str) -> list[tuple[str, str]]:
+    """Return topic and heading of the innermost sections that contain a word, with a line of each.
+
+    Upper and lower case are equal.
+    """
+    wanted = word.lower()
+    found = []
+    for topic, path in topics().items():
+        lines = document(path).splitlines()
+        heads = _heads(lines)
+        for (start, _, title), after in zip(heads, [*heads[1:], (len(lines), 0, "")], strict=True):
+            line = next((one for one in lines[start : after[0]] if wanted in one.lower()), None)
+            if line is not None:
+                found.append((f"{topic} {title.replace('`', '').lower()}", _plain(line)[:_MOST]))
+    return found
+
+
+def _plain(line: str) -> str:
+    return line.strip("#|*- ").replace("`", "")
 
 
 def _heads(lines: Sequence[str]) -> list[tuple[int, int, str]]:

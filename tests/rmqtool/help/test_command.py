@@ -175,3 +175,11 @@ def test_topics_are_sorted() -> None:
     found = list(topics())
     assert found == sorted(found)
     assert found.index("reports") < found.index("reports-retries-isolation")
+
+
+def test_a_search_lists_the_sections_with_a_word() -> None:
+    found = rmqtool("help", "--search", "namesrv_addr").out
+    assert "environment environment variables" in found
+    missing = rmqtool("help", "--search", "no such word at all")
+    assert missing.status == 1
+    assert "no section contains" in missing.err

@@ -90,7 +90,7 @@ def test_wrong_options_are_said_before_anything_starts(tmp_path: Path) -> None:
     capture = str(capture_in(tmp_path))
     for arguments, said in (
         (["--window", "soon", capture], "not a valid duration"),
-        (["--where", "latency >", capture], "where a value must be"),
+        (["--where", "latency >", capture], "expected a value"),
         (["--format", "csv", capture], "give -o FOLDER, or one table"),
         (["--conf", "x", capture], "spark.NAME=VALUE"),
         (["--latency-max", "a,b", capture], "not milliseconds"),
@@ -327,7 +327,7 @@ def test_engines_are_chosen(tmp_path: Path) -> None:
     assert "SEND_MESSAGE_V2" in lines.pop()
     refused = rmqtool("report", capture, "--engine", "local", "--memory", "1g")
     assert refused.status == ExitStatus.USAGE
-    assert "--memory: it is for Spark" in refused.err
+    assert "--memory: needs Spark" in refused.err
     refused = rmqtool("report", "hdfs://nowhere/log", "--engine", "local")
     assert refused.status == ExitStatus.FAILURE
     assert "hdfs://nowhere/log needs Spark" in refused.err
