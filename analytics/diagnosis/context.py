@@ -15,9 +15,10 @@ from dissectors.endpoint import host_of
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.heartbeats import consumers_in
+from dissectors.remoting.row_facts.heartbeats import consumers_in, starts_in
 from dissectors.remoting.row_facts.names import CLIENT, fact_in
 from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
+from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.broker_names import NAMING_CODES, BrokerNames
 from dissectors.rows.conversation_record import ConversationRecord
@@ -29,6 +30,8 @@ from .need import CALLS_OF_CLIENTS, GROUPS, TRANSACTIONS, Need
 
 MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
+BROADCASTING: Final = "BROADCASTING"
+"""MessageModel of groups of which each member gets every message"""
 CLUSTERING: Final = "CLUSTERING"
 """MessageModel of groups whose members share out the queues"""
 MAX_SEATS: Final = 64
@@ -43,6 +46,7 @@ ROLES: Final = (PROXY, NAMESRV, BROKER)
 ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
+_NO_TOPIC: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 _TO_NAMESRV: Final = frozenset(
     (int(RequestCode.REGISTER_BROKER), int(RequestCode.GET_BROKER_CLUSTER_INFO))
 )
@@ -136,6 +140,12 @@ class Context:
     """groups of pull consumers, whose program says itself at which offset it goes on"""
     clustering: set[str] = field(default_factory=set)
     """groups whose members share out the queues, by their heartbeats"""
+    broadcasting: set[str] = field(default_factory=set)
+    """groups of which each member gets every message, by their heartbeats"""
+    starts: dict[str, str] = field(default_factory=dict)
+    """group -> where it starts without an offset, by its heartbeats"""
+    new_groups: set[str] = field(default_factory=set)
+    """groups whose retry topic had no route: they did not run before"""
     left: dict[str, set[int]] = field(default_factory=dict)
     """name of a broker -> times at which it took itself out of the routes, as one that is shut down
     does; ns"""
@@ -219,6 +229,10 @@ class Context:
             self._server(row.responder, NAMESRV)
             if row.response_code == _SUCCESS:
                 self._take_route(row)
+            elif row.response_code == _NO_TOPIC and len(self.new_groups) < MAX_NAMES:
+                topic = row.topic or ""
+                if topic.startswith(RETRY_PREFIX):
+                    self.new_groups.add(topic.removeprefix(RETRY_PREFIX))
         elif code == HEARTBEAT:
             self.needs.add(Need.HEARTBEATS)
             client = fact_in(row.facts, CLIENT)
@@ -229,6 +243,10 @@ class Context:
                     self.pulling.add(group.name)
                 if group.model == CLUSTERING and len(self.clustering) < MAX_NAMES:
                     self.clustering.add(group.name)
+                if group.model == BROADCASTING and len(self.broadcasting) < MAX_NAMES:
+                    self.broadcasting.add(group.name)
+            for name, where in starts_in(row.facts).items():
+                self._start(name, where)
             self._server(row.responder, BROKER)
         elif code in SENDS:
             self.needs.add(Need.SENDS)
@@ -339,6 +357,10 @@ class Context:
         self.sent |= other.sent
         self.pulling |= other.pulling
         self.clustering |= other.clustering
+        self.broadcasting |= other.broadcasting
+        self.new_groups |= other.new_groups
+        for group, where in other.starts.items():
+            self._start(group, where)
         for part in ("connections", "midstream", "with_gaps", "truncated", "damaged"):
             setattr(self.quality, part, getattr(self.quality, part) + getattr(other.quality, part))
         self.quality.one_sided |= other.quality.one_sided
@@ -365,6 +387,12 @@ class Context:
                 return
         self.routes[topic] = brokers
         self.route_times[topic] = time
+
+    def _start(self, group: str, where: str) -> None:
+        """Keep where a group starts; of members that differ always the same one."""
+        before = self.starts.get(group)
+        if (where < before) if before is not None else len(self.starts) < MAX_NAMES:
+            self.starts[group] = where
 
     def _left(self, name: str, time: int) -> None:
         if sum(map(len, self.left.values())) < MAX_NAMES:

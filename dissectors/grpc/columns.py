@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ..remoting.row_facts.ext_fields import deadline_of
 from ..remoting.row_facts.names import (
+    ASKED_ENDPOINT,
     CHECKED,
     CLIENT_TYPE,
+    DEADLINE_MS,
     DECISION,
     DELIVER_MS,
+    ENDPOINT,
+    MAX_FACTS,
     MESSAGE_GROUP,
     MESSAGE_TYPE,
     RECONSUME_LIMIT,
@@ -118,7 +123,45 @@ def _of_ack(tree: Tree) -> CallColumns:
     columns.message_count = len(entries)
     if entries:
         columns.unique_key = text_at(entries[0], "message_id")
+        columns.facts = _deadline_in(entries[0])
     return columns
+
+
+def _of_change(tree: Tree) -> CallColumns:
+    columns = _common(tree)
+    columns.facts = _deadline_in(tree)
+    return columns
+
+
+def _deadline_in(tree: Tree) -> list[str]:
+    return given((DEADLINE_MS, deadline_of(text_at(tree, "receipt_handle"))))
+
+
+def _of_route_request(tree: Tree) -> CallColumns:
+    columns = _common(tree)
+    columns.facts = [fact(ASKED_ENDPOINT, one) for one in _addresses_at(tree, "endpoints")]
+    return columns
+
+
+def _of_route(tree: Tree) -> CallColumns:
+    """Return the addresses that the queues of a route are at."""
+    columns = _common(tree)
+    named = dict.fromkeys(
+        address
+        for queue in trees_at(tree, "message_queues")
+        for address in _addresses_at(tree_at(queue, "broker"), "endpoints")
+    )
+    columns.facts = [fact(ENDPOINT, one) for one in list(named)[:MAX_FACTS]]
+    return columns
+
+
+def _addresses_at(tree: Tree, name: str) -> list[str]:
+    found = []
+    for one in trees_at(tree_at(tree, name), "addresses"):
+        host, port = text_at(one, "host"), number_at(one, "port")
+        if host and port:
+            found.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return found
 
 
 def _of_dead(tree: Tree) -> CallColumns:
@@ -187,6 +230,9 @@ _MAKERS: Final[dict[str, Callable[[Tree], CallColumns]]] = {
     "ReceiveMessageResponse": _of_received,
     "PullMessageResponse": _of_received,
     "AckMessageRequest": _of_ack,
+    "ChangeInvisibleDurationRequest": _of_change,
+    "QueryRouteRequest": _of_route_request,
+    "QueryRouteResponse": _of_route,
     "ForwardMessageToDeadLetterQueueRequest": _of_dead,
     "EndTransactionRequest": _of_end,
     "HeartbeatRequest": _of_heartbeat,

@@ -25,6 +25,7 @@ from .names import (
     MEMBERS,
     QUEUES_ASKED,
     QUEUES_LOCKED,
+    RESPELLED,
     SETTING,
     STORED_MS,
     fact,
@@ -42,6 +43,8 @@ _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 
 LOCK_CLASSES: Final = ("LockBatchRequestBody", "MessageQueue")
 """The classes of the body of a lock; that of an unlock has the same members."""
+MAX_RESPELLED: Final = 8
+"""members of one body whose spelling is told"""
 BODY_REQUESTS: Final = (*sorted(_LOCKS), *sorted(_CONFIGS), _HEARTBEAT)
 """Requests of which the body gives facts."""
 
@@ -57,7 +60,8 @@ def request_body_facts(code: int, body: bytes) -> list[str]:
     if value is None:
         return []
     if code == _HEARTBEAT:
-        return heartbeat_facts(with_java_names(value, HEARTBEAT_CLASSES)[0])
+        named, others = with_java_names(value, HEARTBEAT_CLASSES)
+        return heartbeat_facts(named) + [fact(RESPELLED, one) for one in others[:MAX_RESPELLED]]
     value = with_java_names(value, LOCK_CLASSES)[0]
     queues = value.get("mqSet")
     return given(

@@ -94,7 +94,7 @@ def _facts_of_kind(
     if code == _CHECK:
         return given((TRANSACTION_ID, get("transactionId") or get("msgId")))
     if code in _ACKS:
-        return given((DEADLINE_MS, _deadline(get("extraInfo"))))
+        return given((DEADLINE_MS, deadline_of(get("extraInfo"))))
     return given((CLIENT, get("clientID")))
 
 
@@ -157,7 +157,7 @@ def offsets_in(facts: Iterable[str]) -> tuple[int | None, int | None, int | None
     return asked, following, least, most
 
 
-def _deadline(receipt: str | None) -> str | None:
+def deadline_of(receipt: str | None) -> str | None:
     """Return popTime + invisibleTime of a POP receipt (ExtraInfoUtil.buildExtraInfo)."""
     parts = receipt.split(" ", 3) if receipt else []
     if len(parts) < 3:

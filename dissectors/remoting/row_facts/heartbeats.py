@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .names import CLIENT, CONSUMER, MAX_FACTS, PRODUCER, SUBSCRIPTION, fact, facts_in, given
+from .names import (
+    CLIENT,
+    CONSUME_FROM,
+    CONSUMER,
+    MAX_FACTS,
+    PRODUCER,
+    SUBSCRIPTION,
+    fact,
+    facts_in,
+    given,
+)
 from .values import objects_in, text_in
 
 
@@ -25,6 +35,8 @@ def heartbeat_facts(value: dict[str, object]) -> list[str]:
         kind = (text_in(group.get("consumeType")) or "-").upper()  # Java's readers ignore the case
         model = (text_in(group.get("messageModel")) or "-").upper()
         facts.append(fact(CONSUMER, f"{kind} {model} {name}"))
+        if where := text_in(group.get("consumeFromWhere")):
+            facts.append(fact(CONSUME_FROM, f"{where.upper()} {name}"))
         for one in objects_in(group.get("subscriptionDataSet")):
             topic = text_in(one.get("topic")) or "-"
             type_ = text_in(one.get("expressionType")) or "TAG"
@@ -56,6 +68,12 @@ class AnnouncedGroup(NamedTuple):
     model: str
     """CLUSTERING or BROADCASTING"""
     name: str
+
+
+def starts_in(facts: Iterable[str]) -> dict[str, str]:
+    """Return group -> where it starts without an offset, as a heartbeat announces it."""
+    parts = (value.split(" ", 1) for value in facts_in(facts, CONSUME_FROM))
+    return {one[1]: one[0] for one in parts if len(one) == 2}
 
 
 def consumers_in(facts: Iterable[str]) -> list[AnnouncedGroup]:

@@ -51,11 +51,23 @@ MESSAGE_TYPE: Final = "message_type"
 MESSAGE_GROUP: Final = "message_group"
 DELIVER_MS: Final = "deliver_ms"
 STREAM_RESET: Final = "stream_reset"
+CONSUME_FROM: Final = "consume_from"
+RESPELLED: Final = "respelled"
+ASKED_ENDPOINT: Final = "asked_endpoint"
+ENDPOINT: Final = "endpoint"
 
 FACTS: Final = (
     FactKind(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
     FactKind(CONSUMER, "`TYPE MODEL GROUP` of a consumer group", "heartbeat: body"),
     FactKind(PRODUCER, "a producer group", "heartbeat: body"),
+    FactKind(
+        CONSUME_FROM, "`WHERE GROUP`: where a group starts that has no offset", "heartbeat: body"
+    ),
+    FactKind(
+        RESPELLED,
+        "member of the body in another spelling than Java's, which brokers since 5.4 do not read",
+        "heartbeat: body",
+    ),
     FactKind(SUBSCRIPTION, "`GROUP TOPIC TYPE EXPRESSION` of a subscription", "heartbeat: body"),
     FactKind(
         ROUTE,
@@ -94,7 +106,7 @@ FACTS: Final = (
     FactKind(
         DEADLINE_MS,
         "time until which a message of POP may be acknowledged, ms",
-        "ext field `extraInfo`",
+        "ext field `extraInfo`; gRPC: receipt handle",
     ),
     FactKind(SETTING, "name of a setting that is changed, without its value", "request body"),
     FactKind(
@@ -123,6 +135,10 @@ FACTS: Final = (
         "`REASON SIDE`: why and by whom a call of gRPC was ended before its response",
         "RST_STREAM",
     ),
+    FactKind(
+        ASKED_ENDPOINT, "`HOST:PORT` of a proxy as its client knows it", "request of a route, gRPC"
+    ),
+    FactKind(ENDPOINT, "`HOST:PORT` of a proxy that a route names", "response of a route, gRPC"),
 )
 """All names, in the order of the document."""
 

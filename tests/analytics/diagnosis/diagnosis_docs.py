@@ -12,6 +12,7 @@ from analytics.diagnosis.registry import FAMILIES, rules_of
 from analytics.diagnosis.rule import DiagnosisRule
 
 from .show import expected
+from .test_public_reports import EXPECTED
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "diagnosis.md"
 MOST_SAMPLES = 4
@@ -54,6 +55,7 @@ def _proof_of(rule: DiagnosisRule) -> str:
         for name, lines in expected().items()
         if not name.startswith("shared/") and any(f" {rule.id} [" in line for line in lines)
     ]
+    names += [one for one, (name, _) in EXPECTED.items() if name == rule.id]
     if not names:
         return "made rows; no recording shows it"
     more = f" and {len(names) - MOST_SAMPLES} more" if len(names) > MOST_SAMPLES else ""

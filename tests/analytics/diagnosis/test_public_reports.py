@@ -12,12 +12,27 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 
 CASES = Path(__file__).resolve().parents[3].parent / "shared" / "cases" / "reports"
 EXPECTED = {
+    "01-last-offset-ignored": (
+        "history-consumed",
+        "new group brand_new_group consumes the history of RepTopic, 60 messages in 4 queues,"
+        " although it asks for CONSUME_FROM_LAST_OFFSET",
+    ),
     "04-trace-no-topic": (
         "trace-lost",
         "message traces to RMQ_SYS_TRACE_TOPIC are lost: the topic has no route (31 route requests"
         " refused); messages are not affected",
     ),
+    "05-grpc-nodeport": (
+        "wrong-proxy-address",
+        "the proxy's route names 127.99.7.99:8081, but clients reach the proxy at"
+        " 127.99.7.99:17881: 1 connect to it failed, none succeeded",
+    ),
     "07-pop-clock": ("pop-clock-skew", "124 of 124 pops of "),
+    "09-broadcast-missed": (
+        "broadcast-gap",
+        "broadcasting group bc_cg skipped 24 messages of RepTopic: member 127.0.0.1@one stopped at"
+        " 14:06:03 UTC, and 127.0.0.1@two started at 14:06:13 behind them",
+    ),
     "11-two-strategies": ("queue-shared", "2 queues of "),
     "13-suspended": ("consumer-not-pulling", "consumer "),
     "18-timer-late": ("no-route", "topic RepTopic had no route from 14:13:46 to 14:13:53 UTC"),
@@ -30,6 +45,11 @@ EXPECTED = {
         "transaction-ends-contradict",
         "4 half messages of rep_tx to TxTopic were both committed and rolled back",
     ),
+    "25-answer-too-long": (
+        "response-unreadable",
+        "127.0.0.1@c2158845757180 of group big_cg ends its connection to broker-a when the response"
+        " to its pull of queue 0 of RepTopic has arrived (20,393 bytes), and pulls offset 0 again",
+    ),
     "28-hostname": (
         "wrong-broker-address",
         "the route names broker-a by a host name, rocketmq-001:10911, and no client that got it"
@@ -39,6 +59,11 @@ EXPECTED = {
         "broker-gone",
         "broker-a (127.99.7.11:10911) was gone from 14:01:12 to 14:01:29 UTC (16.9 s), then came"
         " back at 127.99.7.31:10911",
+    ),
+    "33-python-push-silent": (
+        "grpc-consumer-stuck",
+        "push consumer vm@4465@0@dn56k5dkzxhs of group py_push_cg registered its settings at"
+        " 13:34:59 UTC and sent no Heartbeat, QueryAssignment, or ReceiveMessage since (43.7 s)",
     ),
     "48-mtu-black-hole": (
         "packets-unacknowledged",

@@ -17,6 +17,7 @@ MODULES: Final[tuple[str, ...]] = (
     "namesrv_gone",
     "vip_port_unreachable",
     "wrong_broker_address",
+    "wrong_proxy_address",
     "tls_mismatch",
     "encrypted",
     "foreign_protocol",

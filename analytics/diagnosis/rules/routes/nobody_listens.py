@@ -244,5 +244,6 @@ RULE = DiagnosisRule(
         " no NameServer is asked in its place: it can be anything."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
+    consequence_of=frozenset(("wrong-proxy-address",)),
     lasts=None,
 )

@@ -13,7 +13,6 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import named_group
-from ...need import Need
 from ...problem import (
     Case,
     Confidence,
@@ -33,6 +32,10 @@ from ...spells import spells
 ACKS: Final = frozenset(
     (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
 )
+CALLS: Final = frozenset(("AckMessage", "ChangeInvisibleDuration"))
+"""the same by gRPC"""
+INVALID_RECEIPT: Final = 40013
+"""INVALID_RECEIPT_HANDLE: a proxy refuses what came too late"""
 CLOCKS_NS: Final = 1_000_000_000
 """what the clocks of the broker and of the capture may be apart"""
 MAX_ACKS: Final = 20_000
@@ -66,12 +69,17 @@ class _Fold(Fold):
         super().__init__(key)
         self.acks: dict[str, _Ack] = {}
         """by receipt; the hops of a relay, and one that is repeated, are one"""
+        self.refused: set[str] = set()
+        """those that a proxy refused"""
         self.popped = Tally()
         self.brokers: set[str] = set()
         self.topics: set[str] = set()
         self.acknowledged = False
 
     def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_name in CALLS:
+            self._add_call(row)
+            return
         if row.request_code == POP:
             if row.message_count:
                 what = f"POP_MESSAGE -> {row.message_count} messages"
@@ -92,6 +100,18 @@ class _Fold(Fold):
         if before is None or place_of(one) < place_of(before.evidence):
             taken = row.response_code in (None, _SUCCESS)
             self.acks[key] = _Ack(one, late, taken, row.topic or "", row.responder, row.requester)
+
+    def _add_call(self, row: ExchangeRecord) -> None:
+        """Take an acknowledgement that a proxy refused: it prolongs receipts that it accepts."""
+        late = _late(row)
+        key = f"{row.unique_key} {fact_in(row.facts, DEADLINE_MS)}"
+        if late is None or (key not in self.acks and len(self.acks) >= MAX_ACKS):
+            return
+        one = shown(row, f"{row.request_name} {late / 1e9:.1f} s after the time was over")
+        before = self.acks.get(key)
+        if before is None or place_of(one) < place_of(before.evidence):
+            self.acks[key] = _Ack(one, late, True, row.topic or "", row.responder, row.requester)
+            self.refused.add(key)
 
     def cases(self, context: Context) -> Iterable[Case]:
         every = [one for one in self.acks.values() if one.late_ns > CLOCKS_NS and one.taken]
@@ -141,9 +161,14 @@ class _Fold(Fold):
                 client=only(context.client(one.requester) for one in late),
             ),
         )
-        case.confidence = Confidence.LIKELY
-        case.reason = "the broker's clock is compared with that of the capture"
-        case.details.append(f"{count:,} of {len(self.acks):,} acknowledgements were late")
+        if self.refused:
+            case.details.append(
+                f"the proxy refused them with INVALID_RECEIPT_HANDLE ({INVALID_RECEIPT})"
+            )
+        else:
+            case.confidence = Confidence.LIKELY
+            case.reason = "the broker's clock is compared with that of the capture"
+            case.details.append(f"{count:,} of {len(self.acks):,} acknowledgements were late")
         if not topic:
             case.details.append(f"topics: {counted_names(topics)}")
         return case
@@ -157,15 +182,30 @@ def _late(row: ExchangeRecord) -> int | None:
     return row.request_time - deadline * _MS
 
 
+def _late_call(row: ExchangeRecord) -> str | None:
+    """Return the group of a call that came too late; None: it was refused for another reason."""
+    if row.request_name not in CALLS:
+        return None
+    late = _late(row)
+    return row.group if late is not None and late > CLOCKS_NS else None
+
+
 RULE = DiagnosisRule(
     id="pop-ack-late",
     severity=ProblemSeverity.WARNING,
     title="Messages of POP are acknowledged after their invisible time is over",
-    searched=("pop invisibleTime", "popInvisibleTime", "pop message consumed twice", "ack late"),
+    searched=(
+        "pop invisibleTime",
+        "popInvisibleTime",
+        "pop message consumed twice",
+        "ack late",
+        "INVALID_RECEIPT_HANDLE",
+    ),
     proof=(
         "ACK_MESSAGE (200051) or CHANGE_MESSAGE_INVISIBLETIME (200053) more than a second after"
-        " popTime + invisibleTime of its receipt. Or a group pops 20 messages or more over 30 s or"
-        " longer and acknowledges none."
+        " popTime + invisibleTime of its receipt; by gRPC AckMessage or ChangeInvisibleDuration"
+        " that the proxy refuses with INVALID_RECEIPT_HANDLE (40013) after that time. Or a group"
+        " pops 20 messages or more over 30 s or longer and acknowledges none."
     ),
     explanation=(
         "A popped message is invisible for others for invisibleTime. What is not acknowledged by"
@@ -175,20 +215,21 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Give the consumer enough time: popInvisibleTime has the default 60 s and may be 5 s to"
-        " 300 s; a client can prolong it for one message (changeInvisibleDuration). Fetch fewer"
+        " 300 s; a SimpleConsumer of gRPC names it in each receive(). A client can prolong it for"
+        " one message (changeInvisibleDuration). Fetch fewer"
         " messages at a time (popBatchNums, default 32): the time runs for all of them while the"
         " first is consumed."
     ),
     fold=_Fold,
     exchanges=(
         Exchanges(key=named_group, requests=ACKS),
+        Exchanges(key=_late_call, responses=frozenset((INVALID_RECEIPT,)), with_facts=True),
         Exchanges(key=named_group, requests=frozenset((POP,)), responses=frozenset((_SUCCESS,))),
     ),
-    references=("apache/rocketmq#8332", "apache/rocketmq#4815"),
+    references=("apache/rocketmq#8332", "apache/rocketmq#4815", "apache/rocketmq#10278"),
     limits=(
         "A batch acknowledgement (200151) is not looked into. One message that is never"
         " acknowledged is not told of where others are, nor one of an offset that the queue does"
         " not have (208)."
     ),
-    needs=frozenset((Need.PULLS,)),
 )

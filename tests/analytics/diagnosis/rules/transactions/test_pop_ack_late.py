@@ -75,3 +75,19 @@ def test_few_pops_a_short_while_and_groups_that_acknowledge() -> None:
 
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, LATE)
+
+
+def test_an_acknowledgement_by_grpc_that_the_proxy_refuses() -> None:
+    row = ack(14_000, 10_000)
+    row.request_code, row.request_name, row.response_code = None, "AckMessage", 40013
+    (one,) = problems(RULE, [row])
+    assert one.title == (
+        "bills acknowledged 1 message of orders too late, by up to 4.0 s: the broker delivers such"
+        " messages again"
+    )
+    assert one.confidence == Confidence.CERTAIN
+    row.response_code = 20000
+    assert problems(RULE, [row]) == [], "the proxy prolonged it"
+    early = ack(9_000, 10_000)
+    early.request_code, early.request_name, early.response_code = None, "AckMessage", 40013
+    assert problems(RULE, [early]) == [], "refused for another reason"

@@ -1,0 +1,216 @@
+"""A new group that wants to start at the end of the queues gets what was stored before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.ext_fields import offsets_in
+from dissectors.remoting.row_facts.names import STORED_MS
+from dissectors.remoting.row_facts.values import number_in
+from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import named_group
+from ...need import Need
+from ...problem import (
+    Case,
+    Confidence,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    end_of,
+    place_of,
+    shown,
+)
+from ...refusals import counted
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_QUEUES: Final = 5_000
+FEWEST: Final = 32
+"""messages that were there before: pullBatchSize"""
+BEFORE_MS: Final = 1_000
+"""ms between the store time of the first message and the question for the offset"""
+LAST: Final = "CONSUME_FROM_LAST_OFFSET"
+_QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
+_COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+_MS: Final = 1_000_000
+
+
+class _Place(NamedTuple):
+    """A queue of a topic."""
+
+    topic: str
+    broker: str
+    """`address:port`"""
+    queue: int
+
+
+class _Seen(NamedTuple):
+    """An exchange about a queue."""
+
+    evidence: Evidence
+    offset: int
+    """that was returned, or asked for"""
+    end: int
+    """offset at which the queue ended; -1: unknown"""
+    stored_ms: int
+    """store time of the first message; -1: unknown"""
+
+
+class _Queue:
+    """The earliest of each that was seen of a queue."""
+
+    __slots__ = ("commit", "pull", "query")
+
+    def __init__(self) -> None:
+        self.query: _Seen | None = None
+        self.pull: _Seen | None = None
+        self.commit: _Seen | None = None
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._queues: dict[_Place, _Queue] = {}
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        topic, offset = row.topic, row.queue_offset
+        if topic is None or row.queue_id is None or offset is None:
+            return
+        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+            return
+        place = _Place(topic, row.responder, row.queue_id)
+        queue = self._queues.get(place)
+        if queue is None:
+            if len(self._queues) >= MAX_QUEUES:
+                return
+            queue = self._queues[place] = _Queue()
+        if row.request_code == _QUERY:
+            if row.response_code == _SUCCESS and _may_be_first(row, queue.query):
+                what = f"offset of queue {row.queue_id} is {offset}"
+                queue.query = _earlier(queue.query, _Seen(shown(row, what), offset, 0, 0))
+        elif row.request_code == _COMMIT:
+            if _may_be_first(row, queue.commit):
+                queue.commit = _earlier(queue.commit, _Seen(shown(row), offset, 0, 0))
+        elif _may_be_first(row, queue.pull):
+            end = offsets_in(row.facts)[3]
+            stored = number_in(row.facts, STORED_MS)
+            what = f"queue {row.queue_id} pulled from offset {offset} of {end}"
+            seen = _Seen(
+                shown(row, what),
+                offset,
+                -1 if end is None else end,
+                -1 if stored is None else stored,
+            )
+            queue.pull = _earlier(queue.pull, seen)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        if context.starts.get(self.key) != LAST or self.key not in context.clustering:
+            return
+        topics: dict[str, list[tuple[_Place, _Queue]]] = {}
+        for place, queue in sorted(self._queues.items(), key=lambda one: one[0]):
+            if _gets_history(queue):
+                topics.setdefault(place.topic, []).append((place, queue))
+        for topic, found in topics.items():
+            stored = sum(one.pull.end for _, one in found if one.pull is not None)
+            if stored >= FEWEST:
+                yield _case(self.key, topic, found, stored, context)
+
+
+def _gets_history(queue: _Queue) -> bool:
+    """Return whether a queue is read from 0 though nothing of it was ever committed."""
+    query, pull, commit = queue.query, queue.pull, queue.commit
+    if query is None or pull is None or query.offset or pull.offset or pull.end <= 0:
+        return False
+    if commit is not None and commit.evidence.time < query.evidence.time:
+        return False
+    asked = query.evidence.time // _MS
+    return query.evidence.time <= pull.evidence.time and 0 <= pull.stored_ms < asked - BEFORE_MS
+
+
+def _may_be_first(row: ExchangeRecord, before: _Seen | None) -> bool:
+    """Return whether an exchange may be earlier; the form of most is not needed to tell."""
+    return before is None or end_of(row) <= before.evidence.time
+
+
+def _earlier(before: _Seen | None, one: _Seen) -> _Seen:
+    if before is None or place_of(one.evidence) < place_of(before.evidence):
+        return one
+    return before
+
+
+def _case(
+    group: str, topic: str, found: list[tuple[_Place, _Queue]], stored: int, context: Context
+) -> Case:
+    tally = Tally()
+    for _, one in found:
+        for seen in (one.query, one.pull):
+            if seen is not None:
+                tally.add(seen.evidence)
+    queues = counted(len(found), "queue")
+    brokers = {context.broker(place.broker) for place, _ in found}
+    case = tally.case(
+        f"new group {group} consumes the history of {topic}, {counted(stored, 'message')} in"
+        f" {queues}, although it asks for CONSUME_FROM_LAST_OFFSET: its offset was answered as 0",
+        Subject(group=group, topic=topic, broker=brokers.pop() if len(brokers) == 1 else None),
+    )
+    case.count = stored
+    if group not in context.new_groups:
+        case.confidence = Confidence.LIKELY
+        case.reason = "the group may have stored offset 0 before the capture"
+    return case
+
+
+RULE = DiagnosisRule(
+    id="history-consumed",
+    severity=ProblemSeverity.WARNING,
+    title="A new group consumes what was stored before it",
+    searched=(
+        "CONSUME_FROM_LAST_OFFSET does not work",
+        "consumeFromWhere ignored",
+        "new consumer group consumes old messages",
+    ),
+    proof=(
+        "Heartbeats of the group say CONSUME_FROM_LAST_OFFSET; its first QUERY_CONSUMER_OFFSET (14)"
+        " for a queue is answered with offset 0 though nothing was committed before, and its first"
+        " pull at offset 0 returns a message that was stored before."
+    ),
+    explanation=(
+        "consumeFromWhere counts for a group without a stored offset. A broker answers a new group"
+        " with offset 0 instead of 'not found' while a queue still begins at 0 and its first"
+        " message is in memory: it takes the group for one that wants all messages of a young"
+        " topic. The consumer then pulls from 0 and gets the history."
+    ),
+    advice=(
+        "Set the group's offset before its first start: mqadmin resetOffsetByTime -g GROUP -t TOPIC"
+        " -s now. Or let the consumer skip messages that are older than its start"
+        " (MessageExt.getStoreTimestamp). consumeTimestamp has an effect with"
+        " CONSUME_FROM_TIMESTAMP only, and is ignored by brokers in the same case."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=named_group, requests=frozenset((_QUERY, _COMMIT))),
+        Exchanges(key=named_group, requests=_PULLS, responses=frozenset((_SUCCESS,))),
+    ),
+    references=(
+        "apache/rocketmq#334",
+        "apache/rocketmq#617",
+        "apache/rocketmq#1135",
+        "apache/rocketmq#2166",
+        "apache/rocketmq#4909",
+        "alibaba/spring-cloud-alibaba#1181",
+        "apache/rocketmq-client-go#855",
+    ),
+    limits=(
+        "That the group is new is certain only where its retry topic had no route at first. Fewer"
+        " than 32 messages are not worth a word."
+    ),
+    needs=frozenset((Need.PULLS, Need.GROUPS, Need.HEARTBEATS)),
+    lasts=None,
+)

@@ -1,0 +1,174 @@
+"""A consumer ends its connection whenever the response to a pull arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import left_at
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import WHOLE, Add, Flow, whole
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown, time_of
+from ...refusals import counted, times
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_CONNECTIONS: Final = 4_096
+LEAST: Final = 2
+"""connections that end so: one may be a program that was stopped"""
+AT_ONCE: Final = 1_000_000_000
+"""ns between the response and the client's FIN or RST"""
+_LEAVES: Final = int(RequestCode.UNREGISTER_CLIENT)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+_Place = tuple[str, int]
+
+
+class _Pulled(NamedTuple):
+    """What is pulled again and again."""
+
+    client: str
+    """address without port: each connection has another one"""
+    group: str
+    topic: str
+    broker: str
+    """`address:port`"""
+    queue: int
+    offset: int
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._last: dict[_Place, ExchangeRecord] = {}
+        """last response with messages on each connection"""
+        self._left: set[_Place] = set()
+        """connections of clients that signed off"""
+        self._ended: dict[_Place, ConversationRecord] = {}
+
+    def adder_of(self, flow: Flow) -> Add:
+        return self._add_leaves if flow.request_code == _LEAVES else self.add_exchanges
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code == _LEAVES:
+            self._add_leaves((row,))
+        else:
+            self.add_exchanges((row,))
+
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        for row in rows:
+            place = row.capture, row.conversation
+            before = self._last.get(place)
+            if before is None:
+                if len(self._last) < MAX_CONNECTIONS:
+                    self._last[place] = row
+            elif _answered(row) > _answered(before):
+                self._last[place] = row
+
+    def _add_leaves(self, rows: Sequence[ExchangeRecord]) -> None:
+        for row in rows:
+            if len(self._left) < MAX_CONNECTIONS:
+                self._left.add((row.capture, row.conversation))
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        if len(self._ended) < MAX_CONNECTIONS:
+            self._ended[row.capture, row.conversation] = row
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        found: dict[_Pulled, list[ExchangeRecord]] = {}
+        for place, row in self._last.items():
+            connection = self._ended.get(place)
+            if connection is None or place in self._left or not row.topic or not row.group:
+                continue
+            waited = left_at(connection) - _answered(row)[0]
+            if 0 <= waited <= AT_ONCE and row.queue_id is not None and row.queue_offset is not None:
+                pulled = _Pulled(
+                    host_of(row.requester),
+                    row.group,
+                    row.topic,
+                    row.responder,
+                    row.queue_id,
+                    row.queue_offset,
+                )
+                found.setdefault(pulled, []).append(row)
+        for pulled, rows in sorted(found.items()):
+            if len(rows) >= LEAST:
+                yield _case(pulled, sorted(rows, key=time_of), context)
+
+
+def _answered(row: ExchangeRecord) -> tuple[int, int]:
+    return row.response_time or 0, row.opaque
+
+
+def _case(pulled: _Pulled, rows: list[ExchangeRecord], context: Context) -> Case:
+    tally = Tally()
+    for row in rows:
+        tally.add(shown(row, f"response of {row.response_bytes:,} bytes, then the client leaves"))
+    broker = context.broker(pulled.broker)
+    client = context.client(rows[-1].requester)
+    size = max(row.response_bytes or 0 for row in rows)
+    case = tally.case(
+        f"{client} of group {pulled.group} ends its connection to {broker} when the response to its"
+        f" pull of queue {pulled.queue} of {pulled.topic} has arrived ({size:,} bytes), and pulls"
+        f" offset {pulled.offset:,} again: {times(len(rows))}",
+        Subject(
+            broker=broker,
+            topic=pulled.topic,
+            group=pulled.group,
+            client=client,
+            queue=pulled.queue,
+        ),
+    )
+    messages = max(row.message_count or 0 for row in rows)
+    if messages:
+        case.details.append(f"{counted(messages, 'message')} in the response")
+    return case
+
+
+RULE = DiagnosisRule(
+    id="response-unreadable",
+    severity=ProblemSeverity.ERROR,
+    title="A consumer ends its connection whenever the response to a pull arrives",
+    searched=(
+        "TooLongFrameException Adjusted frame length exceeds",
+        "NettyDecoder decode exception",
+        "com.rocketmq.remoting.frameMaxLength",
+        "the consumer's group info not exist",
+    ),
+    proof=(
+        "The client itself sends FIN or RST within a second of a complete response with messages,"
+        " without signing off, and the same offset of the queue is pulled over another connection,"
+        " which ends in the same way."
+    ),
+    explanation=(
+        "A client that cannot decode a response closes the connection: the frame is longer than its"
+        " limit, or a message in it is one that it cannot read. It connects again and asks for the"
+        " same offset, so that nothing behind it is ever delivered. The broker drops the group's"
+        " member with the connection and refuses pulls with code 24 until the next heartbeat."
+    ),
+    advice=(
+        "Raise -Dcom.rocketmq.remoting.frameMaxLength (default 16777216 bytes) of the consumer"
+        " above the size of the response, or pull fewer messages at a time (pullBatchSize, default"
+        " 32)."
+        " If the response is shorter than the limit, look in the client's log for the exception of"
+        " its decoder, and for a message at that offset which its version cannot read."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=whole, requests=FETCHES, responses=frozenset((_SUCCESS,)), of_flow=True),
+        Exchanges(key=whole, requests=frozenset((_LEAVES,)), of_flow=True),
+    ),
+    connections=lambda row: WHOLE if row.commands and row.ended_by == tcp.CLIENT else None,
+    references=("alibaba/rocketmq#87",),
+    limits=(
+        "What the client did not like about the response is not in the capture. A client that"
+        " crashes at a message, and is started again, looks the same."
+    ),
+    needs=frozenset((Need.PULLS, Need.CONNECTIONS)),
+)
