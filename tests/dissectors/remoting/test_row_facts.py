@@ -182,9 +182,21 @@ def test_other_ext_fields() -> None:
     assert header_facts(SEND_V2, {"i": "K\1é"}, 13, {}) == ["properties_bytes=4"]
 
 
+def test_members_of_a_heartbeat_in_another_spelling() -> None:
+    body = b'{"ClientID":"c","consumerDataSet":[{"groupName":"g","ConsumeFromWhere":"X"}]}'
+    assert request_body_facts(HEARTBEAT, body) == [
+        "client=c",
+        "consumer=- - g",
+        "consume_from=X g",
+        "respelled=ClientID",
+        "respelled=ConsumeFromWhere",
+    ]
+
+
 def test_all_facts_of_the_document_are_written_by_something() -> None:
     written = [
         *request_body_facts(HEARTBEAT, HEART),
+        *request_body_facts(HEARTBEAT, b'{"ClientID":"c"}'),
         *response_body_facts(ROUTE),
         *request_body_facts(LOCK, b'{"consumerGroup":"g","mqSet":[]}'),
         *response_body_facts(b'{"lockOKMQSet":[]}'),
