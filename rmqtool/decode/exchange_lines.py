@@ -81,16 +81,16 @@ def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[Excha
     else:
         time = LineColumn("TIME", lambda r: moment(_seen(r)), 1, 27, 32, style=_dim)
     columns: list[LineColumn[ExchangeRecord]] = [
-        LineColumn("PACKET", _packet, 1, 6, 9, right=True, style=_dim),
+        LineColumn("PACKET", _packet, 7, 6, 9, right=True, style=_dim),
         time,
         LineColumn("LATENCY", lambda r: duration(r.latency_us), 2, 7, 7, True, _latency_style),
-        LineColumn("REQUEST", _request, 3, 15, 32),
-        LineColumn("OUTCOME", _outcome, 4, 15, 28, style=_outcome_style),
-        LineColumn("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 5, 10, 32, style=_topic_style),
+        LineColumn("REQUEST", _request, 3, 12, 32),
+        LineColumn("OUTCOME", _outcome, 4, 10, 28, style=_outcome_style),
+        LineColumn("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 6, 10, 32, style=_topic_style),
         LineColumn("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
         LineColumn("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
-        LineColumn("REQUESTER", lambda r: r.requester, 9, 15, 47, style=_dim, keep_end=True),
-        LineColumn("RESPONDER", lambda r: r.responder, 6, 15, 47, keep_end=True),
+        LineColumn("CLIENT", lambda r: r.requester, 5, 15, 47, style=_dim, keep_end=True),
+        LineColumn("SERVER", lambda r: r.responder, 5, 15, 47, keep_end=True),
         LineColumn("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, _dim),
         LineColumn("NOTE", _note, 8, 15, 1000, style=_outcome_style, wraps=True),
     ]

@@ -198,8 +198,8 @@ CLIENT_COLUMNS: list[LineColumn[NamedClient]] = [
 ]
 CONVERSATION_COLUMNS: list[LineColumn[NamedConversation]] = [
     LineColumn("NUMBER", lambda r: str(r[0]) if r[0] >= 0 else "others", 3, 6, 8, True),
-    LineColumn("REQUESTER", lambda r: ends_of(r[1])[0], 1, 15, 47, keep_end=True),
-    LineColumn("RESPONDER", lambda r: ends_of(r[1])[1], 1, 15, 47, keep_end=True),
+    LineColumn("CLIENT", lambda r: ends_of(r[1])[0], 1, 15, 47, keep_end=True),
+    LineColumn("SERVER", lambda r: ends_of(r[1])[1], 1, 15, 47, keep_end=True),
     counter("EXCHANGES", lambda r: r[1].count, 2),
     alarm("FAILED", lambda r: r[1].failed, 4),
     alarm("UNANSWERED", lambda r: r[1].unanswered, 5),
@@ -271,8 +271,8 @@ SLOW_COLUMNS: list[LineColumn[ExchangeRecord]] = [
     LineColumn("REQUEST", lambda r: one_line(r.request_name), 1, 15, 32),
     LineColumn("OUTCOME", _slow_outcome, 2, 10, 28, style=_slow_style),
     LineColumn("TOPIC", lambda r: one_line(r.topic) or "-", 4, 10, 40),
-    LineColumn("RESPONDER", lambda r: r.responder, 5, 15, 47, keep_end=True),
-    LineColumn("REQUESTER", lambda r: r.requester, 8, 15, 47, keep_end=True),
+    LineColumn("SERVER", lambda r: r.responder, 5, 15, 47, keep_end=True),
+    LineColumn("CLIENT", lambda r: r.requester, 8, 15, 47, keep_end=True),
 ]
 
 

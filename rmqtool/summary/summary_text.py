@@ -66,7 +66,7 @@ def summary_lines(
     writer.table(
         "Responders, without long polls",
         operations(summary.servers),
-        operation_columns("RESPONDER"),
+        operation_columns("SERVER"),
     )
     writer.table("Sends through proxies", proxied(summary), PROXIED_COLUMNS)
     writer.table("Clients", clients(summary), CLIENT_COLUMNS)

@@ -148,7 +148,7 @@ def test_it_is_said_where_findings_about_messages_are(tmp_path: Path) -> None:
     folder = f"{tmp_path / 'log'}/"
     for options in (["--list-messages", "-T", "jsonl"], ["-T", "jsonl", "-o", folder]):
         said = rmqtool("decode", "pcap", path, *options).err
-        assert "BAD_MESSAGE 1; the table expert of a decoded log" in said
+        assert "BAD_MESSAGE 1; for details" in said
         assert "--summary" not in said
     lines = (tmp_path / "log" / "expert.jsonl").read_text().splitlines()
     found = [json.loads(line) for line in lines]
