@@ -13,7 +13,7 @@ from dissectors.decode.secrets import key_log_named
 from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.times import UTC_ZONE, Moment, Zone
 
-from ..ui.common_options import RowFormat
+from ..ui.common_options import Order, RowFormat
 from ..ui.console import When
 from ..ui.option_values import (
     ports_of,
@@ -79,8 +79,8 @@ class DecodeRequest:
     """whose clocks show times without an offset in `where`"""
     limit: int | None = None
     """how many rows at most"""
-    sorted: bool = False
-    """rows come in the order of time"""
+    sort: Order | None = None
+    """order of the rows; None: as they are complete"""
     body_limit: int | None = None
     """bytes of a body that are shown; None: as the view thinks best"""
     max_output: int | None = None
@@ -122,7 +122,7 @@ class DecodeRequest:
         """
         as_they_come = self.output == "-" and (self.follow or "-" in self.sources)
         as_lines = self.view is View.exchanges and self.format is not RowFormat.parquet
-        return self.unanswered_after if as_they_come and as_lines and not self.sorted else 0
+        return self.unanswered_after if as_they_come and as_lines and self.sort is None else 0
 
     @property
     def to_folder(self) -> bool:
@@ -151,7 +151,7 @@ class DecodeRequest:
         in_columns = self.format is RowFormat.parquet and whole and not shown
         if self.view in (View.list_messages, View.commands):
             window = self.since or self.until
-            looked_at = self.sorted or self.limit is not None or self.fail_on or window
+            looked_at = self.sort or self.limit is not None or self.fail_on or window
             pays = whole and self.format is RowFormat.jsonl and not looked_at
             if self.view is View.commands:  # what may be made at most is of one process
                 return self.jobs if pays and self.max_output is None else 1
@@ -210,7 +210,7 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
         until=time_option("--until", given.until, zone),
         zone=zone,
         limit=given.limit,
-        sorted=sort_option(given, view),
+        sort=sort_option(given, view),
         body_limit=body_limit_option(given.body_limit, given.plugin, view),
         max_output=size_option("--max-output", given.max_output),
         decode_as=ports_of(given.decode_as or []),
@@ -274,15 +274,13 @@ def view_of(
     return chosen[0] if chosen else View.exchanges
 
 
-def sort_option(given: DecodeArguments, view: View) -> bool:
-    """Return whether rows are sorted; raise CommandError where they cannot be."""
-    if given.sort is None:
-        return False
-    if view not in (View.exchanges, View.list_messages):
+def sort_option(given: DecodeArguments, view: View) -> Order | None:
+    """Return the order of the rows; raise CommandError where they cannot be sorted."""
+    if given.sort is not None and view not in (View.exchanges, View.list_messages):
         raise usage_error("--sort", "works only with exchanges and --list-messages")
-    if given.follow:
+    if given.sort is not None and given.follow:
         raise usage_error("--sort and --follow", "cannot be combined: rows keep arriving")
-    return True
+    return given.sort
 
 
 def format_of(wanted: RowFormat | None, output: str, view: View) -> RowFormat:

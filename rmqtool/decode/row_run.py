@@ -116,7 +116,7 @@ def encoded_rows_for(
     request: DecodeRequest, decode: Decode, rows: RowSource[Row], form: RowForm
 ) -> Iterator[EncodedBatch] | None:
     """Return the rows as they are written; None: they are needed as they are."""
-    looked_at = request.sorted or request.fail_on or request.watched or has_times_of_day(request)
+    looked_at = request.sort or request.fail_on or request.watched or has_times_of_day(request)
     if form is RowForm.records or looked_at or request.limit is not None:
         return None
     all_at_once = rows.test is None and not is_live(request)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Generic, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.expert import ExpertKind, Severity
@@ -19,6 +19,7 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
 
 from ..ui.columns import text_of_hidden
+from ..ui.common_options import Order
 from ..ui.errors import said, say_remark
 from ..ui.figures import counted, text_of_counts
 from ..ui.interrupt import first_ends
@@ -144,13 +145,14 @@ class RunCounts(NamedTuple):
 
 
 def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCounts:
-    if request.sorted:
+    if request.sort is not None:
         if request.to_folder:
             raise usage_error("--sort", "does not apply to a decoded log")
-        from ..ui.by_time import by_time
+        from ..ui.sorting import by_key
 
         unsorted = rows
-        rows = unsorted._replace(batches=lambda: by_time(unsorted.batches(), unsorted.time))
+        key = unsorted.time if request.sort is Order.time else _slowest_first
+        rows = unsorted._replace(batches=lambda: by_key(unsorted.batches(), key))
     sink = rows.sink()
     may_show = _may_show_progress(request)
     progress = Progress(sys.stderr, may_show, rows.noun, endless=request.follow)
@@ -169,6 +171,11 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
     if sink.hidden:
         said_of_it.append(f"{text_of_hidden(sink.hidden)}; -T jsonl shows all columns")
     return RunCounts(loop.seen, loop.chosen, said_of_it, held)
+
+
+def _slowest_first(row: Any) -> int | None:
+    latency: int | None = row.latency_us
+    return None if latency is None else -latency
 
 
 def _may_show_progress(request: DecodeRequest) -> bool:

@@ -17,6 +17,7 @@ class Order(StrEnum):
     """In which order rows are written, if not as they are complete."""
 
     time = "time"
+    latency = "latency"
 
 
 class RowFormat(StrEnum):
@@ -136,7 +137,7 @@ Sort = Annotated[
     Order | None,
     typer.Option(
         "--sort",
-        help="Sort by request time (default: completion order).",
+        help="Sort by request time, or slowest first (default: completion order).",
         rich_help_panel=_SELECT,
     ),
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from dissectors.times import Moment
-from rmqtool.decode.options import DecodeRequest, RowFormat, View, format_of, view_of
+from rmqtool.decode.options import DecodeRequest, Order, RowFormat, View, format_of, view_of
 from rmqtool.ui.status import CommandError
+from tests.rmqtool.command import ROOT, rmqtool
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ COMMANDS = replace(JSONL, view=View.commands)
         (replace(MESSAGES, where="has topic"), 1),
         (replace(MESSAGES, limit=5), 1),
         (replace(MESSAGES, body_limit=5), 1),
-        (replace(MESSAGES, sorted=True), 1),
+        (replace(MESSAGES, sort=Order.time), 1),
         (replace(MESSAGES, where="has topic", jobs=2), 2),
         (COMMANDS, None),
         (replace(COMMANDS, body_limit=5), None),
@@ -94,3 +96,13 @@ COMMANDS = replace(JSONL, view=View.commands)
 def test_processes_where_they_pay(request_: DecodeRequest, processes: int | None) -> None:
     """None: as many as there are cores."""
     assert request_.processes == processes
+
+
+def test_rows_are_sorted_slowest_first() -> None:
+    capture = ROOT / "samples" / "fault-slow-5x.pcap"
+    lines = rmqtool("decode", capture, "-T", "jsonl", "--sort", "latency").out.splitlines()
+    found = [json.loads(line).get("latency_us") for line in lines]
+    known = [one for one in found if one is not None]
+    assert known == sorted(known, reverse=True)
+    assert found[: len(known)] == known
+    assert len(lines) == len(rmqtool("decode", capture, "-T", "jsonl").out.splitlines()) > 50

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqtool.ui.by_time import by_time
+from rmqtool.ui.sorting import by_key
 
 Row = tuple[int | None, int]
 
@@ -23,8 +23,8 @@ def time(row: Row) -> int | None:
 def test_rows_come_once_and_in_order(times: list[int | None], part: int) -> None:
     rows = [(at, number) for number, at in enumerate(times)]
     batches = [rows[start : start + 7] for start in range(0, len(rows), 7)]
-    found = [row for batch in by_time(batches, time, part) for row in batch]
-    assert found == sorted(rows, key=lambda row: (-1 if row[0] is None else row[0], row[1]))
+    found = [row for batch in by_key(batches, time, part) for row in batch]
+    assert found == sorted(rows, key=lambda row: (row[0] is None, row[0] or 0, row[1]))
 
 
 def test_nothing_is_left_and_little_is_held(
@@ -39,7 +39,7 @@ def test_nothing_is_left_and_little_is_held(
             read += 1
             yield [(1000 - number, number)] * 10
 
-    found = by_time(batches(), time, 50)
+    found = by_key(batches(), time, 50)
     assert [next(found) for _ in range(100)] == [()] * 100
     assert read == 100
     assert next(found)[0] == (901, 99)

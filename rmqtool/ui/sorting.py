@@ -1,4 +1,4 @@
-"""Rows in the order of their time: sorted in parts, which wait in files without a name.
+"""Rows in order, by time or latency: sorted in parts, which wait in files without a name.
 
 Rows come when they are complete: an exchange with its answer, so a slow one after those that began
 later. Memory holds one part and a few rows of each other one, however many rows there are.
@@ -21,17 +21,17 @@ _BATCH: Final = 500
 """rows that are read from a file at a time, and given on"""
 
 
-def by_time(
-    batches: Iterable[Sequence[Row]], time: Callable[[Row], int | None], part: int = PART
+def by_key(
+    batches: Iterable[Sequence[Row]], number: Callable[[Row], int | None], part: int = PART
 ) -> Iterator[Sequence[Row]]:
-    """Yield all rows, the earliest first; those of the same time as they came.
+    """Yield all rows, the smallest number first; equal ones as they came, those without one last.
 
-    While rows are still read an empty batch comes for each. Rows without a time are the first.
+    While rows are still read, an empty batch comes for each of theirs.
     """
 
-    def key(row: Row) -> int:
-        at = time(row)
-        return -1 if at is None else at
+    def key(row: Row) -> tuple[bool, int]:
+        found = number(row)
+        return found is None, found or 0
 
     with ExitStack() as stack:
         parts: list[Iterator[Row]] = []
