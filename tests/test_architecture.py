@@ -290,6 +290,7 @@ ACROSS_MODULES = (
     "rmqtool/replay/test_targets",
     "rmqtool/send/test_docs",
     "rmqtool/summary/test_relayed",
+    "rmqtool/summary/test_reported",
     "rmqtool/send/test_send_options_and_lines",
     "rmqtool/send/test_tls",
 )

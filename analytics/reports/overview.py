@@ -93,7 +93,7 @@ def _cells(requests: Relation) -> Relation:
     )
     return counted.adding(
         {
-            **derived.counted_by_outcome("failed", "not_durable", "no_answer", "unknown", "oneway"),
+            **derived.counted_by_outcome(*(column.name for column in COUNTS[1:]), "oneway"),
             "messages": f"if(outcome in {_GOOD}, carried, 0L)",
         },
     )

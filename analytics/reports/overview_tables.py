@@ -14,6 +14,7 @@ COUNTS = (
         "no_answer", "int", "", ("unanswered requests; the packets prove that no response came")
     ),
     TableColumn("unknown", "int", "", "requests whose response may simply not have been captured"),
+    TableColumn("withdrawn", "int", "", "long polls that the client ended with its connection"),
 )
 _BYTES = TableColumn("bytes", "int", "bytes", "bytes of requests and responses (whole frames)")
 _FIRST = TableColumn("first_time", "time", "", "first occurrence")

@@ -16,7 +16,7 @@ from dissectors.endpoint import host_of
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import EXPECTED, FAILED, LONG_POLLS, is_failure
-from dissectors.rows.record import ONEWAY, UNANSWERED, ExchangeRecord
+from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
 from dissectors.rows.relays import Relays
 
 MAX_KEYS = 500
@@ -59,8 +59,8 @@ class AnswerCount:
 
     count: int = 0
     """responses"""
-    failure: bool = False
-    """it says that something is wrong"""
+    failed: int = 0
+    """those that say that something is wrong"""
     requests: dict[str, int] = field(default_factory=dict)
     """what it answered, by name"""
     example: ExchangeRecord | None = None
@@ -155,7 +155,8 @@ class Summary:
             self.exchanges += 1
             self.statuses[record.status] = self.statuses.get(record.status, 0) + 1
             failed = record.outcome_class == FAILED
-            self._add_operations(record, failed)
+            if record.status != ORPHAN:  # a response says neither what was asked nor by whom
+                self._add_operations(record, failed)
             self._add_answer(record)
             self._add_peers(record, failed)
             self.relays.add(record)
@@ -189,16 +190,22 @@ class Summary:
         if answer.example is None:
             answer.example = record
         if record.outcome_class != EXPECTED:
-            answer.failure = is_failure(record.response_name)  # orphans, too
+            answer.failed += is_failure(record.response_name)  # orphans, too
         answer.count += 1
         name = record.request_name or "?"
         if name in answer.requests or len(answer.requests) < MAX_NAMES:
             answer.requests[name] = answer.requests.get(name, 0) + 1
 
     def _add_peers(self, record: ExchangeRecord, failed: bool) -> None:
-        key = ClientKey(host_of(record.requester), record.language or "", record.version_name or "")
-        client = self.clients.row(key)
-        for peer in (client, self.conversations.row(record.conversation)):
+        peers = [self.conversations.row(record.conversation)]
+        if record.status != ORPHAN:
+            host, language = host_of(record.requester), record.language or ""
+            client = self.clients.row(ClientKey(host, language, record.version_name or ""))
+            peers.append(client)
+            if record.conversation not in client.conversations and self._pairs < MAX_PAIRS:
+                client.conversations.add(record.conversation)
+                self._pairs += 1
+        for peer in peers:
             peer.count += 1
             peer.failed += failed
             peer.unanswered += record.status == UNANSWERED
@@ -207,9 +214,6 @@ class Summary:
                 peer.first = record
             elif peer.first.requester == record.responder:
                 peer.reversed += 1
-        if record.conversation not in client.conversations and self._pairs < MAX_PAIRS:
-            client.conversations.add(record.conversation)
-            self._pairs += 1
 
     def _note_times(self, record: ExchangeRecord) -> None:
         first = record.request_time if record.request_time is not None else record.response_time

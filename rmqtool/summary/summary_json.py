@@ -50,8 +50,9 @@ def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | No
             {
                 "response_code": row.code,
                 "response_name": row.name,
-                "failure": row.answer.failure,
+                "failure": row.answer.failed > 0,
                 "count": row.answer.count,
+                "failed": row.answer.failed,
                 "requests": row.answer.requests,
                 "example": _example(row.answer.example),
             }

@@ -124,7 +124,7 @@ def answers(summary: Summary) -> list[NamedAnswer]:
     """Return what is normal first, then the failures, each by frequency."""
     rows = summary.answers.rows
     total = sum(answer.count for answer in rows.values())
-    ranked = sorted(rows.items(), key=lambda item: (item[1].failure, -item[1].count))
+    ranked = sorted(rows.items(), key=lambda item: (item[1].failed > 0, -item[1].count))
     return [NamedAnswer(code, name, answer, total) for (code, name), answer in ranked]
 
 
@@ -142,13 +142,14 @@ def _answer_example(row: NamedAnswer) -> str:
 
 
 def _answer_style(row: NamedAnswer) -> str:
-    return Style.RED if row.answer.failure else ""
+    return Style.RED if row.answer.failed else ""
 
 
 ANSWER_COLUMNS: list[LineColumn[NamedAnswer]] = [
     LineColumn("CODE", lambda r: str(r.code), 1, 4, 6, True),
     LineColumn("RESPONSE", lambda r: one_line(r.name), 1, 16, 40, style=_answer_style),
     counter("COUNT", lambda r: r.answer.count, 1),
+    alarm("FAILED", lambda r: r.answer.failed, 2),
     LineColumn("SHARE", lambda r: share(r.answer.count, r.total), 3, 5, 6, True),
     LineColumn("TO", _requests, 4, 20, 90),
     LineColumn("EXAMPLE", _answer_example, 8, 20, 200, wraps=True),

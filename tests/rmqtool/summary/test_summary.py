@@ -46,8 +46,8 @@ def test_operations_answers_and_peers() -> None:
     assert (send.count, send.failed, send.unanswered, send.oneway) == (103, 1, 1, 1)
     assert abs((send.latency.percentile(50) or 0) - 1050) < 15
     assert found.operations.rows["PULL_MESSAGE"].failed == 0
-    assert found.answers.rows[(2, "SYSTEM_BUSY")].failure
-    assert not found.answers.rows[(19, "PULL_NOT_FOUND")].failure
+    assert found.answers.rows[(2, "SYSTEM_BUSY")].failed == 1
+    assert found.answers.rows[(19, "PULL_NOT_FOUND")].failed == 0
     client = found.clients.rows[ClientKey("10.0.0.5", "JAVA", "V4_9_4")]
     assert (client.count, client.failed, len(client.conversations)) == (104, 1, 1)
     assert found.servers.rows["10.0.0.1:10911"].count == 102  # neither oneway nor long poll
