@@ -269,7 +269,7 @@ def addresses_of(text: str) -> tuple[str, ...]:
     addresses = tuple(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
     if not addresses:
         hint = f"write host:9876;host:9876, or set {NAMESRV_VARIABLE}"
-        raise NameServerError("no NameServer is named", hint, setting="namesrv")
+        raise NameServerError("no NameServer given", hint, setting="namesrv")
     for address in addresses:
         if split_endpoint(address) is None:
             raise NameServerError(

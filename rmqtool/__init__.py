@@ -8,6 +8,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be one more module
 if TYPE_CHECKING:
+    from analytics.diagnosis.problem import Problem
+    from analytics.life.life import Life
+    from dissectors.rows.command_record import CommandRow
+    from dissectors.rows.conversation_record import ConversationRecord
+    from dissectors.rows.message_record import MessageRecord
+    from dissectors.rows.record import ExchangeRecord
+
     from .api.capture import Capture
     from .api.read import read
     from .api.summarised import CaptureSummary
@@ -26,10 +33,16 @@ __all__ = [
     "ArgumentError",
     "Capture",
     "CaptureSummary",
+    "CommandRow",
+    "ConversationRecord",
     "Error",
+    "ExchangeRecord",
     "FilterError",
+    "Life",
+    "MessageRecord",
     "MissingExtraError",
     "PluginError",
+    "Problem",
     "ReadError",
     "WriteError",
     "__version__",
@@ -41,9 +54,16 @@ _PLACES = {
     "Capture": ("api.capture", ""),
     "CaptureSummary": ("api.summarised", ""),
     "read": ("api.read", ""),
+    "CommandRow": ("dissectors.rows.command_record", ""),
+    "ConversationRecord": ("dissectors.rows.conversation_record", ""),
+    "ExchangeRecord": ("dissectors.rows.record", ""),
+    "Life": ("analytics.life.life", ""),
+    "MessageRecord": ("dissectors.rows.message_record", ""),
+    "Problem": ("analytics.diagnosis.problem", ""),
     **{name: ("errors", "") for name in __all__ if name.endswith("Error")},
 }
-"""name → module of this package, and the name there; empty: the same"""
+"""name → module (of this package, unless it names another) and its name there; empty: the same"""
+_OTHER_PACKAGES = ("dissectors.", "analytics.")
 
 if not TYPE_CHECKING:
 
@@ -54,7 +74,8 @@ if not TYPE_CHECKING:
         from importlib import import_module
 
         module, inner = _PLACES[name]
-        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), inner or name)
+        place = module if module.startswith(_OTHER_PACKAGES) else f"{__name__}.{module}"
+        value = globals()[name] = getattr(import_module(place), inner or name)
         return value
 
     def __dir__() -> list[str]:

@@ -378,7 +378,10 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.page.ladder": ("analytics.life", "analytics.page", "dissectors"),
     "analytics.job": ("analytics", "dissectors.times"),
     # the command line: a folder for each command, what they share in `ui`
-    "rmqtool": (VERSION, ERRORS, "rmqtool.api"),
+    "rmqtool": (
+        *(VERSION, ERRORS, "rmqtool.api", "analytics.diagnosis", "analytics.life"),
+        "dissectors.rows",
+    ),
     VERSION: (),
     ERRORS: (),
     "rmqtool.api.tables": (ERRORS, "dissectors"),

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
-    from analytics.diagnosis.problem import Problem
-    from analytics.life.life import Life
     from dissectors.decode.decoded_log import Finding
     from dissectors.remoting.bodies.custom import NamedDecoder
     from dissectors.rows.command_record import CommandRow
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from dissectors.rows.message_record import MessageRecord
     from dissectors.rows.record import ExchangeRecord
 
+    from .judged import Problems
+    from .lives import Traces
     from .summarised import CaptureSummary
 
 
@@ -196,10 +196,13 @@ class Capture:
         until: Time | None = None,
         limit: int | None = None,
         body_limit: int | None = None,
+        categories: bool = False,
     ) -> pandas.DataFrame:
         """Return a table as a pandas DataFrame; raise as `to_batches` does.
 
-        Names are categorical, numbers may be missing (`Int64`), times are UTC.
+        Texts are strings, numbers may be missing (`Int64`), times are UTC; `latency` is a
+        timedelta next to `latency_us`, and `keys` is `message_keys`. `categories`: texts that
+        repeat are categorical, which saves memory.
         """
         from .frames import data_frame, load_pandas
 
@@ -207,7 +210,8 @@ class Capture:
         return data_frame(
             self.to_arrow(
                 table, where, since=since, until=until, limit=limit, body_limit=body_limit
-            )
+            ),
+            categories,
         )
 
     # -- logs and Spark ---------------------------------------------------------------------------
@@ -284,12 +288,12 @@ class Capture:
         rules: Iterable[str] = (),
         since: Time | None = None,
         until: Time | None = None,
-    ) -> list[Problem]:
-        """Return what is wrong, as ``rmqtool diagnose`` finds it: by incident, the cause first.
+    ) -> Problems:
+        """Return the problems that ``rmqtool diagnose`` finds: by incident, the cause first.
 
-        `rules`: ids of those that are asked; none: all. Raise ArgumentError for an unknown rule.
+        `rules`: IDs of the rules to check; none: all. Raise ArgumentError for an unknown rule.
         """
-        from .judged import engine_of, fed, rules_named
+        from .judged import Problems, engine_of, fed, rules_named
 
         engine = engine_of(rules_named(rules))
         choice = choice_of("", since, until, None)
@@ -297,7 +301,7 @@ class Capture:
             decode = self._decode(choice, conversations=True)
             for _ in fed(decode, engine):
                 pass
-        return engine.diagnosis().problems
+        return Problems(engine.diagnosis().problems)
 
     def summary(self) -> CaptureSummary:
         """Return what it comes to: operations, answers, clients, findings, what is wrong.
@@ -309,8 +313,8 @@ class Capture:
         with translated():
             return summarised(self._decode(Choice(), conversations=True))
 
-    def trace(self, key: str = "", *, where: str = "") -> list[Life]:
-        """Return the lives of the messages of a key, or for which a filter of messages holds.
+    def trace(self, key: str = "", *, where: str = "") -> Traces:
+        """Return the traces of the messages of a key, or that match a filter of messages.
 
         `key`: a unique key, an offset message id or a business key. Raise ArgumentError without
         either, and as `exchanges` does.
@@ -322,7 +326,7 @@ class Capture:
 
     # -- inside -----------------------------------------------------------------------------------
 
-    def _lives(self, key: str | None, test: Callable[[object], bool] | None) -> list[Life]:
+    def _lives(self, key: str | None, test: Callable[[object], bool] | None) -> Traces:
         from dissectors.remoting.bodies.custom import decoding_with
 
         from .lives import lives_in

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from analytics.diagnosis.problem import Problem
-    from analytics.life.life import Life
     from analytics.life.search import MessageSearch
 
+    from .judged import Problems
+    from .lives import Traces
     from .summarised import CaptureSummary
 
 _CAPTURES = "read the captures: they are named in its manifest.json"
@@ -96,9 +96,9 @@ class DecodedLog(Capture):
         rules: Any = (),
         since: Time | None = None,
         until: Time | None = None,
-    ) -> list[Problem]:
-        """Return what is wrong, as ``rmqtool diagnose`` finds it: by incident, the cause first."""
-        from .judged import engine_of, rules_named
+    ) -> Problems:
+        """Return the problems that ``rmqtool diagnose`` finds: by incident, the cause first."""
+        from .judged import Problems, engine_of, rules_named
 
         engine = engine_of(rules_named(rules))
         choice = choice_of("", since, until, None)
@@ -111,7 +111,7 @@ class DecodedLog(Capture):
                     engine.add_connections(connections)
                 for findings in finding_records(log):
                     engine.add_findings(_infos_of(findings, []))
-        return engine.diagnosis().problems
+        return Problems(engine.diagnosis().problems)
 
     def summary(self) -> CaptureSummary:
         """Return what it comes to: operations, answers, clients, findings, what is wrong.
@@ -133,9 +133,11 @@ class DecodedLog(Capture):
                     fold.add_findings(_infos_of(findings, names))
         return CaptureSummary(fold.summary, stats, names, fold.diagnosis())
 
-    def _lives(self, key: str | None, test: Callable[[object], bool] | None) -> list[Life]:
+    def _lives(self, key: str | None, test: Callable[[object], bool] | None) -> Traces:
         from analytics.life.life import Surroundings, life_of
         from analytics.life.search import MessageSearch
+
+        from .lives import Traces
 
         search = MessageSearch(key, test)
         with _translated():
@@ -150,7 +152,7 @@ class DecodedLog(Capture):
             sum(stats.not_decoded.values()),
             stats.replications,
         )
-        return [life_of(found, around) for found in search.messages]
+        return Traces(life_of(found, around) for found in search.messages)
 
     # -- inside -----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Rows as Arrow tables and pandas DataFrames: the columns of the tables, with their types.
 
 Rules: numbers are 64 bits and may be missing, times are UTC in microseconds, as in the decoded log.
-In pandas a column of names is categorical, other texts are strings, and a missing value is `NA`.
+In pandas texts are strings, or categorical where asked for, and a missing value is `NA`.
 Rows become Arrow columns batch by batch, so that no more than a batch is there as Python objects.
 """
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 BATCH_ROWS: Final = 8192
 """rows of an Arrow batch"""
+FRAME_NAMES: Final = {"keys": "message_keys"}
+"""column -> its name in a DataFrame, which has an attribute of the column's own name"""
+_LATENCY: Final = "latency_us"
 
 
 def form_of(table: Table[Any]) -> RowTable:
@@ -63,14 +66,21 @@ def load_pandas() -> None:
         ) from error
 
 
-def data_frame(table: pyarrow.Table) -> pandas.DataFrame:
-    """Return an Arrow table as a DataFrame."""
+def data_frame(table: pyarrow.Table, categories: bool = False) -> pandas.DataFrame:
+    """Return an Arrow table as a DataFrame.
+
+    Args:
+        table: rows; times in microseconds, UTC
+        categories: texts that repeat are categorical, which saves memory
+
+    A latency is there twice: as a number of microseconds, and as a timedelta.
+    """
     import pandas
     import pyarrow
 
-    texts, names = pyarrow.string(), set(REPETITIVE)
-    for index, field in enumerate(table.schema):
-        if field.type == texts and field.name in names:
+    texts = pyarrow.string()
+    for index, field in enumerate(table.schema if categories else ()):
+        if field.type == texts and field.name in REPETITIVE:
             encoded = table.column(index).dictionary_encode()
             table = table.set_column(index, field.name, encoded)
     types = {
@@ -82,4 +92,7 @@ def data_frame(table: pyarrow.Table) -> pandas.DataFrame:
     for field in table.schema:
         if pyarrow.types.is_list(field.type):
             frame[field.name] = table.column(field.name).to_pylist()
-    return frame
+    if _LATENCY in frame.columns:
+        latency = pandas.to_timedelta(frame[_LATENCY], unit="us")
+        frame.insert(list(frame.columns).index(_LATENCY) + 1, "latency", latency)
+    return frame.rename(columns=FRAME_NAMES)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from html import escape
 
 from analytics.life.life import Life, Surroundings, life_of
 from analytics.life.search import MessageSearch
 from dissectors.decode.pipeline import Decode
+from dissectors.printable import printable
 from dissectors.rows.message_record import MessageRecord
 from dissectors.rows.record import ExchangeRecord
-from dissectors.times import Moment, between
+from dissectors.times import Moment, between, text_of_time
+
+from .notebook import html_table
 
 
 def searched(
@@ -58,8 +62,20 @@ class Given:
         self._search.add_exchanges(rows)
 
 
-def lives_in(decode: Decode, key: str | None, test: Callable[[object], bool] | None) -> list[Life]:
-    """Return the lives of the messages of a key, or for which a test of their rows holds."""
+class Traces(list[Life]):
+    """Traces of messages; a notebook shows each as a table."""
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for life in self:
+            cells = [(text_of_time(step.time), step.words) for step in life.steps]
+            parts.append(f"<h4>{escape(printable(life.name))}</h4>")
+            parts.append(html_table(("Time", "Step"), cells))
+        return "".join(parts)
+
+
+def lives_in(decode: Decode, key: str | None, test: Callable[[object], bool] | None) -> Traces:
+    """Return the traces of the messages of a key, or whose rows match a test."""
     search = MessageSearch(key, test)
     for _ in searched(decode, search):
         pass
@@ -72,4 +88,4 @@ def lives_in(decode: Decode, key: str | None, test: Callable[[object], bool] | N
         sum(stats.not_decoded.values()),
         stats.replications,
     )
-    return [life_of(found, around) for found in search.messages]
+    return Traces(life_of(found, around) for found in search.messages)

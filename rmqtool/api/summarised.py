@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from dissectors.printable import printable
-
 from ..summary.summary import Summary
+from .notebook import html_cell, html_table
 
 if TYPE_CHECKING:
     from analytics.diagnosis.engine import Diagnosis, Engine
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.record import ExchangeRecord
 
-MOST_ROWS: Final = 20
-"""rows of a table that a notebook shows"""
 _OPERATION: Final = ("count", "failed", "unanswered", "p50_us", "p99_us")
 _CLIENT: Final = ("address", "language", "version", "connections", "exchanges", "failed")
 _TABLES: Final = (
@@ -117,15 +113,15 @@ class CaptureSummary:
         if self._diagnosis is not None:
             from ..summary.verdict import verdict
 
-            parts.append(f"<h4>{_cell(verdict(self._diagnosis))}</h4>")
+            parts.append(f"<h4>{html_cell(verdict(self._diagnosis))}</h4>")
             rows = [{**one, **one["subject"]} for one in data["problems"]]
-            parts += _table(rows, ("severity", "title", "rule", "count", "first_time"))
+            parts.append(_table(rows, ("severity", "title", "rule", "count", "first_time")))
         times = f"{data['first_time'] or '-'} to {data['last_time'] or '-'}"
-        parts.append(f"<p>{_cell(data['exchanges'])} exchanges, {_cell(times)}</p>")
+        parts.append(f"<p>{html_cell(data['exchanges'])} exchanges, {html_cell(times)}</p>")
         for title, name, columns in _TABLES:
             if data[name]:
                 parts.append(f"<h4>{title}</h4>")
-                parts += _table(data[name], columns)
+                parts.append(_table(data[name], columns))
         return "\n".join([*parts, "</div>"])
 
 
@@ -141,18 +137,5 @@ def summarised(decode: Decode) -> CaptureSummary:
     return CaptureSummary(fold.summary, decode.stats, decode.sources, fold.diagnosis())
 
 
-def _table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> Iterable[str]:
-    """Give the lines of a table; what is from the wire is printable and escaped."""
-    if not rows:
-        return
-    yield "<table><thead><tr>" + "".join(f"<th>{name}</th>" for name in columns) + "</tr></thead>"
-    for row in rows[:MOST_ROWS]:
-        cells = "".join(f"<td>{_cell(row.get(name))}</td>" for name in columns)
-        yield f"<tr>{cells}</tr>"
-    yield "</table>"
-    if len(rows) > MOST_ROWS:
-        yield f"<p>… and {len(rows) - MOST_ROWS} more</p>"
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None else escape(printable(str(value)))
+def _table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
+    return html_table(columns, [[row.get(name) for name in columns] for row in rows])

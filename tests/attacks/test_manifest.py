@@ -103,7 +103,7 @@ def refused(log: Path) -> None:
     for command in (["diagnose", log], ["trace", log, "K0"], ["report", "latency", log]):
         done = run(*command)
         assert done.status == 1, done.out
-        assert "of the decoded log" in done.err or "not a file of the log" in done.err
+        assert "inside the decoded log" in done.err or "not a file of the log" in done.err
         assert "Traceback" not in done.err
     with pytest.raises(ReadError):
         rmqtool.read(str(log))

@@ -104,5 +104,5 @@ def test_a_damaged_log_is_said(log: Path, tmp_path: Path) -> None:
 
 def test_a_log_among_captures_is_refused(log: Path) -> None:
     for given in ((log, SAMPLE), ([log],)):
-        with pytest.raises(rmqtool.ReadError, match="among what is none"):
+        with pytest.raises(rmqtool.ReadError, match="cannot be mixed with other inputs"):
             rmqtool.read(*given)

@@ -30,7 +30,7 @@ def test_lives_of_a_filter_are_those_of_the_command() -> None:
 
 
 def test_a_key_or_a_filter_must_be_given() -> None:
-    with pytest.raises(rmqtool.ArgumentError, match="which messages"):
+    with pytest.raises(rmqtool.ArgumentError, match="no message selected"):
         CAPTURE.trace(" ")
     with pytest.raises(rmqtool.FilterError, match="unknown column"):
         CAPTURE.trace(where="nothing = 1")

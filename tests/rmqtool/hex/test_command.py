@@ -105,7 +105,7 @@ def test_no_text_does_anything_but_decode_or_say_why(data: bytes) -> None:
         ("00 1g", BytesForm.hex, "'g' at character 4 is not a hex digit"),
         ("00 1", BytesForm.hex, "3 hex digits: the last digit is missing"),
         ("AAA*", BytesForm.base64, "'*' at character 3 is not base64"),
-        ("00000000: 0001\n00000004: 02", BytesForm.dump, "line 2 begins at 0x4, expected was 0x2"),
+        ("00000000: 0001\n00000004: 02", BytesForm.dump, "line 2 starts at 0x4, expected 0x2"),
         ("00000000: 0001\nhello", BytesForm.dump, "line 2 is not a line of a dump: 'hello'"),
     ],
 )

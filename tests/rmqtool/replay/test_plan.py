@@ -80,7 +80,7 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
     ("arguments", "says"),
     [
         (["--mode", "fast"], "as-captured, sync, async, oneway, raw"),
-        (["--speed", "2x", "--rate", "5/s"], "only one"),
+        (["--speed", "2x", "--rate", "5/s"], "cannot be combined"),
         (["--speed", "quick"], "is not a valid speed"),
         (["--rate", "0"], "is not a valid rate"),
         (["--max-gap", "long"], "not a valid duration"),
@@ -97,7 +97,7 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
         (["--rewrite", "nowhere.py:f"], "no Python file"),
         (["--format", "xml"], "neither table nor jsonl"),
         (["--since", "noon"], "not a valid time"),
-        (["--decode-as", "x"], "is not a valid TCP port"),
+        (["--decode-as", "x"], "is not a TCP port"),
     ],
 )
 def test_a_wrong_option_is_said_with_the_way_out(arguments: list[str], says: str) -> None:

@@ -99,7 +99,7 @@ def test_a_failed_message_says_the_way_out(box: SandboxThread) -> None:
         (("-t", "T", "--body", "x", "--tls-name", "a"), "needs --tls"),
         (("-t", "T", "--body", "x", "--tls", "insecure", "--tls-any-name"), "needs --tls"),
         (("-t", "T", "--body", "x", "--tls", "system", "--tls-name", ".x"), "valid host name"),
-        (("-t", "T", "--body", "x", "--tls-name", "a", "--tls-any-name"), "only one of them"),
+        (("-t", "T", "--body", "x", "--tls-name", "a", "--tls-any-name"), "cannot be combined"),
         (("-t", "T", "--body", "x", "--log", "log.csv"), ".jsonl or .parquet"),
         (("-t", "T", "--body", "x", "--group", "DEFAULT_PRODUCER"), "not a valid name for a group"),
     ],

@@ -119,7 +119,7 @@ def test_a_rival_is_named(home: Path) -> None:
 def test_one_thing_at_a_time(home: Path, arguments: tuple[str, ...]) -> None:
     result = run(home, *arguments)
     assert result.status == ExitStatus.USAGE
-    assert "only one of" in result.err
+    assert "cannot be combined" in result.err
     assert os.listdir(home) == []
 
 

@@ -105,7 +105,7 @@ def test_a_target_that_is_not_loopback_needs_a_typed_yes(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--yes", "the target comes first"),
+        ("--yes", "enter the target first"),
         ("'", "No closing quotation"),
         (";", "no NameServer given"),
     ],
