@@ -116,31 +116,34 @@ class Broker:
             state.groups.put(group)
         for offset in journal.offsets():
             state.offsets.put(*offset)
-        for end in journal.ends():
-            state.store.restore_end(*end)
-        for number, record in enumerate(journal.records(state.options.store_limit)):
-            if not number % _RESTORED_AT_ONCE:
-                await asyncio.sleep(0)
-            try:
-                restored = state.store.restore(record)
-            except StoreFull:
-                raise SandboxError(
-                    f"{state.options.store} has more messages than broker {self.name} may hold",
-                    "raise store_limit, or let it forget the oldest ones with drop_oldest",
-                ) from None
-            if not restored:
-                journal.note("message", record.physical_offset, "another is at its place")
-                continue
-            place = record.physical_offset
-            if record.topic in WAITING_TOPICS and not journal.is_finished(place):
-                waits = self.transactions if record.topic == HALF_TOPIC else self.schedule
-                waits.restore(record)
+        try:
+            await self._restore_messages(journal)
+        except StoreFull:
+            raise SandboxError(
+                f"{state.options.store} has more messages than broker {self.name} may hold",
+                "raise store_limit, or let it forget the oldest ones with drop_oldest",
+            ) from None
         state.store.end_offset = max(state.store.end_offset, journal.blocked)
         state.store.go_on_with(journal)
         for problem in journal.problems:
             self.tell(EventKind.STORE_DAMAGED, detail=problem)
         if journal.damaged > len(journal.problems):
             self.tell(EventKind.STORE_DAMAGED, detail=f"{journal.damaged} damaged rows in all")
+
+    async def _restore_messages(self, journal: BrokerJournal) -> None:
+        state = self.state
+        for end in journal.ends():
+            state.store.restore_end(*end)
+        for number, record in enumerate(journal.records(state.options.store_limit)):
+            if not number % _RESTORED_AT_ONCE:
+                await asyncio.sleep(0)
+            if not state.store.restore(record):
+                journal.note("message", record.physical_offset, "another is at its place")
+                continue
+            place = record.physical_offset
+            if record.topic in WAITING_TOPICS and not journal.is_finished(place):
+                waits = self.transactions if record.topic == HALF_TOPIC else self.schedule
+                waits.restore(record)
 
     def start(self) -> None:
         """Begin what happens by itself."""

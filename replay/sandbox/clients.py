@@ -5,6 +5,7 @@ RocketMQ: ProducerManager, ConsumerManager, ClientChannelInfo, SubscriptionData.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,7 +18,10 @@ GROUPS_LIMIT: Final = 20_000
 """groups of one broker: names come from the network"""
 NAME_LIMIT: Final = 255
 """characters of a group's or topic's name that is kept"""
-_EXPRESSION_LIMIT: Final = 65_536
+EXPRESSION_LIMIT: Final = 65_536
+"""characters of an expression that is kept"""
+_TAG: Final = 150
+"""bytes of a tag in a set beside its text"""
 _SUBSCRIPTIONS_LIMIT: Final = 2000
 
 
@@ -35,6 +39,12 @@ class Subscription:
     """when it was made, ms since the epoch"""
     tags: frozenset[str] = frozenset()
     """the tags; empty for all"""
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes."""
+        tags = sum(map(sys.getsizeof, self.tags)) + _TAG * len(self.tags)
+        return weight_of(self.topic, self.expression, self.expression_type) + tags
 
     def wants(self, tag: str) -> bool:
         """Return whether a message with that tag is for the group."""
@@ -56,11 +66,14 @@ class Subscription:
 def subscription_of(
     topic: str, expression: str | None, expression_type: str | None = None, version: int = 0
 ) -> Subscription:
-    """Return a subscription from its text: `*`, `TagA || TagB`."""
+    """Return a subscription from its text: `*`, `TagA || TagB`.
+
+    Of a text over `EXPRESSION_LIMIT` no tags are made: whoever asked has to refuse it.
+    """
     text = expression or SUB_ALL
     kind = expression_type or "TAG"
     tags: frozenset[str] = frozenset()
-    if kind == "TAG" and text != SUB_ALL:
+    if kind == "TAG" and text != SUB_ALL and len(text) <= EXPRESSION_LIMIT:
         tags = frozenset(part.strip() for part in text.split("||") if part.strip())
     return Subscription(topic, text, kind, version, tags)
 
@@ -128,7 +141,7 @@ def _members(room: Room) -> BoundedTable[Connection, GroupMember]:
 
 
 def _subscriptions(room: Room) -> BoundedTable[str, Subscription]:
-    return BoundedTable(room, lambda topic, one: weight_of(topic, one.expression, *one.tags))
+    return BoundedTable(room, lambda _, one: one.size)
 
 
 class ClientTable:
@@ -140,7 +153,9 @@ class ClientTable:
         """group → members"""
         self.consumers: dict[str, ConsumerGroup] = {}
         """group → members and subscriptions"""
-        self._producer_of: dict[str, Connection] = {}
+        self._producer_of = BoundedTable[str, Connection](
+            self._room, lambda client_id, _: weight_of(client_id)
+        )
 
     def add_producer(self, group: str, client: GroupMember) -> bool:
         """Add a member to the producer group that a heartbeat names; return whether it is new."""
@@ -156,7 +171,7 @@ class ClientTable:
             return False
         if new:
             # Of two processes with one id the later one is meant, as with a real broker.
-            self._producer_of[client.client_id] = client.connection
+            self._producer_of.put(client.client_id, client.connection)
         return new
 
     def add_consumer(
@@ -211,11 +226,13 @@ class ClientTable:
         left: tuple[list[str], list[str]] = ([], [])
         if everything:
             for client_id in [i for i, who in self._producer_of.items() if who is connection]:
-                del self._producer_of[client_id]
+                self._producer_of.drop(client_id)
         for group in list(self.producers) if everything else [producer]:
             members = self.producers.get(group or "")
-            if group and members is not None and members.drop(connection) is not None:
+            if group and members is not None and (member := members.drop(connection)) is not None:
                 left[0].append(group)
+                if self._producer_of.get(member.client_id) is connection:
+                    self._producer_of.drop(member.client_id)
                 if not members:
                     self._end_producers(group)
         for name in list(self.consumers) if everything else [consumer]:
@@ -249,7 +266,8 @@ def _update(known: BoundedTable[str, Subscription], now: list[Subscription]) -> 
     now = [
         item
         for item in now
-        if len(item.topic) <= NAME_LIMIT and len(item.expression) <= _EXPRESSION_LIMIT
+        if max(len(item.topic), len(item.expression_type)) <= NAME_LIMIT
+        and len(item.expression) <= EXPRESSION_LIMIT
     ]
     for subscription in now:
         old = known.get(subscription.topic)

@@ -97,7 +97,7 @@ class Registered:
     """its cluster"""
     name: str
     """its name"""
-    addresses: dict[int, str]
+    addresses: BoundedTable[int, str]
     """broker id → `ip:port`; 0 is the master"""
     topics: TopicTable
     """its topics"""
@@ -107,6 +107,11 @@ class Registered:
     """what may be done with its topics, now"""
     connection: Connection | None = None
     """where it registered from; None for a broker of this process"""
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes beside its addresses and topics."""
+        return weight_of(self.cluster, self.name)
 
 
 class NameServer:
@@ -121,8 +126,8 @@ class NameServer:
         self._hub = hub
         self._injector = injector
         self._now_ms = now_ms
-        self._brokers: dict[str, Registered] = {}
         self._room = room_of(options.store_limit)
+        self._brokers = BoundedTable[str, Registered](self._room, lambda _, broker: broker.size)
         self._values = BoundedTable[tuple[str, str], str](
             self._room, lambda key, value: weight_of(*key, value)
         )
@@ -157,7 +162,7 @@ class NameServer:
 
     def add(self, broker: Registered) -> None:
         """Add a broker."""
-        self._brokers[broker.name] = broker
+        self._brokers.put(broker.name, broker)
 
     # -- connections ----------------------------------------------------------------------------
 
@@ -176,8 +181,10 @@ class NameServer:
         self.tell(EventKind.DISCONNECTED, connection)
 
     def _forget(self, broker: Registered) -> None:
-        del self._brokers[broker.name]
+        self._brokers.drop(broker.name)
+        self._wiped.discard(broker.name)
         broker.topics.empty()
+        broker.addresses.empty()
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
         """Tell whoever watches."""
@@ -367,8 +374,11 @@ class NameServer:
         known = self._brokers.get(name)
         if known is not None and known.connection is None:
             raise BadRequest(f"the name {name} belongs to a broker of this sandbox")
+        number = request.number("brokerId")
         if (known is None and len(self._brokers) >= _REGISTERED_LIMIT) or (
-            known is not None and len(known.addresses) >= _ADDRESSES_LIMIT
+            known is not None
+            and number not in known.addresses
+            and len(known.addresses) >= _ADDRESSES_LIMIT
         ):
             raise BadRequest("there are too many brokers")
         if max(len(name), len(address), len(request.text("clusterName"))) > NAME_LIMIT:
@@ -377,19 +387,24 @@ class NameServer:
             known.topics.empty()
         topics = _registered_topics(request, self._room)
         if known is None:
-            known = Registered(request.text("clusterName"), name, {}, topics)
-            self._brokers[name] = known
+            known = Registered(request.text("clusterName"), name, addresses_in(self._room), topics)
+            if not self._brokers.put(name, known):
+                topics.empty()
+                raise BadRequest("there are too many brokers")
             self.tell(EventKind.CLIENT, request.connection, f"broker {name} at {address}")
-        known.addresses[request.number("brokerId")] = address
         known.connection = request.connection
         known.topics = topics
+        if not known.addresses.put(number, address):
+            if not known.addresses:
+                self._forget(known)
+            raise BadRequest("there are too many brokers")
         return Answer(0, {"haServerAddr": "", "masterAddr": known.addresses.get(0, address)})
 
     def unregister(self, request: ReceivedRequest) -> Answer:
         """Answer 104: remove a broker of another process."""
         known = self._brokers.get(request.text("brokerName"))
         if known is not None and known.connection is not None:
-            known.addresses.pop(request.number("brokerId"), None)
+            known.addresses.drop(request.number("brokerId"))
             if not known.addresses:
                 self._forget(known)
         return Answer()
@@ -434,6 +449,11 @@ class NameServer:
     def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """Do nothing: own brokers are looked at each time."""
         return Answer()
+
+
+def addresses_in(room: Room) -> BoundedTable[int, str]:
+    """Return an empty table of the addresses of a broker, by its ids."""
+    return BoundedTable(room, lambda _, address: weight_of(address))
 
 
 def _queue_data(broker: Registered, config: TopicConfig) -> dict[str, object]:

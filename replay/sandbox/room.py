@@ -1,7 +1,8 @@
 """What a server keeps of what peers said, bounded in bytes, all kinds together.
 
-Groups, members, subscriptions, topics, offsets, locks, settings, and requests that wait: the names
-and texts in them come from the network. Each table of a server takes from one `Room`.
+Groups, members, subscriptions, topics, queues, offsets, locks, settings, messages in flight or due
+later, and requests that wait: the names and texts in them come from the network. Each table of a
+server takes from one `Room`. Messages and their index by key count against `--store-limit` itself.
 """
 
 from __future__ import annotations
@@ -29,10 +30,14 @@ class Room:
 
     def take(self, size: int) -> bool:
         """Take bytes, or give back a negative number of them; return whether that was allowed."""
-        if size > 0 and self.used + size > self.limit:
+        if size > 0 and not self.takes(size):
             return False
         self.used += size
         return True
+
+    def takes(self, size: int) -> bool:
+        """Return whether so many bytes may be taken now."""
+        return self.used + size <= self.limit
 
 
 def room_of(store_limit: int) -> Room:

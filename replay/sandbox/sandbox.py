@@ -27,8 +27,9 @@ from .errors import SandboxError
 from .events import EventKind
 from .injection.injection import Injection
 from .injection.injector import Injector
-from .namesrv import NameServer, Registered
+from .namesrv import NameServer, Registered, addresses_in
 from .options import PORT_STEP, SandboxOptions, check_options
+from .room import Room
 from .server import Acceptor, Hub, Service
 from .state import BrokerState
 from .store.sqlite import StoreFile
@@ -147,11 +148,13 @@ class Sandbox:
         address = endpoint_text(options.advertised or options.host, sockets[0].getsockname()[1])
         broker = self._broker(name, address, injector)
         broker.state.route = names.readable_queues
+        addresses = addresses_in(Room())
+        addresses.put(0, address)
         names.add(
             Registered(
                 options.cluster,
                 name,
-                {0: address},
+                addresses,
                 broker.state.topics,
                 listed=functools.partial(injector.is_listed, name),
                 perm=functools.partial(_perm_of, broker, injector),

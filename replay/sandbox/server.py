@@ -34,6 +34,8 @@ _UNREAD_LIMIT: Final = 2 * MAX_FRAME
 """bytes that a client may leave unread, or ask for within one turn"""
 _ASKED_LIMIT: Final = 1000
 """requests to a client that it has not answered"""
+_ASKED_IN_ALL: Final = 20_000
+"""requests to all clients that they have not answered"""
 _BACKLOG: Final = 1024
 """connections that the system keeps until they are accepted"""
 _ACCEPTED_AT_ONCE: Final = 64
@@ -93,7 +95,10 @@ class Hub:
         """bytes of frames that are not whole yet"""
         self.unread = 0
         """bytes of answers that clients have not read yet"""
+        self.asked = 0
+        """requests that clients have not answered yet"""
         self._dirty: list[Connection] = []
+        self._collected = 0
         self._scheduled = False
         self._silence: asyncio.TimerHandle | None = None
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -135,6 +140,12 @@ class Hub:
         self.unread += change
         return self.unread <= self._waiting_limit
 
+    def collect(self, size: int) -> None:
+        """Note bytes of an answer; all are written at once where they are many for one turn."""
+        self._collected += size
+        if self._collected > _UNREAD_LIMIT:
+            self.flush()
+
     def watch_silence(self, greeting: float, idle: float) -> None:
         """Close, from now on, who sent no whole frame or is silent for a number of seconds."""
         loop = asyncio.get_running_loop()
@@ -168,6 +179,7 @@ class Hub:
     def flush(self) -> None:
         """Store what must be stored, then write all answers."""
         self._scheduled = False
+        self._collected = 0
         dirty, self._dirty = self._dirty, []
         if self.commit is not None:
             try:
@@ -369,7 +381,9 @@ class Connection(asyncio.Protocol):
         on_response: OnResponse | None = None,
     ) -> bool:
         """Send a request to the client, oneway without `on_response`; False if that cannot be."""
-        if self._transport is None or len(self._asked) >= _ASKED_LIMIT:
+        if self._transport is None:
+            return False
+        if len(self._asked) >= _ASKED_LIMIT or self.hub.asked >= _ASKED_IN_ALL:
             return False
         opaque = self.hub.next_opaque()
         flag = 0 if on_response is not None else ONEWAY_FLAG
@@ -378,6 +392,7 @@ class Connection(asyncio.Protocol):
         )
         if on_response is not None:
             self._asked[opaque] = on_response
+            self.hub.asked += 1
         self.write(self._encode(command, body))
         return True
 
@@ -386,6 +401,7 @@ class Connection(asyncio.Protocol):
         for opaque, waiting in list(self._asked.items()):
             if waiting == on_response:
                 del self._asked[opaque]
+                self.hub.asked -= 1
 
     def write(self, data: bytes) -> None:
         """Have bytes written at the end of this turn."""
@@ -395,6 +411,8 @@ class Connection(asyncio.Protocol):
         self._out_size += len(data)
         if self._out_size > _UNREAD_LIMIT:
             self._refuse("it asks for too much at once")
+        else:
+            self.hub.collect(len(data))
 
     def write_out(self) -> None:
         """Write what was collected."""
@@ -458,6 +476,7 @@ class Connection(asyncio.Protocol):
         if command.flag & RESPONSE_FLAG:
             on_response = self._asked.pop(command.opaque, None)
             if on_response is not None:
+                self.hub.asked -= 1
                 on_response(command, received.body)
         else:
             self.service.serve(self, command, received.body)
@@ -485,6 +504,7 @@ class Connection(asyncio.Protocol):
         self.hub.hold_unread(-self._unread)
         self._held = self._unread = 0
         asked, self._asked = self._asked, {}
+        self.hub.asked -= len(asked)
         for on_response in asked.values():
             on_response(None, b"")
         self.service.closed(self)

@@ -70,7 +70,7 @@ class BrokerState:
         self.started_ms = now_ms()
         """when the broker started"""
         self.room = room_of(options.store_limit)
-        """what groups, clients, topics, offsets and waiting requests may take"""
+        """what everything that peers cause but messages may take"""
         self.topics = TopicTable(self.room)
         """its topics"""
         self.groups = GroupTable(self.room)
@@ -81,7 +81,7 @@ class BrokerState:
         """how far groups are"""
         self.locks = LockTable(self.room)
         """queues of orderly consumers"""
-        self.store = MessageStore(address, options.store_limit, options.drop_oldest)
+        self.store = MessageStore(address, options.store_limit, options.drop_oldest, self.room)
         """its messages"""
         self.holds = LongPolling(options.held_limit, self.room)
         """pulls that wait"""

@@ -32,6 +32,8 @@ _COLOURS: Final = {
 }
 _PERIOD_MS: Final = 1000
 _KEPT: Final = 10_000
+_LONGEST: Final = 10_000
+"""characters of a text that is kept for a second"""
 _Key = tuple[EventKind, str, int | None, str, int | None, str]
 
 
@@ -80,6 +82,7 @@ class EventDigest:
             return
         if not is_interesting(event):
             return
+        event = event._replace(topic=event.topic[:_LONGEST], detail=event.detail[:_LONGEST])
         key = _key_of(event)
         seen = self._seen.get(key)
         if seen is None and len(self._seen) < _KEPT:

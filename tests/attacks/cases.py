@@ -314,9 +314,12 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     Case(
-        *("43.7", "groups, heartbeats, key-values beside --store-limit"),
+        *("43.7", "all that a broker keeps beside --store-limit"),
         ("kept texts", "groups of clients"),
-        ("replay/sandbox/test_room.py::test_groups_subscriptions_and_values_share_a_bounded_room",),
+        (
+            "replay/sandbox/test_room.py::test_groups_subscriptions_and_values_share_a_bounded_room",
+            "attacks/test_store_limit.py::test_a_flood_takes_no_more_than_the_limit",
+        ),
     ),
     plain(
         *("43.7", "few open files; closed standard output"),

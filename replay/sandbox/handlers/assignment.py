@@ -14,10 +14,12 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from ..answer import Answer
 from ..clients import NAME_LIMIT
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..room import BoundedTable, weight_of
 from ..state import ANY_QUEUE, BrokerState
 from .client_requests import json_object, text_of
 
-_MODES_LIMIT: Final = 10_000
+_MOST_QUEUES: Final = 100_000
+"""queues of a topic in one response: some 10 MB"""
 
 
 class AssignmentHandlers:
@@ -25,7 +27,9 @@ class AssignmentHandlers:
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._modes: dict[tuple[str, str], str] = {}
+        self._modes = BoundedTable[tuple[str, str], str](
+            state.room, lambda key, mode: weight_of(*key, mode)
+        )
 
     def handlers(self) -> dict[int, Handler]:
         """Return what serves each request code."""
@@ -43,8 +47,8 @@ class AssignmentHandlers:
         if topic.startswith(RETRY_PREFIX):
             raise BadRequest("retry topic is not allowed to set mode", ResponseCode.NO_PERMISSION)
         short = max(len(topic), len(group)) <= NAME_LIMIT
-        if mode in ("PULL", "POP") and short and len(self._modes) < _MODES_LIMIT:
-            self._modes[(topic, group)] = mode
+        if mode in ("PULL", "POP") and not (short and self._modes.put((topic, group), mode)):
+            raise BadRequest("there are too many request modes, or a name is too long")
         return Answer()
 
     def all_modes(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
@@ -62,6 +66,8 @@ class AssignmentHandlers:
         client_id = text_of(value.get("clientId"))
         mode = self._modes.get((topic, group), "PULL")
         route = self._state.route(topic)
+        if sum(count for _, count in route) > _MOST_QUEUES:
+            raise BadRequest(f"topic {topic} has more than {_MOST_QUEUES} queues")
         if mode == "POP":
             # Every client may take from every queue.
             mine = [(broker, ANY_QUEUE) for broker, _ in route]

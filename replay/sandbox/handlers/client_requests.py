@@ -6,6 +6,7 @@ RocketMQ: ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor (
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from dissectors.remoting.bodies.spelling import with_java_names
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -16,10 +17,12 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.remoting.versions import V5_3_3
 
 from ..answer import Answer
-from ..clients import ConsumerGroup, GroupMember, Subscription, subscription_of
+from ..clients import NAME_LIMIT, ConsumerGroup, GroupMember, Subscription, subscription_of
 from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import BrokerState
+
+_QUEUES: Final = 1 << 31
 
 
 def json_object(body: bytes) -> dict[str, object]:
@@ -35,6 +38,12 @@ def text_of(value: object) -> str:
     return str(value) if isinstance(value, str) or type(value) is int else ""
 
 
+def name_of(value: object) -> str:
+    """Return a text as `text_of` does; empty for one that is too long to be kept."""
+    text = text_of(value)
+    return text if len(text) <= NAME_LIMIT else ""
+
+
 def objects_of(value: object) -> list[dict[str, object]]:
     """Return the objects of a list; one alone is a list of it, as it is to Java."""
     items = value if isinstance(value, list) else [value]
@@ -45,7 +54,7 @@ def queues_of(value: object) -> Iterable[tuple[str, int]]:
     """Yield the (topic, queue id) of a list of MessageQueue."""
     for item in objects_of(value):
         topic, queue_id = item.get("topic"), item.get("queueId")
-        if isinstance(topic, str) and isinstance(queue_id, int):
+        if isinstance(topic, str) and isinstance(queue_id, int) and 0 <= queue_id < _QUEUES:
             yield topic, queue_id
 
 
@@ -109,9 +118,9 @@ class ClientHandlers:
         state.topic_of_retries(RETRY_PREFIX + name, state.groups.of(name).retry_queues)
         group = ConsumerGroup(
             name,
-            text_of(member.get("consumeType")).upper() or "CONSUME_PASSIVELY",
-            text_of(member.get("messageModel")).upper() or "CLUSTERING",
-            text_of(member.get("consumeFromWhere")).upper() or "CONSUME_FROM_LAST_OFFSET",
+            name_of(member.get("consumeType")).upper() or "CONSUME_PASSIVELY",
+            name_of(member.get("messageModel")).upper() or "CLUSTERING",
+            name_of(member.get("consumeFromWhere")).upper() or "CONSUME_FROM_LAST_OFFSET",
         )
         subscriptions = None if without else _subscriptions(member.get("subscriptionDataSet"))
         changed = state.clients.add_consumer(group, client, subscriptions)
@@ -199,7 +208,7 @@ def _subscriptions(value: object) -> list[Subscription]:
                     topic,
                     text_of(item.get("subString")),
                     text_of(item.get("expressionType")),
-                    version if isinstance(version, int) else 0,
+                    version if isinstance(version, int) and abs(version) < 1 << 63 else 0,
                 )
             )
     return found

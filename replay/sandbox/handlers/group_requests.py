@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -28,6 +29,9 @@ from ..state import BrokerState
 from ..store.shelf import StoredQueue
 from ..topics import TopicConfig
 from .client_requests import json_object, objects_of
+
+_MOST_ROWS: Final = 100_000
+"""queues in one response: some 15 MB"""
 
 
 class GroupHandlers:
@@ -164,9 +168,16 @@ class GroupHandlers:
         group = request.text("consumerGroup")
         wanted = request.fields.get("topic")
         topics = [wanted] if wanted else self._topics_of(group)
+        self._check_rows(topics)
         table = [row for topic in topics for row in self._progress_in(group, topic)]
         value = {"consumeTps": 0.0, "offsetTable": table}
         return Answer(0, None, encode_body(RequestCode.GET_CONSUME_STATS, True, value))
+
+    def _check_rows(self, topics: Iterable[str]) -> None:
+        """Raise BadRequest where so many queues are over the limit of a frame in any case."""
+        found = [self._state.topics.get(topic) for topic in topics]
+        if sum(config.read_queues for config in found if config is not None) > _MOST_ROWS:
+            raise BadRequest(f"there are more than {_MOST_ROWS} queues")
 
     def _progress_in(self, group: str, topic: str) -> Iterable[dict[str, dict[str, Any]]]:
         config = self._state.topics.get(topic)
@@ -189,6 +200,7 @@ class GroupHandlers:
         ordered = request.flag("isOrder")
         state = self._state
         topics_of = state.offsets.topics_by_group()
+        self._check_rows(chain.from_iterable(topics_of.values()))
         stats = []
         behind = 0
         for group in sorted({config.name for config in state.groups} | set(topics_of)):

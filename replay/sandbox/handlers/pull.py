@@ -12,7 +12,7 @@ from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..answer import Answer
-from ..clients import Subscription, subscription_of
+from ..clients import EXPRESSION_LIMIT, Subscription, subscription_of
 from ..events import EventKind
 from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
@@ -165,7 +165,8 @@ class PullHandlers:
             return record.queue_offset >= offset and subscription.wants(record.tag)
 
         request.body = b""  # nobody reads it any more, and many may wait
-        held = Held(key, request.connection, wants, resume, request.size)
+        size = request.size + subscription.size
+        held = Held(key, request.connection, wants, resume, size)
         return self._state.holds.hold(held, hold_ms / 1000)
 
     def _check(self, request: ReceivedRequest, group: str, topic: str, queue_id: int) -> None:
@@ -208,6 +209,8 @@ class PullHandlers:
             )
         else:
             found = self._announced(request, group, topic)
+        if len(found.expression) > EXPRESSION_LIMIT:
+            raise BadRequest("the subscription is too long")
         if found.expression_type != "TAG":
             raise BadRequest(
                 f"The broker does not support consumer to filter message by {found.expression_type}"

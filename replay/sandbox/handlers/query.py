@@ -15,6 +15,7 @@ from ..answer import Answer
 from ..clients import hash_of
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import BrokerState
+from ..store.memory import StoreFull
 
 _MOST: Final = 64
 _MOST_ENTRIES: Final = 100_000
@@ -49,13 +50,12 @@ class QueryHandlers:
         limit = min(request.number("maxNum"), _MOST)
         if request.flag("_UNIQUE_KEY_QUERY"):
             limit = _MOST
-        found = store.find(
-            request.text("topic"),
-            request.text("key"),
-            limit,
-            request.number("beginTimestamp"),
-            request.number("endTimestamp"),
-        )
+        topic, key = request.text("topic"), request.text("key")
+        begin_ms, end_ms = request.number("beginTimestamp"), request.number("endTimestamp")
+        try:
+            found = store.find(topic, key, limit, begin_ms, end_ms)
+        except StoreFull:
+            raise BadRequest("the store has no room for an index by key: raise its limit") from None
         fields = {
             "indexLastUpdateTimestamp": str(store.last_store_ms),
             "indexLastUpdatePhyoffset": str(store.end_offset),

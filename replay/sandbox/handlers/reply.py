@@ -68,7 +68,10 @@ class ReplyHandlers:
         self._rules.count(request, header.topic, 1)
         push = _Push(target, request, answer, failed)
         fields = self._push_fields(header, record, properties, request)
-        return None if push.start(fields, request.body) else failed
+        if not push.start(fields, request.body):
+            return failed
+        request.release()
+        return None
 
     def _push_fields(
         self,

@@ -20,6 +20,7 @@ from dissectors.remoting.topic_names import SCHEDULE_TOPIC, TIMER_TOPIC
 
 from ..events import EventKind
 from ..request import BadRequest
+from ..room import ENTRY
 from ..state import BrokerState
 from ..store.memory import NewMessage, StoreFull
 from ..store.shelf import StoredRecord
@@ -34,7 +35,10 @@ class Schedule:
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._due: list[tuple[int, int, StoredRecord]] = []
+        self._due: list[tuple[int, int]] = []
+        """(when, commit log offset); some of them the store has forgotten since"""
+        self._lost = 0
+        state.store.on_forget.append(self._forgotten)
         self._recalled: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -59,20 +63,23 @@ class Schedule:
 
     def recall(self, topic: str, unique_key: str) -> StoredRecord | None:
         """Take a timer message back; None when none waits."""
-        for _, _, record in self._due:
-            if record.topic == TIMER_TOPIC and record.physical_offset not in self._recalled:
+        for _, offset in self._due:
+            record = self._state.store.at(offset)
+            if record is None or offset in self._recalled:
+                continue
+            if record.topic == TIMER_TOPIC:
                 properties = record.message().properties
                 if (properties.get("REAL_TOPIC"), properties.get("UNIQ_KEY")) == (
                     topic,
                     unique_key,
                 ):
-                    self._recalled.add(record.physical_offset)
+                    self._recalled.add(offset)
                     self._finish(record)
                     return record
         return None
 
     def restore(self, record: StoredRecord) -> None:
-        """Let a message wait again after a restart."""
+        """Let a message wait again after a restart; raise StoreFull for too many."""
         if record.topic == SCHEDULE_TOPIC:
             due = record.store_ms + self._delay_of(record.queue_id + 1)
         else:
@@ -100,6 +107,7 @@ class Schedule:
         properties = {
             name: value for name, value in message.properties.items() if name not in _TIMER_NAMES
         }
+        self._check_room()
         queues = len(self._state.options.delays_ms)
         self._state.topic_of_retries(SCHEDULE_TOPIC, queues)
         record = self._state.put(
@@ -121,6 +129,7 @@ class Schedule:
                 "be bigger than the current time",
                 ResponseCode.MESSAGE_ILLEGAL,
             )
+        self._check_room()
         properties = _with_target(message.properties, message)
         properties["TIMER_OUT_MS"] = str(_aligned(due))
         self._state.topic_of_retries(TIMER_TOPIC)
@@ -130,10 +139,31 @@ class Schedule:
         self._push(due, record)
         return record
 
+    def _check_room(self) -> None:
+        """Raise StoreFull where no further message may wait."""
+        if not self._state.room.takes(ENTRY):
+            raise StoreFull
+
     def _push(self, due: int, record: StoredRecord) -> None:
-        heapq.heappush(self._due, (due, record.physical_offset, record))
-        if self._due[0][2] is record:
+        if not self._state.room.take(ENTRY):
+            raise StoreFull
+        entry = (due, record.physical_offset)
+        heapq.heappush(self._due, entry)
+        if self._due[0] is entry:
             self._arm()
+
+    def _forgotten(self, record: StoredRecord) -> None:
+        """Handle a message that a full store dropped: it is not delivered."""
+        if record.topic not in (SCHEDULE_TOPIC, TIMER_TOPIC):
+            return
+        self._lost += 1
+        if self._lost * 2 > len(self._due):  # so that each entry is looked at a few times at most
+            begin, before = record.physical_offset, len(self._due)
+            self._due = [entry for entry in self._due if entry[1] > begin]
+            heapq.heapify(self._due)
+            self._recalled = {offset for offset in self._recalled if offset > begin}
+            self._state.room.take((len(self._due) - before) * ENTRY)
+            self._lost = 0
 
     def _arm(self, least: float = 0.0) -> None:
         self.close()
@@ -146,13 +176,17 @@ class Schedule:
         now = self._state.now_ms()
         least = 0.0
         while self._due and self._due[0][0] <= now:
-            record = self._due[0][2]
+            entry = self._due[0]
+            record = self._state.store.at(entry[1])
             try:
-                self._deliver(record)
+                if record is not None:
+                    self._deliver(record)
             except StoreFull:
                 least = _RETRY_SECONDS
                 break
-            heapq.heappop(self._due)
+            if self._due and self._due[0] is entry:  # what was delivered may have displaced it
+                heapq.heappop(self._due)
+                self._state.room.take(-ENTRY)
         self._arm(least)
 
     def _deliver(self, record: StoredRecord) -> None:

@@ -19,6 +19,7 @@ from dissectors.remoting.sysflag import COMMIT, TRANSACTION_MASK
 from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC, HALF_TOPIC
 
 from ..events import EventKind
+from ..room import BoundedTable, weight_of
 from ..state import BrokerState
 from ..store.memory import NewMessage, StoreFull, offset_id
 from ..store.shelf import StoredRecord
@@ -32,8 +33,6 @@ _PENDING_LIMIT: Final = 200_000
 class Half:
     """A half message that is not settled."""
 
-    record: StoredRecord
-    """where it is stored"""
     group: str
     """producer group that can be asked"""
     next_ms: int
@@ -48,7 +47,8 @@ class HalfMessages:
     def __init__(self, state: BrokerState, schedule: Schedule) -> None:
         self._state = state
         self._schedule = schedule
-        self._pending: dict[int, Half] = {}
+        self._pending = BoundedTable[int, Half](state.room, lambda _, half: weight_of(half.group))
+        state.store.on_forget.append(self._forgotten)
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0
         self._turn = 0
@@ -64,20 +64,21 @@ class HalfMessages:
         properties["REAL_TOPIC"] = message.topic
         properties["REAL_QID"] = str(message.queue_id)
         self._state.topic_of_retries(HALF_TOPIC)
-        record = self._state.put(
-            replace(
-                message,
-                topic=HALF_TOPIC,
-                queue_id=0,
-                properties=properties,
-                sys_flag=message.sys_flag & ~TRANSACTION_MASK,
-            )
+        half = replace(
+            message,
+            topic=HALF_TOPIC,
+            queue_id=0,
+            properties=properties,
+            sys_flag=message.sys_flag & ~TRANSACTION_MASK,
         )
+        if not self._state.room.takes(weight_of(properties.get("PGROUP", ""))):
+            raise StoreFull
+        record = self._state.put(half)
         self._wait_for(record, properties)
         return record
 
     def restore(self, record: StoredRecord) -> None:
-        """Take up an unsettled half message after a restart."""
+        """Take up an unsettled half message after a restart; raise StoreFull for too many."""
         self._wait_for(record, record.message().properties)
 
     def _wait_for(self, record: StoredRecord, properties: dict[str, str]) -> None:
@@ -87,7 +88,8 @@ class HalfMessages:
             wait = immunity * 1000
         due = record.store_ms + wait
         group = properties.get("PGROUP", "")
-        self._pending[record.physical_offset] = Half(record, group, due)
+        if not self._pending.put(record.physical_offset, Half(group, due)):
+            raise StoreFull
         if self._timer is None or due < self._armed_ms:
             self._arm(due)
 
@@ -96,14 +98,14 @@ class HalfMessages:
 
         `outcome` is COMMIT or ROLLBACK. Raises what `MessageStore.put` raises.
         """
-        half = self._pending.get(physical_offset)
-        if half is None:
+        half, record = self._pending.get(physical_offset), self._state.store.at(physical_offset)
+        if half is None or record is None:
             return "Find prepared transaction message failed"
         if half.group != group:
             return "The producer group wrong"
         if outcome == COMMIT:
-            self._commit(half.record.message(), half.record)
-        self._settle(half)
+            self._commit(record.message(), record)
+        self._settle(physical_offset)
         return None
 
     def _commit(self, stored: StoredMessage, record: StoredRecord) -> None:
@@ -111,10 +113,15 @@ class HalfMessages:
         if self._state.topics.get(message.topic) is not None:
             self._schedule.put(message)
 
-    def _settle(self, half: Half) -> None:
-        self._pending.pop(half.record.physical_offset, None)
+    def _settle(self, physical_offset: int) -> None:
+        self._pending.drop(physical_offset)
         if self._state.store.journal is not None:
-            self._state.store.journal.finish_message(half.record.physical_offset)
+            self._state.store.journal.finish_message(physical_offset)
+
+    def _forgotten(self, record: StoredRecord) -> None:
+        """Handle a message that a full store dropped."""
+        if record.topic == HALF_TOPIC:
+            self._pending.drop(record.physical_offset)
 
     def close(self) -> None:
         """Ask nobody any more."""
@@ -134,16 +141,17 @@ class HalfMessages:
     def _check_due(self) -> None:
         self._timer = None
         now = self._state.now_ms()
-        for half in list(self._pending.values()):
-            if half.next_ms <= now:
-                self._check(half, now)
+        for offset, half in list(self._pending.items()):
+            record = self._state.store.at(offset)
+            if record is not None and half.next_ms <= now:
+                self._check(half, record, now)
         if self._pending:
             self._arm(min(half.next_ms for half in self._pending.values()))
 
-    def _check(self, half: Half, now: int) -> None:
+    def _check(self, half: Half, record: StoredRecord, now: int) -> None:
         options = self._state.options
         if half.checks >= options.transaction_checks:
-            self._give_up(half)
+            self._give_up(record)
             return
         half.next_ms = now + options.transaction_interval_ms
         members = list(self._state.clients.producers.get(half.group, {}))
@@ -152,8 +160,8 @@ class HalfMessages:
         half.checks += 1
         self._turn += 1
         connection = members[self._turn % len(members)]
-        stored = half.record.message()
-        fields, body = check_request(stored, half.record, self._state.store.store_host, half.checks)
+        stored = record.message()
+        fields, body = check_request(stored, record, self._state.store.store_host, half.checks)
         connection.ask(RequestCode.CHECK_TRANSACTION_STATE, fields, body)
         self._state.tell(
             EventKind.CHECK,
@@ -162,17 +170,16 @@ class HalfMessages:
             topic=fields["topic"],
         )
 
-    def _give_up(self, half: Half) -> None:
-        stored = half.record.message()
+    def _give_up(self, record: StoredRecord) -> None:
         self._state.topic_of_retries(CHECKED_OUT_TOPIC)
         message = replace(
-            _committed(stored, half.record), topic=CHECKED_OUT_TOPIC, queue_id=0, sys_flag=0
+            _committed(record.message(), record), topic=CHECKED_OUT_TOPIC, queue_id=0, sys_flag=0
         )
         try:
             self._state.put(message)
         except StoreFull:
             return
-        self._settle(half)
+        self._settle(record.physical_offset)
 
 
 def check_request(

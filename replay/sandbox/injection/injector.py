@@ -18,6 +18,7 @@ from dissectors.remoting.codes import ResponseCode
 from ..answer import Answer
 from ..events import EventKind
 from ..request import ReceivedRequest, topic_of
+from ..room import Room
 from ..server import Connection
 from .injection import Injection, InjectionKind
 
@@ -25,6 +26,8 @@ _WINDOWS_MS: Final = 24 * 3_600_000
 _FROZEN_LIMIT: Final = 100_000
 _LATER_LIMIT: Final = 200_000
 """answers that are held back at a time; further ones go out at once"""
+_HELD_BYTES: Final = 256 * 1024 * 1024
+"""bytes of answers that are held back, and of frozen requests"""
 DISK_FULL: Final = (
     "service not available now. It may be caused by one of the following reasons: the broker's "
     "disk is full [CL:  1.00 CQ:  1.00 INDEX:  1.00], messages are put to the slave, message store "
@@ -88,6 +91,7 @@ class Injector:
         self._frozen: list[tuple[Server, ReceivedRequest]] = []
         self._count = 0
         self._held_back = 0
+        self._room = Room(_HELD_BYTES)
 
     def watch(self, server: Server) -> None:
         """Add a server that injections may be on."""
@@ -171,9 +175,10 @@ class Injector:
             _describe(chosen.injection if chosen is not None else None, delay, request.code, topic),
         )
         if chosen is None:
-            request.shape = lambda answered, answer: self._later(delay, answered.send, answer)
+            request.shape = lambda answered, answer: self._later(
+                delay, answered, answered.send, answer
+            )
             server.execute(request)
-            request.body = b""  # what waits is the answer only
         else:
             self._act(chosen, server, request, delay)
         return True
@@ -223,7 +228,9 @@ class Injector:
                 # What was done is said all the same: codes 10 to 12 come with offsets and ids.
                 final = answer._replace(fields=done.fields)
                 server.note_error(answered, final)
-            self._later(delay, lambda last: _finish(injection.kind, answered, last), final)
+            self._later(
+                delay, answered, lambda last: _finish(injection.kind, answered, last), final
+            )
 
         if injection.stored or injection.kind is InjectionKind.HALF:
             request.shape = shape
@@ -231,14 +238,23 @@ class Injector:
         else:
             shape(request, Answer())
 
-    def _later(self, seconds: float, act: Callable[[Answer], None], answer: Answer) -> None:
-        if seconds <= 0 or self._held_back >= _LATER_LIMIT:
+    def _later(
+        self,
+        seconds: float,
+        request: ReceivedRequest,
+        act: Callable[[Answer], None],
+        answer: Answer,
+    ) -> None:
+        request.body = b""  # what waits is the answer only
+        size = request.size + len(answer.body)
+        if seconds <= 0 or self._held_back >= _LATER_LIMIT or not self._room.take(size):
             act(answer)
             return
         self._held_back += 1
 
         def now() -> None:
             self._held_back -= 1
+            self._room.take(-size)
             act(answer)
 
         asyncio.get_running_loop().call_later(seconds, now)
@@ -298,7 +314,7 @@ class Injector:
             self._thaw()
 
     def _freeze(self, server: Server, request: ReceivedRequest) -> None:
-        if len(self._frozen) < _FROZEN_LIMIT:
+        if len(self._frozen) < _FROZEN_LIMIT and self._room.take(request.size):
             self._frozen.append((server, request))
             request.connection.pause_reading()
         else:
@@ -306,6 +322,7 @@ class Injector:
 
     def _thaw(self) -> None:
         frozen, self._frozen = self._frozen, []
+        self._room.take(-sum(request.size for _, request in frozen))
         for server, request in frozen:
             request.connection.resume_reading()
             if request.connection.is_open:

@@ -15,11 +15,14 @@ from typing import Final, NamedTuple
 
 from ..clients import NAME_LIMIT, Subscription
 from ..offsets import OFFSETS_LIMIT
+from ..room import ENTRY, BoundedTable, Room, weight_of
 from ..store.shelf import StoredQueue, StoredRecord
 
 IN_FLIGHT_LIMIT: Final = 200_000
 """messages handed out and not acknowledged, at one broker"""
 _MOST_SCANNED: Final = 4_000
+_FREE_DEADLINES: Final = 1_000
+"""deadlines that may be out of date"""
 
 
 class PopKey(NamedTuple):
@@ -60,11 +63,15 @@ class Expired(NamedTuple):
 class PopQueues:
     """What the POP groups of one broker hold."""
 
-    def __init__(self, begin: Callable[[PopKey], int]) -> None:
+    def __init__(self, begin: Callable[[PopKey], int], room: Room | None = None) -> None:
         """`begin` tells where a group begins in a queue that it has never read."""
         self._begin = begin
-        self._queues: dict[PopKey, PopQueue] = {}
+        self._room = room or Room()
+        self._queues = BoundedTable[PopKey, PopQueue](
+            self._room, lambda key, _: ENTRY + weight_of(key.group, key.topic)
+        )
         self._deadlines: list[tuple[int, PopKey, int]] = []
+        """(until when, queue, offset); some of them are acknowledged or extended since"""
         self.in_flight = 0
         """messages handed out and not acknowledged"""
 
@@ -74,7 +81,7 @@ class PopQueues:
         if found is None:
             found = PopQueue(self._begin(key))
             if len(self._queues) < OFFSETS_LIMIT and len(key.group) <= NAME_LIMIT:
-                self._queues[key] = found
+                self._queues.put(key, found)
         return found
 
     def take(
@@ -82,11 +89,13 @@ class PopQueues:
     ) -> list[StoredRecord]:
         """Hand out at most `most` messages of a queue, invisible until then."""
         state = self.queue(key)
+        if key not in self._queues:
+            return []  # there is no room to note what it has
         state.next_offset = min(max(state.next_offset, queue.min_offset), queue.max_offset)
         taken: list[StoredRecord] = []
         begin = state.next_offset
         for record in queue.since(begin):
-            full = self.in_flight >= IN_FLIGHT_LIMIT
+            full = self.in_flight >= IN_FLIGHT_LIMIT or not self._room.takes(ENTRY)
             if len(taken) >= most or full or record.queue_offset - begin >= _MOST_SCANNED:
                 break
             if subscription.wants(record.tag):
@@ -102,21 +111,33 @@ class PopQueues:
     def acknowledge(self, key: PopKey, offset: int) -> None:
         """Settle a message; do nothing for one that is not in flight."""
         if self.queue(key).in_flight.pop(offset, None) is not None:
-            self.in_flight -= 1
+            self._let_go()
 
     def extend(self, key: PopKey, offset: int, until_ms: int) -> bool:
         """Change until when a message is invisible; return False where it is not in flight."""
         state = self.queue(key)
         if state.in_flight.pop(offset, None) is None:
             return False
-        self.in_flight -= 1
+        self._let_go()
         self._hold(key, state, offset, until_ms)
         return True
 
     def _hold(self, key: PopKey, state: PopQueue, offset: int, until_ms: int) -> None:
         state.in_flight[offset] = until_ms
         self.in_flight += 1
+        self._room.take(ENTRY)
         heapq.heappush(self._deadlines, (until_ms, key, offset))
+        if len(self._deadlines) > 2 * self.in_flight + _FREE_DEADLINES:
+            self._deadlines = [one for one in self._deadlines if self._is_due(*one)]
+            heapq.heapify(self._deadlines)
+
+    def _let_go(self) -> None:
+        self.in_flight -= 1
+        self._room.take(-ENTRY)
+
+    def _is_due(self, until_ms: int, key: PopKey, offset: int) -> bool:
+        state = self._queues.get(key)
+        return state is not None and state.in_flight.get(offset) == until_ms
 
     @property
     def next_deadline(self) -> int | None:
@@ -127,10 +148,9 @@ class PopQueues:
         """Yield messages whose time is over; they are no longer in flight."""
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             until_ms, key, offset = heapq.heappop(self._deadlines)
-            state = self._queues.get(key)
-            if state is not None and state.in_flight.get(offset) == until_ms:
-                del state.in_flight[offset]
-                self.in_flight -= 1
+            if self._is_due(until_ms, key, offset):
+                del self._queues[key].in_flight[offset]
+                self._let_go()
                 yield Expired(key, offset)
 
     def go_back(self, key: PopKey, offset: int) -> None:
@@ -139,4 +159,4 @@ class PopQueues:
         state.next_offset = min(state.next_offset, offset)
         for later in [other for other in state.in_flight if other >= offset]:
             del state.in_flight[later]
-            self.in_flight -= 1
+            self._let_go()

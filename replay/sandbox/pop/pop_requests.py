@@ -21,11 +21,12 @@ from dissectors.remoting.ids.pop_receipts import (
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..answer import Answer
-from ..clients import Subscription, subscription_of
+from ..clients import EXPRESSION_LIMIT, NAME_LIMIT, Subscription, subscription_of
 from ..events import EventKind
 from ..handlers.client_requests import json_object, objects_of, text_of
 from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..room import BoundedTable, Room, weight_of
 from ..state import ANY_QUEUE, BrokerState
 from ..store.shelf import StoredRecord
 from ..topics import READ, TopicConfig
@@ -36,7 +37,6 @@ _MOST_MESSAGES: Final = 32
 _LONGEST_HOLD_MS: Final = 60_000
 _LATE_MS: Final = 500
 _LEAST_INVISIBLE_MS: Final = 10
-_GROUPS_LIMIT: Final = 10_000
 
 
 class _Pop(NamedTuple):
@@ -57,10 +57,10 @@ class PopHandlers:
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self.queues = PopQueues(self._begin_of)
+        self.queues = PopQueues(self._begin_of, state.room)
         """what the groups hold"""
-        self._ordered: set[str] = set()
-        self._from_end: set[str] = set()
+        self._ordered = _groups(state.room)
+        self._from_end = _groups(state.room)
         self._revival = PopRevival(state, self.queues, self._ordered, self._commit)
         self._turn = 0
 
@@ -117,14 +117,16 @@ class PopHandlers:
         deadline = born + min(max(poll, 0), _LONGEST_HOLD_MS)
         if self._state.now_ms() > deadline + _LATE_MS:
             raise BadRequest("the broker was too late", ResponseCode.POLLING_TIMEOUT)
-        if request.number("initMode") == 1 and len(self._from_end) < _GROUPS_LIMIT:
-            self._from_end.add(group)
+        if request.number("initMode") == 1:
+            self._from_end.put(group, True)
         ordered = request.flag("order") or self._state.groups.of(group).orderly
-        if ordered and len(self._ordered) < _GROUPS_LIMIT:
-            self._ordered.add(group)
+        if ordered:
+            self._ordered.put(group, True)
         subscription = subscription_of(
             topic, request.fields.get("exp"), request.fields.get("expType")
         )
+        if len(subscription.expression) > EXPRESSION_LIMIT:
+            raise BadRequest("the subscription is too long")
         if subscription.expression_type != "TAG":
             raise BadRequest("The broker does not support consumer to filter message by SQL92")
         return _Pop(
@@ -139,6 +141,8 @@ class PopHandlers:
         )
 
     def _readable(self, group: str, topic: str) -> TopicConfig:
+        if len(group) > NAME_LIMIT:
+            raise BadRequest("the name of the group is too long")
         if not self._state.groups.of(group).consume_enable:
             raise BadRequest(
                 f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
@@ -224,7 +228,8 @@ class PopHandlers:
         def wants(record: StoredRecord) -> bool:
             return record.topic != topic or subscription.wants(record.tag)
 
-        held = Held((topic, ANY_QUEUE), request.connection, wants, resume, request.size)
+        size = request.size + subscription.size
+        held = Held((topic, ANY_QUEUE), request.connection, wants, resume, size)
         return self._state.holds.hold(held, hold_ms / 1000)
 
     def _begin_of(self, key: PopKey) -> int:
@@ -367,6 +372,10 @@ class PopHandlers:
         """Answer 200055: return how many requests wait for a topic."""
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
         return Answer(0, {"pollingNum": str(number)})
+
+
+def _groups(room: Room) -> BoundedTable[str, bool]:
+    return BoundedTable(room, lambda name, _: weight_of(name))
 
 
 def _has(messages: bool) -> Answer:

@@ -6,7 +6,7 @@ RocketMQ: PopReviveService, ConsumerOrderInfoManager.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
@@ -27,7 +27,7 @@ class PopRevival:
         self,
         state: BrokerState,
         queues: PopQueues,
-        ordered: set[str],
+        ordered: Container[str],
         commit: Callable[[PopKey], None],
     ) -> None:
         """`ordered` are the groups that keep the order; `commit` stores how far a group is."""

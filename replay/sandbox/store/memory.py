@@ -9,8 +9,9 @@ RocketMQ: CommitLog, ConsumeQueue, IndexService, DefaultMessageStore.
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -21,14 +22,19 @@ from dissectors.remoting.messages.properties import encode_properties
 from dissectors.remoting.messages.record_layout import CRC_MASK, V1_TOPIC_LIMIT, address_of
 from dissectors.remoting.sysflag import HOST_BITS, SysFlag
 
+from ..room import Room, weight_of
 from .journal import Journal
-from .shelf import RECORD_OVERHEAD, Shelf, StoredQueue, StoredRecord, physical_offset_of
+from .shelf import Shelf, StoredQueue, StoredRecord, physical_offset_of
 
 _HEADS: Final = tuple(
     struct.Struct(f">iIiiiqqiq{born}siq{store}siiqi")
     for born, store in ((4, 4), (16, 4), (4, 16), (16, 16))
 )
 """Fixed part of a record, by the host bits: the layout of `record_layout`, in one call."""
+_QUEUE: Final = 500
+"""bytes of a queue without records, beside an entry"""
+_KEY: Final = 140
+"""bytes of a key in the index beside its text"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,39 +87,42 @@ class StoreFull(Exception):
 class MessageStore:
     """The messages of one broker."""
 
-    def __init__(self, store_host: str, limit: int, drop_oldest: bool = False) -> None:
-        """`store_host` is the broker's `ip:port`; `limit` bytes are held at the most."""
+    def __init__(
+        self, store_host: str, limit: int, drop_oldest: bool = False, room: Room | None = None
+    ) -> None:
+        """`store_host` is the broker's `ip:port`; messages and their index take `limit` bytes at
+        most. Queues, which outlive their messages, take from `room`.
+        """
         self.store_host = store_host
         self.journal: Journal | None = None
         """where messages go besides"""
         self.end_offset = 0
         """commit log offset of the next record"""
         self.held_bytes = 0
-        """bytes that the records take"""
+        """bytes that the records and their index take"""
         self.last_store_ms = 0
         """when the last record was stored"""
+        self.on_forget: list[Callable[[StoredRecord], None]] = []
+        """each is told of a record that is dropped because the store is full"""
         self._limit = limit
         self._drop_oldest = drop_oldest
+        self._room = room or Room()
         self._store_address = address_of(store_host)
         self._dropped = False
         self._log = Shelf()
         self._queues: dict[tuple[str, int], StoredQueue] = {}
         self._indexed_to = 0
-        self._index: dict[tuple[str, str], list[StoredRecord]] = {}
+        self._index: dict[str, dict[str, list[StoredRecord] | StoredRecord]] = {}
+        """topic → key → its record, or its records, oldest first"""
 
     # -- writing --------------------------------------------------------------------------------
 
     def put(self, message: NewMessage, now_ms: int) -> StoredRecord:
         """Store a message; its record. Raises StoreFull; ValueError for what no record can be."""
-        key = (message.topic, message.queue_id)
-        queue = self._queues.get(key)
-        if queue is None:
-            queue = self._queues[key] = StoredQueue()
+        queue = self.queue(message.topic, message.queue_id)
         queue_offset = queue.max_offset
-        data = self._encode(message, queue_offset, now_ms)
-        self._make_room(len(data) + RECORD_OVERHEAD)
         record = StoredRecord(
-            data,
+            self._encode(message, queue_offset, now_ms),
             message.topic,
             message.queue_id,
             queue_offset,
@@ -121,7 +130,8 @@ class MessageStore:
             now_ms,
             message.properties.get("TAGS", ""),
         )
-        self._add(record, queue)
+        self._make_room(record.size)
+        self._add(record, self._made_queue(record.topic, record.queue_id))
         if self.journal is not None:
             self.journal.put_message(record)
         return record
@@ -131,10 +141,7 @@ class MessageStore:
 
         False where its place in the commit log or queue is taken already. Raises StoreFull.
         """
-        key = (record.topic, record.queue_id)
-        queue = self._queues.get(key)
-        if queue is None:
-            queue = self._queues[key] = StoredQueue()
+        queue = self._made_queue(record.topic, record.queue_id)
         if len(self._log) and record.physical_offset < self.end_offset:
             return False
         if not len(queue.records):
@@ -143,9 +150,18 @@ class MessageStore:
             return False
         elif record.queue_offset > queue.max_offset:
             queue.has_holes = True
-        self._make_room(len(record.data) + RECORD_OVERHEAD)
+        self._make_room(record.size)
         self._add(record, queue)
         return True
+
+    def _made_queue(self, topic: str, queue_id: int) -> StoredQueue:
+        """Return a queue, made where it was not there. Raise StoreFull where that cannot be."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            if not self._room.take(_QUEUE + weight_of(topic)):
+                raise StoreFull
+            queue = self._queues[(topic, queue_id)] = StoredQueue()
+        return queue
 
     def go_on_with(self, journal: Journal) -> None:
         """Write to a journal from now on; what was forgotten while it was read is removed there."""
@@ -158,19 +174,20 @@ class MessageStore:
                     journal.put_end(topic, queue_id, queue.min_offset)
 
     def restore_end(self, topic: str, queue_id: int, offset: int) -> None:
-        """Go on at an offset that forgotten messages have left; before any `restore`."""
+        """Go on at an offset that forgotten messages have left; before any `restore`.
+
+        Raise StoreFull where there are too many queues.
+        """
         if not topic:
             self.end_offset = offset
             return
-        queue = self._queues[(topic, queue_id)] = StoredQueue()
-        queue.min_offset = offset
+        self._made_queue(topic, queue_id).min_offset = offset
 
     def _add(self, record: StoredRecord, queue: StoredQueue) -> None:
         queue.records.append(record)
         self._log.append(record)
-        size = len(record.data)
-        self.end_offset = record.physical_offset + size
-        self.held_bytes += size + RECORD_OVERHEAD
+        self.end_offset = record.physical_offset + len(record.data)
+        self.held_bytes += record.size
         self.last_store_ms = record.store_ms
 
     def _make_room(self, size: int) -> None:
@@ -188,7 +205,9 @@ class MessageStore:
             self.journal.put_end("", 0, self.end_offset)
 
     def _forget(self, record: StoredRecord) -> None:
-        self.held_bytes -= len(record.data) + RECORD_OVERHEAD
+        self.held_bytes -= record.size
+        for told in self.on_forget:
+            told(record)
         if record.physical_offset < self._indexed_to:
             self._forget_keys(record)
         queue = self._queues.get((record.topic, record.queue_id))
@@ -199,12 +218,20 @@ class MessageStore:
                 self.journal.put_end(record.topic, record.queue_id, queue.min_offset)
 
     def _forget_keys(self, record: StoredRecord) -> None:
+        index = self._index.get(record.topic, {})
         for key in _keys_of(record.message()):
-            found = self._index.get((record.topic, key))
-            if found and found[0] is record:
+            found = index.get(key)
+            if isinstance(found, list) and found[0] is record:
                 del found[0]
-                if not found:
-                    del self._index[(record.topic, key)]
+                if len(found) == 1:
+                    index[key] = found[0]
+            elif found is record:
+                del index[key]
+            else:
+                continue
+            self.held_bytes -= _weight_of_key(key)
+        if not index:
+            self._index.pop(record.topic, None)
 
     def _encode(self, message: NewMessage, queue_offset: int, now_ms: int) -> bytes:
         topic = _utf8(message.topic)
@@ -250,6 +277,7 @@ class MessageStore:
             self.journal.put_end("", 0, self.end_offset)
         for key in [key for key in self._queues if key[0] == topic]:
             del self._queues[key]
+            self._room.take(-_QUEUE - weight_of(topic))
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -286,11 +314,15 @@ class MessageStore:
     def find(
         self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int
     ) -> list[StoredRecord]:
-        """Return the latest `limit` records of a topic with that key or UNIQ_KEY, oldest first."""
+        """Return the latest `limit` records of a topic with that key or UNIQ_KEY, oldest first.
+
+        Raise StoreFull where the index does not fit beside the messages.
+        """
         self._catch_up()
+        indexed = self._index.get(topic, {}).get(key, [])
         found = [
             record
-            for record in self._index.get((topic, key), ())
+            for record in (indexed if isinstance(indexed, list) else [indexed])
             if begin_ms <= record.store_ms <= end_ms
         ]
         return found[-limit:] if limit > 0 else []
@@ -300,12 +332,35 @@ class MessageStore:
 
     def _catch_up(self) -> None:
         """Index the records that came since the last question."""
-        first = self._log.place_of(self._indexed_to, physical_offset_of)
-        for place in range(first, len(self._log)):
+        while self._indexed_to < self.end_offset:
+            place = self._log.place_of(self._indexed_to, physical_offset_of)
+            if place == len(self._log):
+                break
             record = self._log[place]
-            for key in _keys_of(record.message()):
-                self._index.setdefault((record.topic, key), []).append(record)
+            keys = _keys_of(record.message())
+            weight = sum(map(_weight_of_key, keys))
+            self._make_room(weight)
+            if record.physical_offset < self.begin_offset:
+                continue  # it was the oldest one itself, and was dropped
+            self.held_bytes += weight
+            for key in keys:
+                self._index_key(record, key)
+            self._indexed_to = record.physical_offset + len(record.data)
         self._indexed_to = self.end_offset
+
+    def _index_key(self, record: StoredRecord, key: str) -> None:
+        index = self._index.setdefault(record.topic, {})
+        found = index.get(key)
+        if found is None:
+            index[key] = record
+        elif isinstance(found, list):
+            found.append(record)
+        else:
+            index[key] = [found, record]
+
+
+def _weight_of_key(key: str) -> int:
+    return _KEY + sys.getsizeof(key)
 
 
 def _keys_of(message: StoredMessage) -> set[str]:

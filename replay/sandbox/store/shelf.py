@@ -5,6 +5,7 @@ RocketMQ: ConsumeQueue, MappedFileQueue.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -41,7 +42,7 @@ class StoredRecord:
     ) -> None:
         self.data = data
         """the record as a pull delivers it"""
-        self.topic = topic
+        self.topic = sys.intern(topic)  # one text for all messages of a topic
         self.queue_id = queue_id
         self.queue_offset = queue_offset
         self.physical_offset = physical_offset
@@ -49,6 +50,11 @@ class StoredRecord:
         """when it was stored, ms since the epoch"""
         self.tag = tag
         """its tag; empty for none"""
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes."""
+        return len(self.data) + RECORD_OVERHEAD + (sys.getsizeof(self.tag) if self.tag else 0)
 
     def message(self) -> StoredMessage:
         """Return the record taken apart."""

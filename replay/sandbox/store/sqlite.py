@@ -23,13 +23,14 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Final, TypeVar
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.framing.layout import MAX_FRAME
 from dissectors.temporary import PRIVATE, create_new
 
 from ..errors import SandboxError
 from ..groups import GroupConfig, group_of_value
 from ..topics import TopicConfig, topic_of_value
-from .shelf import RECORD_OVERHEAD, StoredRecord, physical_offset_of
+from .shelf import StoredRecord, physical_offset_of
 from .stored_rows import (
     OFFSET_LIMIT,
     DamagedRow,
@@ -55,6 +56,10 @@ CREATE TABLE state (
 _PUT_MESSAGE: Final = "INSERT INTO message VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PUT_STATE: Final = "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)"
 _DROP_STATE: Final = "DELETE FROM state WHERE broker = ? AND kind = ? AND key = ?"
+_DROP_MESSAGES: Final = "DELETE FROM message WHERE broker = ? AND physical_offset < ?"
+_DROP_DONE: Final = (
+    "DELETE FROM state WHERE broker = ? AND kind = 'done' AND CAST(key AS INTEGER) < ?"
+)
 _MOST_PROBLEMS: Final = 20
 """damaged rows that are named"""
 _SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 20"
@@ -81,9 +86,10 @@ class StoreFile:
         """the file"""
         self.on_waiting = on_waiting
         self._waiting = False
-        self._messages: list[tuple[object, ...]] = []
+        self._messages: list[tuple[str, int, *tuple[object, ...]]] = []
         self._states: dict[tuple[str, str, str], str | None] = {}
         self._statements: list[tuple[str, tuple[object, ...]]] = []
+        self._failed = False
         _refuse_what_is_no_file(path)
         with contextlib.suppress(OSError):  # it is there, or sqlite3 says what is wrong
             create_new(Path(path), PRIVATE).close()
@@ -166,7 +172,7 @@ class StoreFile:
 
     # -- writing --------------------------------------------------------------------------------
 
-    def put_message(self, row: tuple[object, ...]) -> None:
+    def put_message(self, row: tuple[str, int, *tuple[object, ...]]) -> None:
         """Keep a row of `message` for the next commit."""
         self._messages.append(row)
         if not self._waiting:
@@ -177,6 +183,19 @@ class StoreFile:
         self._states[(broker, kind, key)] = value
         if not self._waiting:
             self._wait()
+
+    def forget(self, broker: str, below: int) -> None:
+        """Forget what waits, because the last commit failed, about messages below an offset."""
+        if not self._failed:
+            return
+        self._messages = [row for row in self._messages if row[0] != broker or row[1] >= below]
+        dropped = ((_DROP_MESSAGES, broker), (_DROP_DONE, broker))
+        self._statements = [one for one in self._statements if (one[0], one[1][0]) not in dropped]
+        self._states = {
+            place: value
+            for place, value in self._states.items()
+            if place[:2] != (broker, "done") or (integer_of(place[2]) or 0) >= below
+        }
 
     def run(self, statement: str, values: tuple[object, ...]) -> None:
         """Keep a statement for the next commit; it comes after messages and states."""
@@ -208,11 +227,12 @@ class StoreFile:
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
+            self._failed = True
             raise self._error(error) from None
         self._messages = []
         self._states = {}
         self._statements = []
-        self._waiting = False
+        self._waiting = self._failed = False
 
     def close(self) -> None:
         """Commit and let go of the file."""
@@ -289,12 +309,9 @@ class BrokerJournal:
 
     def drop_messages(self, below: int) -> None:
         """Drop the messages below a commit log offset, which were forgotten."""
-        statement = "DELETE FROM message WHERE broker = ? AND physical_offset < ?"
-        self._file.run(statement, (self._broker, below))
-        statement = (
-            "DELETE FROM state WHERE broker = ? AND kind = 'done' AND CAST(key AS INTEGER) < ?"
-        )
-        self._file.run(statement, (self._broker, below))
+        self._file.forget(self._broker, below)
+        self._file.run(_DROP_MESSAGES, (self._broker, below))
+        self._file.run(_DROP_DONE, (self._broker, below))
 
     def put_end(self, topic: str, queue_id: int, offset: int) -> None:
         """Write where a queue whose messages are all forgotten goes on; "" is the commit log."""
@@ -345,7 +362,7 @@ class BrokerJournal:
         held = 0
         for record in self._records(placed=False):
             lost.append(record)
-            held += len(record.data) + RECORD_OVERHEAD
+            held += record.size
             if held > limit:
                 raise self._file.endless()
         lost.sort(key=physical_offset_of)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.messages.message import encode_message
 from dissectors.remoting.messages.records import decode_messages
+from replay.sandbox.room import Room
 from replay.sandbox.store.memory import MessageStore, NewMessage, StoreFull, offset_id
 from replay.sandbox.store.shelf import Shelf, StoredQueue, StoredRecord
 from tests.profiles import examples
@@ -100,7 +103,7 @@ def test_a_store_that_forgets_keeps_its_limit_and_its_offsets(sizes: list[int]) 
     for number in range(len(sizes)):
         found = store.find("T", f"k{number}", 32, 0, 1000)
         assert len(found) == (1 if number >= store.queue("T", 0).min_offset else 0)
-    assert len(store._index) == len(store)
+    assert sum(map(len, store._index.values())) == len(store)
 
 
 def test_a_message_that_never_fits() -> None:
@@ -112,3 +115,33 @@ def test_a_message_that_never_fits() -> None:
         except StoreFull:
             assert len(body) == 2000
     assert len(store) == 1
+
+
+def test_the_index_by_key_counts_against_the_limit() -> None:
+    keys = " ".join(f"k{number}" for number in range(1000))
+    store = MessageStore("127.0.0.1:1", 20_000)
+    put = store.put(NewMessage("T", 0, b"x", {"KEYS": keys}), 1)
+    with pytest.raises(StoreFull):
+        store.find("T", "k1", 32, 0, 10)
+    store = MessageStore("127.0.0.1:1", 300_000, drop_oldest=True)
+    for number in range(3):
+        put = store.put(NewMessage("T", 0, b"x", {"KEYS": keys}), number)
+        assert store.find("T", "k1", 32, 0, 10) == [put]
+        assert store.held_bytes <= 300_000
+    assert len(store) == 1
+
+
+def test_a_tag_and_queues_count() -> None:
+    room = Room(4000)
+    store = MessageStore("127.0.0.1:1", 10_000, room=room)
+    store.put(NewMessage("T", 0, b"x", {"TAGS": "t" * 1000}), 1)
+    assert store.held_bytes > 2 * 1000
+    made = 1
+    with contextlib.suppress(StoreFull):
+        while made < 10:
+            store.put(NewMessage("T", made, b"x", {}), 1)
+            made += 1
+    assert made == 4
+    assert room.used <= 4000
+    store.drop_topic("T")
+    assert room.used == 0
