@@ -94,17 +94,19 @@ def delayed(count: int) -> Frames:
 def popped(group: str, **more: str) -> bytes:
     fields = {"consumerGroup": group, "topic": TOPIC, "queueId": "-1", "maxMsgNums": "1"}
     fields |= {"invisibleTime": str(1 << 40), "pollTime": "0", "bornTime": str(1 << 50)}
-    return oneway(200050, {**fields, "initMode": "1", "order": "true", "exp": "*", **more})
+    return oneway(200050, {**fields, "initMode": "0", "order": "false", "exp": "*", **more})
 
 
 def pop_groups(count: int) -> Frames:
     """Long names of POP groups, from the end and in order."""
-    return (popped(f"{WIDE}{number}" + "g" * 60_000) for number in range(count))
+    more = {"initMode": "1", "order": "true"}
+    return (popped(f"{WIDE}{number}" + "g" * 60_000, **more) for number in range(count))
 
 
 def pop_queues(count: int) -> Frames:
     """Groups that pop from a topic of many queues."""
     yield made(TOPIC, 500)
+    yield stored(TOPIC, 499)
     for number in range(count):
         yield popped(f"g{number}")
 
