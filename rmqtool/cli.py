@@ -54,11 +54,19 @@ class _Decode(CommandGroup):
             "decode.command",
             "decode_pcap",
             "Decode captures: one line per exchange by default.",
+            common=(
+                *("verbose", "summary", "commands", "list_messages", "where", "since", "until"),
+                *("limit", "sort", "format", "output", "force", "follow", "tls_keylog"),
+            ),
         ),
         "live": CommandPlace(
             "live.command",
             "decode_live",
             "Decode live traffic on a network interface: one line per exchange by default.",
+            common=(
+                *("interface", "list_interfaces", "filter", "keep", "duration", "summary"),
+                *("verbose", "where", "limit", "format", "output", "force"),
+            ),
         ),
         "hex": CommandPlace(
             "hex.command",
@@ -112,24 +120,40 @@ class _Root(CommandGroup):
             "report.command",
             "report",
             "Build latency, retry, and broker-isolation reports.",
+            common=(
+                *("show_list", "tables", "compare", "window", "where", "since", "until", "format"),
+                *("output", "force", "engine", "master"),
+            ),
             panel=_ANALYZE,
         ),
         "send": CommandPlace(
             "send.command",
             "send",
             "Send messages and show each attempt: broker, reason, latency, result.",
+            common=(
+                *("namesrv", "topic", "body", "file", "tags", "keys", "count", "rate", "mode"),
+                *("in_flight", "timeout", "retries", "verbose", "format", "yes"),
+            ),
             panel=_TEST,
         ),
         "replay": CommandPlace(
             "replay.command",
             "replay",
             "Replay captured messages to a safe target and compare the results.",
+            common=(
+                *("namesrv", "target", "interface", "where", "speed", "rate", "rewrite", "dry_run"),
+                *("yes", "journal", "resume", "fail_on", "format"),
+            ),
             panel=_TEST,
         ),
         "broker": CommandPlace(
             "broker.command",
             "broker",
             "Run a local sandbox cluster with optional fault injection.",
+            common=(
+                *("brokers", "port", "namesrv_port", "topic", "store", "fault", "faults"),
+                *("server_version", "log", "duration", "format"),
+            ),
             panel=_TEST,
         ),
         "codes": CommandPlace(

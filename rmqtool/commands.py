@@ -29,6 +29,8 @@ class CommandPlace(NamedTuple):
     """settings of its context"""
     panel: str | None = None
     """heading in the help of its group"""
+    common: tuple[str, ...] = ()
+    """parameters that `--help` shows, while `--help-all` shows all; none: it shows all"""
 
 
 _NOT_DRAWN: Final = (("rich.markdown", "Markdown"), ("rich.traceback", "Traceback"))
@@ -59,10 +61,33 @@ def _load_drawing() -> None:
 class _WholeCommand(TyperCommand):
     """A command with its options."""
 
+    common: tuple[str, ...] = ()
+    """parameters that `--help` shows; none: all"""
+    shows_all = False
+    """`--help-all` was given"""
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
+        """Write the help, without the options that are seldom used unless all were asked for."""
         _load_drawing()
-        super().format_help(ctx, formatter)
+        rare = [] if self.shows_all or not self.common else self._rare_options()
+        for option in rare:
+            option.hidden = True
+        self.epilog = f"{len(rare)} more options: {ctx.command_path} --help-all" if rare else None
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for option in rare:
+                option.hidden = False
+
+    def _rare_options(self) -> list[Any]:
+        return [
+            option
+            for option in self.params
+            if option.param_type_name == "option" and option.name not in self.common
+        ]
+
+
+_HELP_ALL: Final = "--help-all"
 
 
 class LazyCommand(TyperCommand):
@@ -71,9 +96,9 @@ class LazyCommand(TyperCommand):
     def __init__(self, name: str, place: CommandPlace) -> None:
         super().__init__(name, short_help=place.summary, rich_help_panel=place.panel)
         self._place: Final = place
-        self._whole: TyperCommand | None = None
+        self._whole: _WholeCommand | None = None
 
-    def whole(self) -> TyperCommand:
+    def whole(self) -> _WholeCommand:
         """Return the command with its options; import it where that was not done."""
         if self._whole is None:
             place = self._place
@@ -84,13 +109,19 @@ class LazyCommand(TyperCommand):
             made = get_command_from_info(
                 info, pretty_exceptions_short=True, rich_markup_mode=self.rich_markup_mode
             )
-            assert isinstance(made, TyperCommand)
+            assert isinstance(made, _WholeCommand)
+            made.common = place.common
             self._whole = made
         return self._whole
 
-    def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        """Return the context of the whole command."""
-        return self.whole().make_context(*arguments, **settings)
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """Return the context of the whole command; `--help-all` is a help that shows all."""
+        whole = self.whole()
+        whole.shows_all = _HELP_ALL in args
+        known = ["--help" if one == _HELP_ALL else one for one in args]
+        return whole.make_context(info_name, known, parent, **extra)
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """Return what completion shows beside the name."""

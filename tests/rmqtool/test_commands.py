@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from rmqtool.cli import app
 from rmqtool.commands import CommandGroup, LazyCommand
+from tests.rmqtool.command import rmqtool
 
 ROOT = get_command(app)
 GROUPS = (ROOT, ROOT.commands["decode"])  # type: ignore[attr-defined]
@@ -65,3 +66,19 @@ def test_what_help_does_not_draw_is_there_for_others() -> None:
     said = done.stderr.decode().splitlines()
     assert said[0] == "set()"
     assert said[1].startswith("a <function install")
+
+
+@pytest.mark.parametrize(("group", "name"), NAMES, ids=[name for _, name in NAMES])
+def test_common_options_are_options_of_the_command(group: CommandGroup, name: str) -> None:
+    known = {one.name for one in group.commands[name].params}
+    assert set(group.places[name].common) - known == set()
+
+
+def test_help_shows_the_common_options_and_help_all_every_one() -> None:
+    short, whole = rmqtool("send", "--help").out, rmqtool("send", "--help-all").out
+    assert "--timeout" in short
+    assert "--tls-cert" not in short
+    assert "rmqtool send --help-all" in short
+    assert "--tls-cert" in whole
+    assert "--help-all" not in whole
+    assert "--tls-cert" not in rmqtool("send", "-h").out
