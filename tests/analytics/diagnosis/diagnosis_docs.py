@@ -5,10 +5,11 @@ python -m tests.analytics.diagnosis.diagnosis_docs
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 
-from analytics.diagnosis.registry import FAMILIES, rules_of
+from analytics.diagnosis.registry import FAMILIES, rules, rules_of
 from analytics.diagnosis.rule import DiagnosisRule
 
 from .show import expected
@@ -16,6 +17,11 @@ from .test_public_reports import EXPECTED
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "diagnosis.md"
 MOST_SAMPLES = 4
+INDEX_BEGIN, INDEX_END = "<!-- index: begin -->", "<!-- index: end -->"
+_ERROR = re.compile(
+    r"Exception|Error\b|\b[A-Z]{2,}(?:_[A-Z]+)+\b|\[[A-Z_]+\]|CODE|:|\bNo |failed|refused"
+)
+"""what a program writes: names of exceptions and codes, lines of logs"""
 BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"
 
 
@@ -28,6 +34,25 @@ def rules_text() -> str:
         parts.append(f"## Rules: {family}\n{sentence}")
         parts += [_rule_text(rule) for rule in rules_of(family)]
     return "\n\n".join(parts)
+
+
+def index_text() -> str:
+    """What users see, sorted, with the rules that speak of it."""
+    found: dict[str, set[str]] = {}
+    for rule in rules():
+        for seen in rule.searched:
+            found.setdefault(seen, set()).add(rule.id)
+    lines = ["## Index", "What users see or search for, and the rules that speak of it."]
+    for heading, is_error in (
+        ("Exceptions, response codes, and log lines", True),
+        ("Symptoms and settings", False),
+    ):
+        lines += ["", f"### {heading}", "| text | rules |", "|---|---|"]
+        for seen in sorted(found, key=lambda one: (one.lower(), one)):
+            if bool(_ERROR.search(seen)) is is_error:
+                links = ", ".join(f"[{name}](#{name})" for name in sorted(found[seen]))
+                lines.append(f"| `{seen.replace('|', chr(92) + '|')}` | {links} |")
+    return "\n".join(lines)
 
 
 def _rule_text(rule: DiagnosisRule) -> str:
@@ -66,7 +91,10 @@ def page_with_rules(page: str) -> str:
     """The page with the rules of today."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{rules_text()}\n{END}{after}"
+    page = f"{before}{BEGIN}\n{rules_text()}\n{END}{after}"
+    before, _, rest = page.partition(INDEX_BEGIN)
+    _, _, after = rest.partition(INDEX_END)
+    return f"{before}{INDEX_BEGIN}\n{index_text()}\n{INDEX_END}{after}"
 
 
 if __name__ == "__main__":

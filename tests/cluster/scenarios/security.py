@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import ssl
+import time
 from collections.abc import Callable
 
 from tests.cluster.clients.clients import run_java
@@ -14,6 +17,12 @@ from tests.cluster.servers.cluster import BrokerSpec, Cluster
 from .scene import NETWORK, Scenario, Scene, both, single_4x, single_5x
 
 GET_MAX_OFFSET = 30
+ROUTE = 105
+HEART_BEAT = 34
+PULL_MESSAGE = 11
+SEND_MESSAGE_V2 = 310
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
+"""what a gRPC client sends first, with empty settings"""
 ACCESS = "sampleaccess"
 SECRET = "samplesecret12"
 """A dummy that exists for the recording only."""
@@ -94,7 +103,7 @@ def foreign(scene: Scene) -> None:
     host, port = scene.broker.address
     openings: tuple[bytes, ...] = (
         f"GET /metrics HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: */*\r\n\r\n".encode(),
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000"),
+        HTTP2,
         bytes.fromhex("030000130ee000000000000100080000000000"),
         b"PROXY TCP4 127.0.0.1 127.0.0.1 40000 10911\r\n",
         b"*1\r\n$4\r\nPING\r\n",
@@ -112,6 +121,98 @@ def foreign(scene: Scene) -> None:
                     continue
         fields = {"topic": "TBW102", "queueId": "0"}
         probe.ask((host, port), GET_MAX_OFFSET, fields, source="127.0.0.1")
+
+
+def grpc_wrong_port(scene: Scene) -> None:
+    """A client opens HTTP/2, as gRPC does, at the NameServer and at broker-a: in TLS, then plain.
+
+    Both take TLS and choose no protocol (ALPN), and close the connection at the first bytes.
+    """
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    trusting.set_alpn_protocols(["h2"])
+    scene.cluster.make_topic("PortTopic")
+    with scene.capture():
+        for host, port in (scene.cluster.namesrvs[0].address, scene.broker.address):
+            fields = {"topic": "PortTopic", "queueId": "0"}
+            code = GET_MAX_OFFSET if (host, port) == scene.broker.address else ROUTE
+            probe.ask((host, port), code, fields, source="127.0.0.1")
+            for secret in (True, False, True):
+                with socket.create_connection((host, port), 5.0) as plain:
+                    connection = trusting.wrap_socket(plain) if secret else plain
+                    connection.settimeout(2.0)
+                    with contextlib.suppress(OSError):
+                        connection.sendall(HTTP2)
+                        connection.recv(4096)
+                    connection.close()
+
+
+def heartbeat_respelled(scene: Scene) -> None:
+    """A client writes ClientID, ConsumerDataSet, GroupName in its heartbeats, then pulls.
+
+    A broker of 5.5 skips these members and refuses its pulls: 24, SUBSCRIPTION_NOT_EXIST. One of
+    4.9 reads them.
+    """
+    scene.cluster.make_topic("BeatTopic", queues=1)
+    subscription = {
+        "topic": "BeatTopic",
+        "subString": "*",
+        "expressionType": "TAG",
+        "subVersion": 1,
+        "tagsSet": [],
+        "codeSet": [],
+        "classFilterMode": False,
+    }
+    beat = {
+        "ClientID": "127.0.0.1@respelled",
+        "ProducerDataSet": [],
+        "ConsumerDataSet": [
+            {
+                "GroupName": "beat_group",
+                "ConsumeType": "CONSUME_PASSIVELY",
+                "MessageModel": "CLUSTERING",
+                "ConsumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+                "SubscriptionDataSet": [subscription],
+                "UnitMode": False,
+            }
+        ],
+    }
+    pull = {
+        "consumerGroup": "beat_group",
+        "topic": "BeatTopic",
+        "queueId": "0",
+        "queueOffset": "0",
+        "maxMsgNums": "32",
+        "sysFlag": "0",
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "0",
+        "subVersion": "1",
+    }
+    with (
+        scene.capture(),
+        socket.create_connection(scene.broker.address, 10.0, ("127.0.0.1", 0)) as connection,
+    ):
+        for _ in range(3):
+            probe.ask_on(connection, HEART_BEAT, body=json.dumps(beat).encode())
+            probe.ask_on(connection, PULL_MESSAGE, pull)
+            time.sleep(0.5)
+
+
+def field_missing(scene: Scene) -> None:
+    """A client leaves out queueId in two pulls, and b (the topic) in three sends.
+
+    broker-a answers 1 with a NullPointerException; to sends of 4.9: The specified topic is blank.
+    """
+    scene.cluster.make_topic("FieldTopic", queues=1)
+    fields = {"consumerGroup": "field_group", "topic": "FieldTopic", "queueOffset": "0"}
+    with (
+        scene.capture(),
+        socket.create_connection(scene.broker.address, 10.0, ("127.0.0.1", 0)) as connection,
+    ):
+        for _ in range(2):
+            probe.ask_on(connection, PULL_MESSAGE, fields)
+        for _ in range(3):
+            probe.ask_on(connection, SEND_MESSAGE_V2, {"a": "field_group"}, b"body")
 
 
 def _security(
@@ -146,6 +247,28 @@ SECURITY: tuple[Scenario, ...] = (
         "A client in the clear comes to a server that takes TLS only",
         "the server ends the connection without an answer",
         shows=("tls-mismatch",),
+    ),
+    Scenario(
+        "grpc-wrong-port-5x",
+        tls_5x,
+        grpc_wrong_port,
+        "A client opens HTTP/2, as gRPC does, at the ports of the NameServer and the broker",
+        "in TLS it offers h2 (ALPN), and the server chooses no protocol",
+        shows=("grpc-on-remoting-port",),
+    ),
+    *both(
+        "heartbeat-respelled",
+        heartbeat_respelled,
+        "A client spells ClientID and others in its own way in heartbeats, and pulls",
+        "5.5 skips such members and refuses the pulls, 4.9 reads them",
+        shows=("heartbeat-ignored",),
+    ),
+    *both(
+        "field-missing",
+        field_missing,
+        "A client leaves out the queue id of pulls, and the topic of sends",
+        "answered 1: NullPointerException; 4.9 says of sends that the topic is blank",
+        shows=("required-field-missing",),
     ),
     Scenario(
         "foreign-5x",

@@ -37,6 +37,18 @@ def ask(
     source: str = SOURCE,
 ) -> tuple[dict[str, object], bytes]:
     """Header and body of the answer; raises `OSError` when there is none."""
+    origin = None if ":" in address[0] else (source, 0)
+    with socket.create_connection(address, timeout, origin) as connection:
+        return ask_on(connection, code, fields, body)
+
+
+def ask_on(
+    connection: socket.socket,
+    code: int,
+    fields: dict[str, str] | None = None,
+    body: bytes = b"",
+) -> tuple[dict[str, object], bytes]:
+    """As `ask`, on a connection that goes on."""
     header = json.dumps(
         {
             "code": code,
@@ -48,13 +60,11 @@ def ask(
         }
     ).encode()
     frame = struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
-    origin = None if ":" in address[0] else (source, 0)
-    with socket.create_connection(address, timeout, origin) as connection:
-        connection.sendall(frame)
-        length = struct.unpack(">I", _read(connection, 4))[0]
-        if length > LIMIT:
-            raise ConnectionError(f"{address} answered with a frame of {length} bytes")
-        answer = _read(connection, length)
+    connection.sendall(frame)
+    length = struct.unpack(">I", _read(connection, 4))[0]
+    if length > LIMIT:
+        raise ConnectionError(f"a frame of {length} bytes came as an answer")
+    answer = _read(connection, length)
     kind, size = divmod(struct.unpack(">I", answer[:4])[0], 1 << 24)
     head, rest = answer[4 : 4 + size], answer[4 + size :]
     if kind == BINARY:

@@ -21,6 +21,7 @@ MODULES: Final[tuple[str, ...]] = (
     "tls_mismatch",
     "encrypted",
     "foreign_protocol",
+    "grpc_on_remoting_port",
     "frame_too_long",
     "capture_quality",
 )

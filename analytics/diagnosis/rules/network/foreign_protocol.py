@@ -21,8 +21,8 @@ from ...refusals import MAX_NAMED, counted_names
 from ...rule import DiagnosisRule, Fold
 
 ROCKETMQ: Final = "ROCKETMQ"
-OTHERS: Final = frozenset(("HTTP", "HTTP/2", "SSH", "AMQP", "Redis", "Kafka", "HAProxy", "unknown"))
-"""gRPC belongs on a proxy, TLS has rules of its own, REPLICATION is RocketMQ's"""
+OTHERS: Final = frozenset(("HTTP", "SSH", "AMQP", "Redis", "Kafka", "HAProxy", "unknown"))
+"""gRPC belongs on a proxy, HTTP/2 and TLS have rules of their own, REPLICATION is RocketMQ's"""
 MAX_FRAME: Final = 16_777_216
 """bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
 LENGTH_ADDED: Final = 4
@@ -107,7 +107,6 @@ RULE = DiagnosisRule(
     searched=(
         "TooLongFrameException",
         "Adjusted frame length exceeds 16777216: 1195725860",
-        "1347569956",
         "50331699",
     ),
     proof=(
@@ -115,15 +114,15 @@ RULE = DiagnosisRule(
         " protocol."
     ),
     explanation=(
-        "The server takes the first four bytes for the length of a frame: `GET ` is 1195725856,"
-        " `PRI ` of HTTP/2 1347569952, a scanner for remote desktops 50331667; the log shows each"
-        " plus 4. It logs TooLongFrameException and closes the connection. Nothing is harmed, but"
-        " somebody has the wrong port, or scans."
+        "The server takes the first four bytes for the length of a frame: `GET ` is 1195725856, a"
+        " scanner for remote desktops 50331667; the log shows each plus 4. It logs"
+        " TooLongFrameException and closes the connection. Nothing is harmed, but somebody has the"
+        " wrong port, or scans."
     ),
     advice=(
         "Look who connects: health checks should use TCP alone, the dashboard and Prometheus have"
-        " ports of their own, gRPC clients of 5.x need the proxy's port 8081. A scanner from"
-        " outside means that the port is open to the world: close it."
+        " ports of their own. A scanner from outside means that the port is open to the world:"
+        " close it."
     ),
     fold=_Fold,
     connections=_key,

@@ -19,6 +19,8 @@ MODULES: Final = (
     "version_mismatch",
     "sendback_failed",
     "broker_failed",
+    "required_field_missing",
+    "heartbeat_ignored",
     "end_transaction_refused",
     "refused_otherwise",
     "call_refused",

@@ -12,6 +12,7 @@ from ...context import Context
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, called, counted_names, listed
 from ...rule import DiagnosisRule, Exchanges
+from .required_field_missing import missing_fields
 
 _THROWN: Final = re.compile(r"((?:[a-z_]\w*\.)+)([A-Z]\w*(?:Exception|Error))\b")
 """package and class at the beginning of a remark (RemotingHelper.exceptionSimpleDesc)"""
@@ -66,7 +67,7 @@ def thrown(remark: str | None) -> str | None:
 
 
 def _key(row: ExchangeRecord) -> str | None:
-    return thrown(row.remark)
+    return None if missing_fields(row) else thrown(row.remark)
 
 
 RULE = DiagnosisRule(

@@ -24,7 +24,7 @@ NULL = (
 
 def failed(at_ms: float, remark: str = NULL, **values: str) -> ExchangeRecord:
     chosen = {"group": "bills", "topic": "T", "broker_name": "broker-a", "version_name": "V3_2_6"}
-    return exchange(at_ms, SEND, ERROR, remark=remark, **{**chosen, **values})
+    return exchange(at_ms, SEND, ERROR, remark=remark, queue_id=0, **{**chosen, **values})
 
 
 def test_a_client_that_is_too_old_for_the_broker() -> None:

@@ -27,7 +27,7 @@ def test_a_client_that_is_too_old_for_a_proxy() -> None:
         " have field bname"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.ERROR, Confidence.CERTAIN)
-    assert one.advice.startswith("These clients are too old for a proxy of 5.x")
+    assert one.advice.startswith("Use a client of 5.x")
     assert one.subject == Subject(broker="broker-a", topic="T", group="bills")
     assert same_in_any_order(RULE, rows)
 

@@ -1,0 +1,146 @@
+"""A broker does not read a heartbeat, because its members are spelled differently."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.names import RESPELLED, facts_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import WHOLE, Add, Flow, whole
+from ...need import Need
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
+from ...refusals import MAX_NAMED, counted, counted_names, listed, only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_CLIENTS: Final = 4_096
+_BEAT: Final = int(RequestCode.HEART_BEAT)
+_UNKNOWN_GROUP: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
+_SERVED: Final = frozenset(
+    int(code)
+    for code in (
+        ResponseCode.SUCCESS,
+        ResponseCode.PULL_NOT_FOUND,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+        ResponseCode.PULL_OFFSET_MOVED,
+    )
+)
+"""responses of a broker that knows the member"""
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._beats: dict[tuple[str, str], Tally] = {}
+        """client and broker, each `address:port` -> its heartbeats"""
+        self._names: Counter[str] = Counter()
+        self._groups: dict[tuple[str, str], str] = {}
+        self._served: set[tuple[str, str]] = set()
+        self._refused: Counter[tuple[str, str]] = Counter()
+
+    def adder_of(self, flow: Flow) -> Add:
+        return self._add_beats if flow.request_code == _BEAT else self._add_pulls
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        (self._add_beats if row.request_code == _BEAT else self._add_pulls)((row,))
+
+    def _add_beats(self, rows: Sequence[ExchangeRecord]) -> None:
+        for row in rows:
+            names = facts_in(row.facts, RESPELLED)
+            place = row.requester, row.responder
+            if not names or (place not in self._beats and len(self._beats) >= MAX_CLIENTS):
+                continue
+            beats = self._beats.setdefault(place, Tally())
+            beats.add(asked(row, f"HEART_BEAT with {', '.join(names)}"))
+            self._groups[place] = max(self._groups.get(place, ""), row.group or "")
+            for name in names:
+                if name in self._names or len(self._names) < MAX_NAMED:
+                    self._names[name] += 1
+
+    def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
+        row = rows[0]
+        place = row.requester, row.responder
+        if row.response_code in _SERVED:
+            if len(self._served) < MAX_CLIENTS:
+                self._served.add(place)
+        elif place in self._refused or len(self._refused) < MAX_CLIENTS:
+            self._refused[place] += len(rows)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        by_broker: dict[str, list[tuple[str, str]]] = {}
+        for place in sorted(self._beats):
+            if place not in self._served:  # the broker reads them
+                by_broker.setdefault(context.broker(place[1]), []).append(place)
+        for broker, places in by_broker.items():
+            yield self._case(broker, places, context)
+
+    def _case(self, broker: str, places: list[tuple[str, str]], context: Context) -> Case:
+        tally = Tally()
+        for place in places:
+            tally.merge(self._beats[place])
+        refused = sum(self._refused[place] for place in places)
+        clients = {context.client(client) for client, _ in places}
+        follows = f", and refuses {counted(refused, 'pull')} of them" if refused else ""
+        reads = "does not read" if refused else "may not read"
+        case = tally.case(
+            f"{broker} {reads} the heartbeats of {listed(clients)}: members of the JSON are spelled"
+            f" {listed(self._names)}{follows}",
+            Subject(
+                broker=broker,
+                client=only(clients),
+                group=only(self._groups[place] for place in places) or None,
+            ),
+        )
+        case.details = [f"members: {counted_names(self._names)}"]
+        if not refused:
+            case.severity = ProblemSeverity.WARNING
+            case.confidence = Confidence.POSSIBLE
+            case.reason = "brokers through 5.3 read any spelling; the broker's version is not known"
+        return case
+
+
+RULE = DiagnosisRule(
+    id="heartbeat-ignored",
+    severity=ProblemSeverity.ERROR,
+    title="A broker does not read the heartbeats of a client",
+    searched=(
+        "the consumer's group info not exist",
+        "consumer is not online after upgrade to 5.4",
+        "fastjson2 ClientID clientID",
+        "SUBSCRIPTION_NOT_EXIST",
+    ),
+    proof=(
+        "A heartbeat (34) has members in another spelling than Java's (ClientID for clientID), and"
+        " the broker serves no pull of that client; it refuses them with code 24"
+        " (SUBSCRIPTION_NOT_EXIST) although the heartbeat is answered with SUCCESS."
+    ),
+    explanation=(
+        "Brokers through 5.3 read JSON with fastjson 1, which ignores case and underscores in names"
+        " of members. Brokers since 5.4 read it with fastjson2, which does not: they skip such a"
+        " member without an error. A heartbeat without client id or groups registers nobody, so"
+        " the group has no members and its pulls are refused."
+    ),
+    advice=(
+        "Use a release of the client library that writes the names as Java does (clientID,"
+        " consumerDataSet, groupName), or a broker of 5.3 or before until there is one."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=whole, requests=frozenset((_BEAT,)), with_facts=True, of_flow=True),
+        Exchanges(key=whole, requests=FETCHES, responses=_SERVED, of_flow=True),
+        Exchanges(
+            key=lambda row: WHOLE if row.request_code in FETCHES else None,
+            requests=FETCHES,
+            responses=frozenset((_UNKNOWN_GROUP,)),
+            of_flow=True,
+        ),
+    ),
+    limits="A producer's heartbeat that is not read has no consequence that a capture shows.",
+    needs=frozenset((Need.HEARTBEATS,)),
+    lasts=None,
+)

@@ -1,0 +1,121 @@
+"""A server refuses requests whose header lacks a field that it requires."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, called, counted_names, listed
+from ...rule import DiagnosisRule, Exchanges
+
+_SAID: Final = re.compile(r"the custom field <(\w{1,64})> is null")
+"""RemotingCommand.decodeCommandCustomHeader of old releases"""
+_FAILED: Final = ("NullPointerException", " is blank")
+"""what a server answers that uses a field without looking whether it is there"""
+_OF_QUEUE: Final = frozenset(
+    int(code)
+    for code in (
+        RequestCode.GET_MAX_OFFSET,
+        RequestCode.GET_MIN_OFFSET,
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+    )
+)
+_WITH_GROUP: Final = frozenset(
+    int(code)
+    for code in (
+        RequestCode.PULL_MESSAGE,
+        RequestCode.LITE_PULL_MESSAGE,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+    )
+)
+_FIELD: Final = "field"
+_REMARK: Final = "remark"
+_VERSION: Final = "version"
+_LONGEST: Final = 200
+"""characters of a remark that are shown"""
+
+
+class _Fold(Refusals):
+    def take(self, row: ExchangeRecord) -> None:
+        for name in missing_fields(row):
+            self.note_name(_FIELD, name)
+        self.note_name(_REMARK, " ".join((row.remark or "").split())[:_LONGEST])
+        if row.version_name:
+            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+
+    def title(self, context: Context) -> str:
+        servers = listed(context.broker(one) for one in self.brokers)
+        fields = self.named(_FIELD)
+        are = "is" if len(fields) == 1 else "are"
+        missing = f"header {called('field', fields)} {are} missing"
+        return f"{servers} refused {self.what} ({listed(self.requests)}): {missing}"
+
+    def details(self, context: Context) -> list[str]:
+        said = [f"it answers: {min(self.named(_REMARK), default='')}", *super().details(context)]
+        if versions := self.named(_VERSION):
+            said.append(f"the clients say: {counted_names(versions)}")
+        return said
+
+
+def missing_fields(row: ExchangeRecord) -> list[str]:
+    """Return the required fields that a refused request lacks; empty where that is not why."""
+    remark = row.remark or ""
+    if (found := _SAID.search(remark)) is not None:
+        return [found[1]]
+    code = row.request_code
+    if code is None or not any(one in remark for one in _FAILED):
+        return []
+    needed = [("topic", row.topic)] if code in SENDS | FETCHES | _OF_QUEUE else []
+    if code in SENDS:
+        needed.append(("producerGroup", row.group))
+    if code in _WITH_GROUP:
+        needed.append(("consumerGroup", row.group))
+    absent = [name for name, value in needed if not value]
+    if code in SENDS | _WITH_GROUP | _OF_QUEUE and row.queue_id is None:
+        absent.append("queueId")
+    return absent
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    return " ".join([str(row.request_code), *fields]) if (fields := missing_fields(row)) else None
+
+
+RULE = DiagnosisRule(
+    id="required-field-missing",
+    severity=ProblemSeverity.ERROR,
+    title="A server refuses requests whose header lacks a required field",
+    searched=(
+        "the custom field <topic> is null",
+        "The specified topic is blank",
+        "RemotingCommandException the custom field",
+    ),
+    proof=(
+        "A send, pull, or request about offsets without topic, group, or queue id is answered with"
+        " code 1 (SYSTEM_ERROR) and a NullPointerException or `The specified topic is blank`; or"
+        " any request with `the custom field <NAME> is null`."
+    ),
+    explanation=(
+        "A server reads the extFields of a request into the header class of its request code."
+        " Current releases only log that a required field is missing (`the custom field … is null`)"
+        " and fail where they use it; old ones refuse the request with that text. Clients of other"
+        " languages, tools that build requests themselves, and very old clients leave fields out."
+    ),
+    advice=(
+        "Update the client library, or add the field to the request: rmqtool codes NAME lists the"
+        " fields of a request. In SEND_MESSAGE_V2 fields have names of one letter: b is the topic,"
+        " e the queue id."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),),
+    limits="Fields that rows do not have are seen only where the server names them.",
+    lasts=None,
+)
