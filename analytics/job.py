@@ -43,6 +43,8 @@ def _said(message: str, hint: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from dissectors.tcp.decompression import MOST_TIMES
+
     from .reports import REPORT_MODULES
 
     parser = argparse.ArgumentParser(description="RocketMQ reports as a Spark job")
@@ -55,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--until", default=None)
     parser.add_argument("--window-us", type=int, default=None, help="length of a window, µs")
     parser.add_argument("--slowest", type=int, default=20)
+    parser.add_argument("--max-ratio", type=int, default=MOST_TIMES)
     parser.add_argument("--mode", choices=("overwrite", "error"), default="error")
     return parser
 
@@ -85,7 +88,7 @@ def _run(chosen: argparse.Namespace) -> None:
         names = REPORT_MODULES if chosen.report == "all" else (chosen.report,)
         reports = [report_of(name) for name in names]
         wanted = any(report.messages for report in reports)
-        tables = read_inputs(spark, inputs, messages=wanted)
+        tables = read_inputs(spark, inputs, messages=wanted, max_ratio=chosen.max_ratio)
         since, until = (
             None if text is None else moment_of(text) for text in (chosen.since, chosen.until)
         )

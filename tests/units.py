@@ -377,7 +377,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     ),
     "analytics.life": ("dissectors",),
     "analytics.page.ladder": ("analytics.life", "analytics.page", "dissectors"),
-    "analytics.job": ("analytics", "dissectors.times"),
+    "analytics.job": ("analytics", "dissectors.tcp.decompression", "dissectors.times"),
     # the command line: a folder for each command, what they share in `ui`
     "rmqtool": (
         *(VERSION, ERRORS, "rmqtool.api", "analytics.diagnosis", "analytics.life"),

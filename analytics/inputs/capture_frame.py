@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.tcp.source import expand_sources
 from dissectors.times import Moment
 
@@ -48,18 +49,25 @@ def capture_frame(
     since: int | None = None,
     until: int | None = None,
     tls_keylog: str = "",
+    max_ratio: int = MOST_TIMES,
 ) -> DataFrame:
     """Return one table of `capture_source` with its own columns.
 
     `where`, `since` and `until` (nanoseconds since the epoch) are for exchanges; `tls_keylog` is a
-    file with secrets of TLS.
+    file with secrets of TLS; `max_ratio` is how many bytes each byte of a compressed capture may
+    become.
     """
     serve_modules(spark)
     # a worker, and what plans its tasks, may be in another folder than this process
     names = {os.path.abspath(path): path for path in expand_sources(paths)}
     keylog = os.path.abspath(tls_keylog) if tls_keylog else ""
     task = ShuffleTask(
-        tuple(names), "", frozenset(decode_as), messages=table == MESSAGES, tls_keylog=keylog
+        tuple(names),
+        "",
+        frozenset(decode_as),
+        messages=table == MESSAGES,
+        tls_keylog=keylog,
+        max_ratio=max_ratio,
     )
     with safe_workers(spark):
         if task.is_small:
@@ -87,7 +95,8 @@ def decoded_rows(spark: SparkSession, task: ShuffleTask) -> DataFrame:
 def one_task_rows(spark: SparkSession, task: ShuffleTask, table: str) -> DataFrame:
     """Return a table of captures that one task decodes."""
     reader = CaptureTaskReader(
-        list(task.captures), table, False, task.decode_as, task.messages, task.tls_keylog
+        *(list(task.captures), table, False, task.decode_as),
+        *(task.messages, task.tls_keylog, task.max_ratio),
     )
     (one,) = reader.partitions()
 

@@ -3,8 +3,8 @@
 Register it once: ``spark.dataSource.register(CaptureSource)``. Options: `table` (`exchanges`,
 `conversations`, `findings`, `messages`, or `all` of them for one pass), `messages` (`true`: `all`
 has those, too), `decode_as` (ports, separated by commas), `tls_keylog` (file with secrets of TLS,
-under the same path for all tasks), `each` (`true`: every capture has whole conversations and is
-one task's).
+under the same path for all tasks), `max_ratio` (bytes that each byte of a compressed capture may
+become; default: 256), `each` (`true`: every capture has whole conversations and is one task's).
 
 Rules: without `each` the captures are one ordered list, as in `rmqtool decode pcap`, and one task
 decodes it; large captures are better decoded by `capture_frame`, on Spark's shuffle. With it, the
@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.foreign import Unreadable, json_of, natural_of
+from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.tcp.source import CaptureError, expand_sources
 
 from .row_batches import ALL, CONVERSATIONS, MESSAGES, TABLES, batches_of, schema_of_table
@@ -76,6 +77,7 @@ class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
             _ports_of(self.options.get("decode_as", "")),
             self._table() == MESSAGES or _is_set(self.options, "messages"),
             str(self.options.get("tls_keylog", "")),
+            _ratio_of(self.options.get("max_ratio", str(MOST_TIMES))),
         )
 
     def _table(self) -> str:
@@ -96,6 +98,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         decode_as: frozenset[int],
         messages: bool = False,
         tls_keylog: str = "",
+        max_ratio: int = MOST_TIMES,
     ) -> None:
         self.paths = paths
         self.table = table
@@ -103,6 +106,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         self.decode_as = decode_as
         self.messages = messages
         self.tls_keylog = tls_keylog
+        self.max_ratio = max_ratio
 
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; raise CaptureError where a capture is not there."""
@@ -114,6 +118,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         options = DecodeOptions(
             decode_as=self.decode_as,
             tls_keylog=self.tls_keylog,
+            max_ratio=self.max_ratio,
             conversations=self.table in (CONVERSATIONS, ALL),
             messages=self.messages and self.table in (MESSAGES, ALL),
         )
@@ -171,3 +176,10 @@ def _ports_of(text: str) -> frozenset[int]:
             raise CaptureOptionError(f"decode_as is ports separated by commas, not {part!r}")
         ports.add(port)
     return frozenset(ports)
+
+
+def _ratio_of(text: str) -> int:
+    ratio = natural_of(text)
+    if not ratio:
+        raise CaptureOptionError(f"max_ratio is a whole number from 1, not {text!r}")
+    return ratio

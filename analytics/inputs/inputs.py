@@ -31,7 +31,8 @@ from dissectors.decode.decoded_log import (
 )
 from dissectors.foreign import Unreadable, integer_of, json_of
 from dissectors.rows.parquet import load_pyarrow
-from dissectors.tcp.source import CaptureError, expand_sources
+from dissectors.tcp.no_capture import JSON_ARRAY, TO_JSON_LINES
+from dissectors.tcp.source import CaptureError, expand_sources, is_capture_name
 
 from ..errors import ReportError
 
@@ -105,6 +106,8 @@ def _input_of(name: str) -> Input | None:
     if name.startswith("file://"):
         name = name.removeprefix("file://")
     if "://" in name:
+        if name.endswith(".json"):
+            raise _array_error(name)
         return Input(name, InputKind.remote, (name,))
     if name == "-":
         raise InputError(
@@ -120,7 +123,13 @@ def _input_of(name: str) -> Input | None:
         return _parquet_file(name, path)
     if head[:1] == b"{":
         return _jsonl_file(name, path)
+    if head[:1] == b"[":
+        raise _array_error(name)
     return None
+
+
+def _array_error(name: str) -> InputError:
+    return InputError(f"{name} is {JSON_ARRAY}", TO_JSON_LINES)
 
 
 def _folder(name: str, path: Path) -> Input | None:
@@ -136,6 +145,9 @@ def _folder(name: str, path: Path) -> Input | None:
             check(file)
         kind = InputKind.parquet if parquet else InputKind.jsonl
         return Input(name, kind, tuple(chosen), bytes=size_of(chosen))
+    arrays = [file for file in files if file.endswith(".json") and _head_of(Path(file))[:1] == b"["]
+    if arrays and not any(map(is_capture_name, map(Path, files))):
+        raise _array_error(arrays[0])
     return None
 
 
@@ -250,6 +262,8 @@ def _check_jsonl(file: str) -> None:
     try:
         first = json_of(_JSON, line)
     except Unreadable as problem:
+        if line[:1] == b"[":
+            raise _array_error(file) from None
         raise InputError(
             f"{file}: its first line is not a JSON object: {problem}",
             "JSON lines have one object per line: rmqtool decode pcap … -T jsonl",

@@ -35,11 +35,14 @@ _Row = tuple[int, int, bytes]
 class PacketReader:
     """Plans the ranges, and reads one in each task."""
 
-    def __init__(self, paths: list[str], range_bytes: int, shares: int, by_hosts: bool) -> None:
+    def __init__(
+        self, paths: list[str], range_bytes: int, shares: int, by_hosts: bool, max_ratio: int
+    ) -> None:
         """Raise CaptureError where a capture is not there."""
         plan = plan_of(paths, range_bytes)
         self._shares = shares
         self._by_hosts = by_hosts or plan.by_hosts
+        self._max_ratio = max_ratio
         self._ranges = [msgspec.json.encode(one) for one in plan.ranges]
 
     def frame(self, spark: SparkSession) -> DataFrame:
@@ -55,7 +58,7 @@ class PacketReader:
     def _read_range(self, index: int) -> Iterator[pyarrow.RecordBatch]:
         """Give the pieces of one range as Arrow batches, and what is known of it to each share."""
         given = msgspec.json.decode(self._ranges[index], type=CaptureRange)
-        reader = RangeReader(given, self._shares, self._by_hosts)
+        reader = RangeReader(given, self._shares, self._by_hosts, self._max_ratio)
         rows: list[_Row] = []
         number = index + 1
         for row in _placed(reader.pieces(), number):

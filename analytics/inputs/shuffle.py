@@ -19,6 +19,7 @@ from dissectors.decode.pipeline import DecodeOptions
 from dissectors.shares.ranges import RANGE_BYTES
 from dissectors.shares.share_decode import RangeBytes, ShareDecode, joined
 from dissectors.shares.summary import RangeSummary, RunLayout
+from dissectors.tcp.decompression import MOST_TIMES
 
 from .inputs import size_of
 from .packet_source import DATA, PIECE_SHIFT, PLACE, SHARE, PacketReader, summary_of
@@ -76,6 +77,8 @@ class ShuffleTask:
     """with rows of messages"""
     tls_keylog: str = ""
     """file with secrets of TLS, as a whole path"""
+    max_ratio: int = MOST_TIMES
+    """bytes that each byte of a compressed capture may become"""
     range_bytes: int = RANGE_BYTES
     """bytes of a range, about"""
     by_hosts: bool = False
@@ -109,7 +112,8 @@ def packets_of(spark: SparkSession, task: ShuffleTask) -> DataFrame:
     """Return the pieces of all shares' streams, as the tasks read them."""
     paths = [os.path.abspath(capture) for capture in task.captures]
     by_hosts = task.by_hosts or bool(task.tls_keylog)
-    return PacketReader(paths, task.range_bytes, task.shares, by_hosts).frame(spark)
+    reader = PacketReader(paths, task.range_bytes, task.shares, by_hosts, task.max_ratio)
+    return reader.frame(spark)
 
 
 def decoded(packets: DataFrame, task: ShuffleTask) -> DataFrame:

@@ -17,6 +17,7 @@ from dissectors.decode.decoded_log import FINDING_COLUMNS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.message_record import MESSAGE_COLUMNS
 from dissectors.rows.record import COLUMNS
+from dissectors.tcp.decompression import MOST_TIMES
 
 from ..derived import OUTCOME, OUTCOME_CLASS
 from ..errors import ReportError
@@ -67,6 +68,7 @@ def read_inputs(
     decode_as: Sequence[int] = (),
     messages: bool = False,
     tls_keylog: str = "",
+    max_ratio: int = MOST_TIMES,
 ) -> Tables:
     """Return the tables of all inputs together, for Spark.
 
@@ -74,11 +76,13 @@ def read_inputs(
 
     Connections are given only if every input has them: what is known of half the rows would look
     like knowledge of all. So are messages, and only if they are wanted. `tls_keylog` is a file
-    with secrets of TLS, which tasks must see under the same path.
+    with secrets of TLS, which tasks must see under the same path; `max_ratio` is how many bytes
+    each byte of a compressed capture may become.
     """
     from .spark_reader import SparkReader
 
-    reader = SparkReader(spark, is_small(inputs), decode_as, messages, tls_keylog)
+    small = is_small(inputs)
+    reader = SparkReader(spark, small, decode_as, messages, tls_keylog, max_ratio)
     return _read(reader, inputs, messages)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.tcp.decompression import MOST_TIMES
+
 from ..schema import SOURCE, Described, schema_of
 from ..spark.connect import is_connect
 from ..spark.engine import SparkEngine
@@ -37,6 +39,7 @@ class SparkReader:
         decode_as: Sequence[int] = (),
         messages: bool = False,
         tls_keylog: str = "",
+        max_ratio: int = MOST_TIMES,
     ) -> None:
         """`small`: this process has the rows; the others are about captures."""
         self.engine = SparkEngine(spark, small)
@@ -44,6 +47,7 @@ class SparkReader:
         self._decode_as = decode_as
         self._messages = messages
         self._tls_keylog = tls_keylog
+        self._max_ratio = max_ratio
 
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
         """Return the rows of Parquet files; a column that they do not have is null."""
@@ -82,6 +86,7 @@ class SparkReader:
             frozenset(self._decode_as),
             self._messages,
             os.path.abspath(self._tls_keylog) if self._tls_keylog else "",
+            self._max_ratio,
         )
         rows = decoded_rows(self._spark, task)
         tables = {

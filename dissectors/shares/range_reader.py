@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ..expert import ExpertInfo, ExpertKind
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
+from ..tcp.decompression import MOST_TIMES
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.no_capture import what_it_is
 from ..tcp.source import CHUNK, FIRST_READ, HEAD, CaptureError, FileSource
@@ -24,11 +25,15 @@ Piece = tuple[int, bytes]
 class RangeReader:
     """Reads one range, once."""
 
-    def __init__(self, given: CaptureRange, shares: int, by_hosts: bool) -> None:
+    def __init__(
+        self, given: CaptureRange, shares: int, by_hosts: bool, max_ratio: int = MOST_TIMES
+    ) -> None:
+        """`max_ratio`: bytes that each byte of a compressed capture may become."""
         self._range = given
         self._packer = Packer(shares, by_hosts)
         self._by_hosts = by_hosts
         self._source = FileSource(given.name)
+        self._source.max_ratio = max_ratio
         self._reader: CaptureReader | None = None
         self._end = given.start
         self._bytes = 0

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from .formats import PCAP_MAGICS, PCAPNG_MAGIC
 
+JSON_ARRAY: Final = "a JSON array; rows are read as JSON lines"
+"""what a file is that begins with ``[``, where rows are wanted"""
+TO_JSON_LINES: Final = "write them with -o NAME.jsonl, or convert: jq -c '.[]' OLD.json > NEW.jsonl"
+"""the way out of it"""
 _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (b"{", "not a capture but JSON", "a decoded log? `rmqtool report` reads those"),
+    (
+        b"[",
+        "not a capture but a JSON array",
+        f"`rmqtool report` and `diagnose` read JSON lines: {TO_JSON_LINES}",
+    ),
     (b"PAR1", "not a capture but Parquet", "a decoded log? `rmqtool report` reads those"),
     (b"PK\x03\x04", "not a capture but a zip archive", "unpack it first"),
     (b"snoop\0\0\0", "a snoop capture", "editcap -F pcapng IN OUT"),

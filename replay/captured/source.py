@@ -18,6 +18,7 @@ from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.decoded_log import MANIFEST
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
+from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.broker_addresses import address_of
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import SENDS
@@ -25,7 +26,9 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.rows.broker_names import BrokerNames
 from dissectors.rows.relays import Relay, Relays
 from dissectors.tcp.capture import capture_index, packet_number
-from dissectors.tcp.source import STDIN, expand_sources, source_of
+from dissectors.tcp.decompression import MOST_TIMES
+from dissectors.tcp.no_capture import JSON_ARRAY, TO_JSON_LINES
+from dissectors.tcp.source import STDIN, StoredSource, expand_sources, source_of
 
 from ..safety import ANY_PORT
 from .captured_send import END_TRANSACTION, CapturedSend, Origin, Refused, Seen, SkipReason
@@ -40,6 +43,10 @@ MAX_HOSTS: Final = 1_000_000
 REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
 MAX_REASONS: Final = 500
 """kinds of skipped commands that are counted apart"""
+
+MAX_CUT: Final = 8
+"""reasons that are kept why sources were not read whole"""
+_CUT: Final = (ExpertKind.CAPTURE_TRUNCATED, ExpertKind.CAPTURE_DAMAGED)
 
 
 class SourceError(Exception):
@@ -57,11 +64,13 @@ class CapturedSource:
         relays: Iterable[Relay] = (),
         budget: Budget | None = None,
         own: Container[object] = (),
+        max_ratio: int = MOST_TIMES,
     ) -> None:
         """`raw_codes`: requests of these codes come as they are, and no others.
 
         `relays`: those that are known before. `budget`: says what was bounded, and where.
-        `own`: has the two ends of the connections that are passed over.
+        `own`: has the two ends of the connections that are passed over. `max_ratio`: bytes that
+        each byte of a compressed source may become.
         """
         self.inputs = _expanded(sources)
         """what is read"""
@@ -78,7 +87,9 @@ class CapturedSource:
         """commands read so far"""
         self.decode: Decode | None = None
         """the decoding of captures; None for logs"""
-        self._decode_as = decode_as
+        self.cut: list[str] = []
+        """why sources ended early or have damaged parts: the first few reasons"""
+        self._options = DecodeOptions(decode_as=decode_as, max_ratio=max_ratio)
         self._raw_codes = raw_codes
         self._own = own
         self._stopped = False
@@ -111,14 +122,25 @@ class CapturedSource:
         yield self._taken(everything=True)
 
     def _captures(self) -> Iterator[list[CapturedSend | Refused]]:
-        decode = self.decode = Decode(self.inputs, DecodeOptions(decode_as=self._decode_as))
+        decode = self.decode = Decode(self.inputs, self._options)
         if self._stopped:  # before the line above
             decode.stop()
         for batch in decode.commands():
             for seen in batch:
                 self._receive(seen)
-            decode.take_experts()
+            self._note_findings(decode.take_experts())
             yield self._taken()
+        self._note_findings(decode.take_experts())
+
+    def _note_findings(self, findings: Iterable[ExpertInfo]) -> None:
+        """Keep what says that not all of a capture was read."""
+        for one in findings:
+            if one.kind in _CUT:
+                self._note_cut(self.sources[capture_index(one.packet)], one.detail)
+
+    def _note_cut(self, name: str, reason: str) -> None:
+        if len(self.cut) < MAX_CUT:
+            self.cut.append(f"{name}: {reason}")
 
     def _receive(self, command: CommandSeen) -> None:
         """Receive one command of a capture."""
@@ -182,6 +204,8 @@ class CapturedSource:
 
     def _log(self, one: Input) -> Iterator[list[CapturedSend | Refused]]:
         source = source_of(one) if isinstance(one, str) else one
+        if isinstance(source, StoredSource):
+            source.max_ratio = self._options.max_ratio
         reader = LogReader(source.name, SourceError)
         try:
             for chunk in source.chunks():
@@ -190,6 +214,8 @@ class CapturedSource:
                 yield self._taken()
                 if self._stopped:
                     return
+            if problem := source.problem:
+                self._note_cut(source.name, problem)
             for row in reader.finish():
                 self._receive_row(reader, row)
         finally:
@@ -258,20 +284,25 @@ class Survey(NamedTuple):
     """relays that any two answers prove"""
 
 
-def survey_of(sources: Sequence[Input], decode_as: frozenset[int] = frozenset()) -> Survey:
+def survey_of(
+    sources: Sequence[Input],
+    decode_as: frozenset[int] = frozenset(),
+    max_ratio: int = MOST_TIMES,
+) -> Survey:
     """Read the sources once, before they are replayed; SourceError as `CapturedSource`.
 
     They must be such as can be read again: see `inputs.repeatable`.
     """
     inputs = _expanded(sources)
     if _are_logs(inputs):
-        source = CapturedSource(inputs, decode_as)
+        source = CapturedSource(inputs, decode_as, max_ratio=max_ratio)
         for _ in source.batches():
             pass
         return Survey(source.responders, source.relays)
     relays = Relays()
     found: set[str] = set()
-    for batch in Decode(inputs, DecodeOptions(decode_as=decode_as)).records():
+    options = DecodeOptions(decode_as=decode_as, max_ratio=max_ratio)
+    for batch in Decode(inputs, options).records():
         for record in batch:
             note_responder(found, record.responder)
             for told in record.brokers:
@@ -327,4 +358,7 @@ def _kind_of(one: Input) -> str:
         head = next((chunk for chunk in source.chunks() if chunk.strip()), b"")
     finally:
         source.close()
-    return "log" if head.lstrip().startswith(b"{") else "capture"
+    head = head.lstrip()
+    if head.startswith(b"["):
+        raise SourceError(f"{source.name} is {JSON_ARRAY}; {TO_JSON_LINES}")
+    return "log" if head.startswith(b"{") else "capture"

@@ -12,6 +12,7 @@ from typing import Final
 
 from dissectors.budget import Budget
 from dissectors.rows.relays import Relay
+from dissectors.tcp.decompression import MOST_TIMES
 
 from ..captured.captured_send import SkipReason
 from ..captured.inputs import Input
@@ -41,10 +42,11 @@ class PlannedRun:
         relays: Iterable[Relay] = (),
         budget: Budget | None = None,
         own: Container[object] = (),
+        max_ratio: int = MOST_TIMES,
     ) -> None:
         """`options_of` gives the options when the time of the first command is known, in ns.
 
-        `relays`: those that are known before. `own`: see `CapturedSource`.
+        `relays`: those that are known before. `own`, `max_ratio`: see `CapturedSource`.
         """
         self.budget = Budget() if budget is None else budget
         """of what bodies become; says what was bounded, and where"""
@@ -58,12 +60,13 @@ class PlannedRun:
         """when the last step so far is due, ns since the run began"""
         self.planner: Planner | None = None
         """the plan; None before the first command"""
-        self.source = CapturedSource(sources, decode_as, raw_codes, relays, self.budget, own)
+        self._make = (sources, decode_as, raw_codes)
+        self._own = own
+        self._max_ratio = max_ratio
+        self.source = self._opened(relays)
         """what is read, of the present loop"""
         self.loop = 0
         """which time it is read, 0 first"""
-        self._make = (sources, decode_as, raw_codes)
-        self._own = own
         self._stopped = False
         self._options_of = options_of
         self._rewrite = rewrite
@@ -93,9 +96,12 @@ class PlannedRun:
             if self.loop >= self._loops or planner is None or planner.ended or not self.sends:
                 return
             planner.again()
-            self.source = CapturedSource(*self._make, self.source.relays, self.budget, self._own)
+            self.source = self._opened(self.source.relays)
             if self._stopped:
                 return
+
+    def _opened(self, relays: Iterable[Relay]) -> CapturedSource:
+        return CapturedSource(*self._make, relays, self.budget, self._own, self._max_ratio)
 
     def _loop_once(self) -> Iterator[list[PlannedSend | Skipped]]:
         for batch in self.source.batches():

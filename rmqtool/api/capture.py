@@ -276,7 +276,7 @@ class Capture:
 
             return capture_frame(
                 spark, files, TASKS_DECODE[table], sorted(self._decode_as), where,
-                choice.since, choice.until, self._tls_keylog,
+                choice.since, choice.until, self._tls_keylog, self._max_ratio,
             )  # fmt: skip
         return spark.createDataFrame(self.to_arrow(table, where, since=since, until=until))
 

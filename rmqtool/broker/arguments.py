@@ -22,6 +22,7 @@ class BrokerFormat(StrEnum):
     """How events are written."""
 
     table = "table"
+    json = "json"
     jsonl = "jsonl"
 
 
@@ -173,7 +174,11 @@ class BrokerArguments:
     ] = None
     format: Annotated[
         BrokerFormat,
-        typer.Option(*named("--format"), help="Output format.", rich_help_panel=_OUTPUT),
+        typer.Option(
+            *named("--format"),
+            help="Output format; json is one array.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = BrokerFormat.table
     log: Annotated[
         bool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -14,12 +14,14 @@ from dissectors.remoting.code_names import request_name, response_name
 from replay.sandbox import Sandbox, SandboxEvent, run_sandbox
 
 from ..ui.console import UNLIMITED, Style, terminal_of
-from ..ui.errors import reason_of, said, silence_stdout
+from ..ui.errors import said, silence_stdout
 from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
+from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
+from ..ui.output import naming
 from ..ui.screen.panels import Labelled, fact_lines
-from ..ui.status import ExitStatus
+from ..ui.status import CommandError, ExitStatus
 from .arguments import BrokerFormat
 from .event_lines import EventDigest, ShownEvent, json_of, line_of
 from .options import BrokerCommand
@@ -31,8 +33,12 @@ def run_broker(command: BrokerCommand) -> ExitStatus:
     """Run until Ctrl-C or the time is over; SandboxError where it cannot start."""
     run = _Run(command)
     options = replace(command.options, on_event=run.event if run.wants_events else None)
-    box = run_sandbox(options, run.started, run.tick, first_ends, command.seconds)
-    run.finish(box)
+    try:
+        box = run_sandbox(options, run.started, run.tick, first_ends, command.seconds)
+        run.finish(box)
+    except BaseException:
+        run.discard()
+        raise
     return ExitStatus.OK if run.is_told else ExitStatus.FAILURE
 
 
@@ -41,7 +47,9 @@ class _Run:
 
     def __init__(self, command: BrokerCommand) -> None:
         self._command = command
-        self._json = command.format is BrokerFormat.jsonl
+        self._json = command.format is not BrokerFormat.table
+        self._output = rows_output("-", command.format is BrokerFormat.json)
+        self._encoding = "utf-8" if self._json else sys.stdout.encoding or "utf-8"
         self._terminal = terminal_of(sys.stdout, command.colour)
         self._digest = EventDigest(command.log)
         self._begin = time.monotonic()
@@ -89,22 +97,32 @@ class _Run:
         self._show(self._digest.finish(_now_ms()))
         if self._json:
             self._write(_encode(_summary_value(box, seconds)))
-            return
-        self._write("\n".join(["", *fact_lines(list(_summary(box, seconds)), self._terminal)]))
+        else:
+            lines = ["", *fact_lines(list(_summary(box, seconds)), self._terminal)]
+            self._write("\n".join(lines))
+        self._telling(self._output.finish)
+
+    def discard(self) -> None:
+        """Close what was written so far."""
+        self._output.discard()
 
     def _write(self, text: str) -> None:
         """Write a line at once; neither a reader who has gone nor a full disk ends the brokers."""
+        self._telling(lambda: self._output.write(f"{text}\n".encode(self._encoding, "replace")))
+        self._telling(self._output.flush)
+
+    def _telling(self, write: Callable[[], None]) -> None:
         if self._deaf:
             return
         try:
-            print(text, flush=True)
-        except OSError as error:
+            with naming(self._output.name):
+                write()
+        except (BrokenPipeError, CommandError) as error:
             self._deaf = True
             silence_stdout()
-            if not isinstance(error, BrokenPipeError):
+            if isinstance(error, CommandError):
                 self.is_told = False
-                hint = "the brokers go on; what happens is no longer shown"
-                said(f"standard output cannot be written: {reason_of(error)}", hint)
+                said(error.message, "the brokers go on; what happens is no longer shown")
 
 
 def _now_ms() -> int:

@@ -45,6 +45,7 @@ def run_browse(given: BrowseArguments) -> ExitStatus:
     plugins = plugins_option(given.plugin)
     session, filling, stop, end = opened(given)
     session.decode_as, session.tls_keylog = given.decode_as or [], given.tls_keylog
+    session.max_ratio = given.max_ratio
     from .views.replaying import FullBrowser
 
     path = settings_file(os.environ)

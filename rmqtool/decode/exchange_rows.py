@@ -12,11 +12,11 @@ from dissectors.rows.record import ExchangeRecord
 
 from ..api.tables.exchanges import EXCHANGES
 from ..ui.common_options import RowFormat
-from ..ui.output import Output
 from .options import DecodeRequest, View
 from .row_run import (
     RowSource,
     is_live,
+    output_of,
     output_terminal,
     parquet_sink,
     rows_of_table,
@@ -32,7 +32,7 @@ def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeR
     if request.message_rows:
         in_columns = request.format is RowFormat.parquet and not request.body_limit
         return rows._replace(log=lambda: _log_of(decode)) if in_columns else rows
-    if request.format is RowFormat.jsonl:
+    if request.format.is_json:
         return rows._replace(encoded=lambda: _encoded(decode, lines_of))
     if request.format is RowFormat.parquet:
         return rows._replace(encoded=lambda: _columns_of(decode))
@@ -69,13 +69,13 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
         )
     if request.format is RowFormat.parquet:
         return parquet_sink(request, EXCHANGES.columns, "exchange", RowForm.arrow)
-    output = Output(request.output, direct=request.follow, private=True)
+    output = output_of(request)
     terminal = output_terminal(request, output)
     if request.view is View.summary:
         return sinks.SummarySink(
-            output, terminal, names, request.format is RowFormat.jsonl, is_diagnosed(request)
+            output, terminal, names, request.format.is_json, is_diagnosed(request)
         )
-    if request.format is RowFormat.jsonl:
+    if request.format.is_json:
         from dissectors.rows.tables import jsonl_of
 
         return sinks.EncodedSink(

@@ -23,9 +23,8 @@ from dissectors.tcp.capture import packet_number
 
 from ..ui.console import MOST_OF_VALUE, UNLIMITED, Style, one_line, styled
 from ..ui.figures import clock, duration, size
-from ..ui.output import Output
 from .options import DecodeRequest
-from .row_run import RowSource, output_terminal
+from .row_run import RowSource, output_of, output_terminal
 from .sinks import TextSink
 
 BODY_LIMIT = 4096
@@ -55,7 +54,7 @@ class FollowSink(TextSink[CommandSeen]):
     """A conversation as text."""
 
     def __init__(self, request: DecodeRequest) -> None:
-        output = Output(request.output, direct=request.follow, private=True)
+        output = output_of(request)
         super().__init__(output, list)
         self._colour = output_terminal(request, output).colour
         self._limit = BODY_LIMIT if request.body_limit is None else request.body_limit

@@ -26,11 +26,17 @@ from ..ui.columns import LineColumn, LineTable
 from ..ui.common_options import RowFormat
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import clock, day, duration, moment, zone_name
-from ..ui.output import Output
 from ..ui.remark import cause_of
 from .exchange_lines import SAMPLE
 from .options import DecodeRequest
-from .row_run import RowSource, is_live, output_terminal, parquet_sink, rows_of_table
+from .row_run import (
+    RowSource,
+    is_live,
+    output_of,
+    output_terminal,
+    parquet_sink,
+    rows_of_table,
+)
 from .sinks import EncodedSink, LinesSink, Sink
 
 _TYPES = [(column.name, column.type) for column in MESSAGE_COLUMNS]
@@ -49,7 +55,7 @@ _STYLES = {
 def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[MessageRecord]:
     """Return messages that become lines, JSON, CSV or Parquet."""
 
-    plain = request.format is RowFormat.jsonl and not request.body_limit
+    plain = request.format.is_json and not request.body_limit
     encoded = decode.message_lines if plain else None
     form = RowForm.records if encoded is None else RowForm.jsonl
     rows = rows_of_table(MESSAGES, request, decode, lambda: _sink(request, decode.sources, form))
@@ -59,9 +65,9 @@ def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[Message
 def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[MessageRecord]:
     if request.format is RowFormat.parquet:
         return parquet_sink(request, MESSAGE_COLUMNS, "message")
-    output = Output(request.output, direct=request.follow, private=True)
+    output = output_of(request)
     terminal = output_terminal(request, output)
-    if request.format is RowFormat.jsonl:
+    if request.format.is_json:
         encode = struct_encoder(MessageRecord, _TYPES, kept=False)
         return EncodedSink(output, encode, to_screen=terminal.is_terminal, form=form)
     if request.format is RowFormat.csv:

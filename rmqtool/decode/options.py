@@ -49,7 +49,7 @@ class View(StrEnum):
 _SUFFIXES = {
     ".jsonl": RowFormat.jsonl,
     ".ndjson": RowFormat.jsonl,
-    ".json": RowFormat.jsonl,
+    ".json": RowFormat.json,
     ".csv": RowFormat.csv,
     ".parquet": RowFormat.parquet,
 }
@@ -68,7 +68,7 @@ class DecodeRequest:
     output: str = "-"
     """where to"""
     force: bool = False
-    """an existing decoded log may be replaced"""
+    """files and folders that exist may be replaced"""
     where: str = ""
     """filter expression; empty: all"""
     since: Moment | None = None
@@ -88,8 +88,9 @@ class DecodeRequest:
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
     tls_keylog: str = ""
-    max_ratio: int = MOST_TIMES
     """key log that TLS is decrypted by; empty: none"""
+    max_ratio: int = MOST_TIMES
+    """bytes that each byte of a compressed capture may become"""
     plugins: tuple[NamedDecoder, ...] = ()
     """what decodes bodies of messages"""
     follow: bool = False
@@ -152,7 +153,7 @@ class DecodeRequest:
         if self.view in (View.list_messages, View.commands):
             window = self.since or self.until
             looked_at = self.sort or self.limit is not None or self.fail_on or window
-            pays = whole and self.format is RowFormat.jsonl and not looked_at
+            pays = whole and self.format.is_json and not looked_at
             if self.view is View.commands:  # what may be made at most is of one process
                 return self.jobs if pays and self.max_output is None else 1
             pays = pays and not self.body_limit
@@ -289,14 +290,16 @@ def format_of(wanted: RowFormat | None, output: str, view: View) -> RowFormat:
     chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), RowFormat.table)
     if view in (View.follow, View.messages) and wanted not in (None, RowFormat.table):
         raise usage_error(_SWITCHES[view], f"does not support --format {wanted}")
+    if view is View.follow and chosen is not RowFormat.table:
+        raise usage_error(_SWITCHES[view], f"is text; {output} has the name of another format")
     if view in (View.follow, View.messages):
         return RowFormat.table
     if view is View.tree and chosen is not RowFormat.table:
-        raise usage_error("--verbose", "is text; for JSON use --commands -T jsonl")
+        raise usage_error("--verbose", "is text; for JSON use --commands -T json")
     if view is View.summary and chosen in (RowFormat.csv, RowFormat.parquet):
-        raise usage_error("--summary", "supports only table and jsonl")
+        raise usage_error("--summary", "supports only table and json")
     if view is View.commands and chosen in (RowFormat.csv, RowFormat.parquet):
-        raise usage_error(f"--commands --format {chosen}", "commands are nested; use -T jsonl")
+        raise usage_error(f"--commands --format {chosen}", "commands are nested; use -T json")
     return chosen
 
 

@@ -13,11 +13,13 @@ from dissectors.rows.encoded import EncodedBatch, EncodedRows, RowForm
 from dissectors.times import Moment
 
 from ..api.tables.table import Table
+from ..ui.common_options import RowFormat
 from ..ui.console import UNLIMITED, Terminal, When, terminal_of
+from ..ui.json_array import rows_output
 from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.status import CommandError, ExitStatus
-from .options import DecodeRequest
+from .options import DecodeRequest, View
 from .sinks import ParquetSink, Sink
 
 if TYPE_CHECKING:
@@ -87,7 +89,14 @@ def parquet_sink(
     if request.output == "-" and sys.stdout.isatty():
         raise usage_error("--format parquet", "is binary; use -o FILE.parquet or -o FOLDER")
     types = [(column.name, column.type) for column in columns]
-    return ParquetSink(Output(request.output, private=True), types, noun, form)
+    output = Output(request.output, private=True, force=request.force)
+    return ParquetSink(output, types, noun, form)
+
+
+def output_of(request: DecodeRequest) -> Output:
+    """Return where text and rows of JSON and CSV go; an array of JSON where that is asked for."""
+    as_array = request.format is RowFormat.json and request.view is not View.summary
+    return rows_output(request.output, as_array, request.follow, True, request.force)
 
 
 def is_live(request: DecodeRequest) -> bool:

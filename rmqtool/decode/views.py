@@ -16,12 +16,18 @@ from dissectors.rows.encoded import EncodedRows, RowForm
 from dissectors.where.fields import exchange_fields
 
 from ..api.tables.commands import COMMANDS
-from ..ui.common_options import RowFormat
 from ..ui.output import Output
 from ..ui.screen.trees import tree_lines
 from .command_lines import command_lines
 from .options import DecodeRequest
-from .row_run import RowSource, compiled, is_live, output_terminal, rows_of_table
+from .row_run import (
+    RowSource,
+    compiled,
+    is_live,
+    output_of,
+    output_terminal,
+    rows_of_table,
+)
 from .sinks import EncodedSink, LinesSink, Sink, TextSink, with_cut
 from .tree import STEP, Tree
 
@@ -56,7 +62,7 @@ class TreeSink(TextSink[Exchange]):
     """A tree an exchange; findings about conversations between them."""
 
     def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
-        output = Output(request.output, direct=request.follow, private=True)
+        output = output_of(request)
         super().__init__(output, list)
         self._terminal = output_terminal(request, output)
         self._budget = Budget(request.max_output)
@@ -96,7 +102,7 @@ def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSee
     limit = WHOLE if request.body_limit is None else request.body_limit
     budget = Budget(request.max_output)
     encoded = None
-    if request.format is RowFormat.jsonl:
+    if request.format.is_json:
         encoded = command_lines_of(decode, limit, budget)
 
     def sink() -> Sink[CommandSeen]:
@@ -151,9 +157,9 @@ class CommandsSink(Sink[CommandSeen]):
 def _command_sink(
     request: DecodeRequest, names: Sequence[str], limit: int, budget: Budget, is_encoded: bool
 ) -> Sink[CommandSeen]:
-    output = Output(request.output, direct=request.follow, private=True)
+    output = output_of(request)
     terminal = output_terminal(request, output)
-    if request.format is RowFormat.jsonl:
+    if request.format.is_json:
         form = RowForm.jsonl if is_encoded else RowForm.records
         return CommandsSink(output, names, limit, budget, terminal.is_terminal, form)
     return LinesSink(output, command_lines(terminal, names, is_live(request)))

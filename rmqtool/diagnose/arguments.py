@@ -21,7 +21,13 @@ class DiagnoseFormat(StrEnum):
     """How problems are written."""
 
     table = "table"
+    json = "json"
     jsonl = "jsonl"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether problems are objects: one array of them, or one on each line."""
+        return self is not DiagnoseFormat.table
 
 
 @dataclass(slots=True)
@@ -112,8 +118,8 @@ class DiagnoseArguments:
         DiagnoseFormat | None,
         typer.Option(
             *named("--format"),
-            help="Output format (default: from the -o extension, otherwise table). With "
-            "-i, jsonl writes an event when a problem starts, changes, or ends.",
+            help="Output format; json is one array (default: from the -o extension, otherwise "
+            "table). With -i, JSON has an event when a problem starts, changes, or ends.",
             rich_help_panel=_OUTPUT,
         ),
     ] = None
@@ -123,6 +129,7 @@ class DiagnoseArguments:
             *named("--output"), metavar="FILE|-", help="Output file.", rich_help_panel=_OUTPUT
         ),
     ] = "-"
+    force: options.Force = False
     fail_on: Annotated[
         list[str],
         typer.Option(

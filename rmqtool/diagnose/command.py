@@ -30,9 +30,9 @@ def _run(given: DiagnoseArguments) -> ExitStatus:
     from .run import run_diagnose
 
     if given.show_list:
-        return listed(given.output, given.colour)
+        return listed(given)
     if given.explain is not None:
-        return explained(given.explain, given.output, given.colour)
+        return explained(given, given.explain)
     return run_diagnose(request_of(given))
 
 

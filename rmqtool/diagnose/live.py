@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from analytics.diagnosis.engine import Diagnosis
+from analytics.diagnosis.engine import Diagnosis, Engine
 from dissectors.decode.pipeline import Decode, DecodeOptions
 
 from ..api.judged import engine_of, fed
@@ -19,11 +19,11 @@ from ..live.request import LiveRequest
 from ..live.run import seconds_of
 from ..summary.watch import ProblemChange, ProblemEvent, Watch, event_lines
 from ..ui.interrupt import first_ends
-from ..ui.output import Output
+from ..ui.output import Output, refuse_existing
 from ..ui.status import ExitStatus
 from .request import DiagnoseRequest
 from .window import window_of
-from .write import status_of, write_diagnosis, write_objects
+from .write import problems_output, status_of, write_diagnosis, write_objects
 
 
 def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
@@ -31,33 +31,52 @@ def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
     assert request.interface is not None
     refuse_stdout(request.keep)
     refuse_same_file(request.keep, request.output, "problems")
-    duration = seconds_of("--duration", request.duration)
-    live = LiveRequest(request.interface, request.filter_text, request.keep, duration=duration)
+    for target in (request.keep, request.output):
+        refuse_existing(target, request.force)
+    live = LiveRequest(
+        request.interface,
+        request.filter_text,
+        request.keep,
+        force=request.force,
+        duration=seconds_of("--duration", request.duration),
+    )
     capture = opened_capture(live, request.quiet)
     engine = engine_of(request.rules)
     with Keeping(live, capture) as keeping:
         # Only now: what opened the interface may have had root's rights.
-        output = Output(request.output, direct=True) if request.json else None
-        options = DecodeOptions(
-            decode_as=request.decode_as,
-            tls_keylog=request.tls_keylog,
-            follow=True,
-            conversations=True,
-        )
-        decode = Decode([keeping.source], options)
-        watch = Watch(engine, decode.pending)
-        with first_ends(decode.stop):
-            window = window_of(request, lambda: decode.stats.first_time)
-            for _ in fed(decode, engine, window):
-                _say(watch.look(), output, request.quiet)
+        output = problems_output(request, direct=True) if request.format.is_json else None
+        try:
+            _watch(request, keeping, engine, output)
+        except BaseException:
+            if output is not None:
+                output.discard()
+            raise
     keeping.say_end(request.quiet)
-    watch.finish()
     diagnosis = engine.diagnosis()
     if output is None:
         return write_diagnosis(request, diagnosis, request.interface)
     _write(output, _final(diagnosis))
     output.finish()
     return status_of(request, diagnosis)
+
+
+def _watch(
+    request: DiagnoseRequest, keeping: Keeping, engine: Engine, output: Output | None
+) -> None:
+    """Read to the end; write problems as they start, change and end."""
+    options = DecodeOptions(
+        decode_as=request.decode_as,
+        tls_keylog=request.tls_keylog,
+        follow=True,
+        conversations=True,
+    )
+    decode = Decode([keeping.source], options)
+    watch = Watch(engine, decode.pending)
+    with first_ends(decode.stop):
+        window = window_of(request, lambda: decode.stats.first_time)
+        for _ in fed(decode, engine, window):
+            _say(watch.look(), output, request.quiet)
+    watch.finish()
 
 
 def _say(events: Sequence[ProblemEvent], output: Output | None, quiet: bool) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from analytics.diagnosis.problem import Problem, ProblemSeverity
 from analytics.diagnosis.registry import rule_of, rules
@@ -19,6 +21,11 @@ from ..ui.status import CommandError, ExitStatus
 from .arguments import DiagnoseArguments, DiagnoseFormat
 
 LIST = "; rmqtool diagnose --list shows them"
+_SUFFIXES: Final = {
+    ".json": DiagnoseFormat.json,
+    ".jsonl": DiagnoseFormat.jsonl,
+    ".ndjson": DiagnoseFormat.jsonl,
+}
 SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
 
 
@@ -41,8 +48,10 @@ class DiagnoseRequest:
     """file that the packets of the interface are kept in"""
     duration: str | None
     verbose: bool
-    json: bool
+    format: DiagnoseFormat
     output: str
+    force: bool
+    """files that exist may be replaced"""
     fail_on: Sequence[str]
     """severities and ids of rules"""
     colour: When
@@ -74,8 +83,9 @@ def request_of(given: DiagnoseArguments) -> DiagnoseRequest:
         keep=given.keep,
         duration=given.duration,
         verbose=given.verbose,
-        json=format_of(given.format, given.output) is DiagnoseFormat.jsonl,
+        format=format_of(given.format, given.output),
         output=given.output,
+        force=given.force,
         fail_on=conditions_of(given.fail_on),
         colour=given.colour,
         quiet=given.quiet,
@@ -112,8 +122,7 @@ def format_of(format_: DiagnoseFormat | None, output: str) -> DiagnoseFormat:
     refuse_text_as_page(output, "`rmqtool report diagnosis -o X.html` makes a page")
     if format_ is not None:
         return format_
-    is_json = output.endswith((".jsonl", ".ndjson", ".json"))
-    return DiagnoseFormat.jsonl if is_json else DiagnoseFormat.table
+    return _SUFFIXES.get(Path(output).suffix.lower(), DiagnoseFormat.table)
 
 
 def held(conditions: Sequence[str], problems: Sequence[Problem]) -> list[str]:

@@ -7,16 +7,18 @@ import sys
 from analytics.diagnosis.registry import FAMILIES, rules_of
 from analytics.diagnosis.rule import DiagnosisRule
 
-from ..ui.console import UNLIMITED, Style, Terminal, When, terminal_of
+from ..ui.console import UNLIMITED, Style, Terminal, terminal_of
+from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
-from .request import known_rule
+from .arguments import DiagnoseArguments
+from .request import format_of, known_rule
 
 
-def listed(output: str, colour: When) -> ExitStatus:
+def listed(given: DiagnoseArguments) -> ExitStatus:
     """Write all rules, one line per rule, by family."""
-    terminal = _terminal_of(output, colour)
+    terminal = _terminal_of(given, "--list")
     lines: list[str] = []
     width = max(len(rule.id) for family in FAMILIES for rule in rules_of(family))
     for family in FAMILIES:
@@ -26,13 +28,13 @@ def listed(output: str, colour: When) -> ExitStatus:
             label = f"  {rule.id.ljust(width)}  {str(rule.severity).ljust(7)}  "
             facts.append(Labelled(rule.title, label=label, indent=len(label)))
         lines += fact_lines(facts, terminal)
-    return _write(output, lines)
+    return _write(given, lines)
 
 
-def explained(name: str, output: str, colour: When) -> ExitStatus:
+def explained(given: DiagnoseArguments, name: str) -> ExitStatus:
     """Write what one rule says."""
     rule = known_rule("--explain", name)
-    return _write(output, rule_lines(rule, _terminal_of(output, colour)))
+    return _write(given, rule_lines(rule, _terminal_of(given, "--explain")))
 
 
 def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
@@ -57,13 +59,20 @@ def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
     return lines
 
 
-def _terminal_of(output: str, colour: When) -> Terminal:
-    """Return what the lines are for: a file has neither a width nor colours."""
-    return terminal_of(sys.stdout, colour) if output == "-" else Terminal(False, UNLIMITED, False)
+def _terminal_of(given: DiagnoseArguments, option: str) -> Terminal:
+    """Return what the lines are for: a file has neither a width nor colours.
+
+    Raise CommandError where they should be anything but text.
+    """
+    if format_of(given.format, given.output).is_json:
+        raise usage_error(option, "is text, not JSON: omit --format, and name the output .txt")
+    if given.output == "-":
+        return terminal_of(sys.stdout, given.colour)
+    return Terminal(False, UNLIMITED, False)
 
 
-def _write(target: str, lines: list[str]) -> ExitStatus:
-    output = Output(target)
+def _write(given: DiagnoseArguments, lines: list[str]) -> ExitStatus:
+    output = Output(given.output, force=given.force)
     output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
     output.finish()
     return ExitStatus.OK

@@ -18,7 +18,7 @@ from dissectors.tcp.formats import is_capture
 
 from ..api.judged import engine_of, fed
 from ..decode.undecoded import nothing_decoded
-from ..ui.output import JOURNAL_MARK, refuse_inputs
+from ..ui.output import JOURNAL_MARK, refuse_existing, refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .request import DiagnoseRequest
@@ -38,6 +38,7 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
 
         return run_live_diagnosis(request)
     refuse_inputs(request.output, request.inputs)
+    refuse_existing(request.output, request.force)
     engine = engine_of(request.rules)
     captures, others = _split(request.inputs)
     if others:

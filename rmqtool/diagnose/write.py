@@ -14,9 +14,11 @@ from dissectors.rows.tables import encodable_value
 
 from ..ui.console import UNLIMITED, Terminal, terminal_of
 from ..ui.errors import said, say_remark
+from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
 from ..ui.output import Output
 from ..ui.status import ExitStatus
+from .arguments import DiagnoseFormat
 from .request import DiagnoseRequest, held
 from .text import diagnosis_lines
 
@@ -25,9 +27,9 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -> ExitStatus:
     """Write what was found; return the status by --fail-on."""
-    output = Output(request.output)
+    output = problems_output(request)
     try:
-        if request.json:
+        if request.format.is_json:
             write_objects(output, map(as_json, diagnosis.problems))
         else:
             terminal = terminal_of(sys.stdout, request.colour)
@@ -42,8 +44,14 @@ def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -
     return status_of(request, diagnosis)
 
 
+def problems_output(request: DiagnoseRequest, direct: bool = False) -> Output:
+    """Return where problems go; `direct`: as they come."""
+    as_array = request.format is DiagnoseFormat.json
+    return rows_output(request.output, as_array, direct, force=request.force)
+
+
 def write_objects(output: Output, objects: Iterable[dict[str, object]]) -> None:
-    """Write JSON lines; on a screen what could steer a terminal is escaped."""
+    """Write objects; on a screen what could steer a terminal is escaped."""
     data = _ENCODER.encode_lines([encodable_value(one) for one in objects])
     screen = output.path is None and sys.stdout.isatty()
     output.write(visible_json(data) if screen else data)

@@ -26,7 +26,12 @@ InputForm = Annotated[
 ]
 FormatName = Annotated[
     RowFormat | None,
-    typer.Option(*named("--format"), help="Output format.", rich_help_panel="Output"),
+    typer.Option(
+        *named("--format"),
+        metavar="table|json|jsonl",
+        help="Output format; json is one array (default: table).",
+        rich_help_panel="Output",
+    ),
 ]
 
 
@@ -97,14 +102,13 @@ def _run(
         from .run import HexRequest, run_hex
 
         chosen = format_of(format_, "-", View.commands)
-        if chosen not in (RowFormat.table, RowFormat.jsonl):
-            raise usage_error("--format", "table or jsonl")
+        if chosen is not RowFormat.table and not chosen.is_json:
+            raise usage_error("--format", f"must be one of table, json, jsonl, not {chosen}")
         limit = size_option("--body-limit", sizes[0])
         most = size_option("--max-output", sizes[1])
-        jsonl = chosen is RowFormat.jsonl
         loaded = plugins_option(plugins)
         return run_hex(
-            HexRequest(texts or [], form, view, jsonl, limit, color, quiet, most, loaded)
+            HexRequest(texts or [], form, view, chosen, limit, color, quiet, most, loaded)
         )
 
     return int(guarded(run))

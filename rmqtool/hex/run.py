@@ -24,9 +24,11 @@ from dissectors.remoting.framing.layout import PREFIX, is_prefix, total_of
 from ..decode.options import View
 from ..decode.sinks import with_cut
 from ..decode.tree import STEP, Tree
+from ..ui.common_options import RowFormat
 from ..ui.console import Style, When, one_line, styled, terminal_of
 from ..ui.errors import say_remark
 from ..ui.figures import counted
+from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
 from ..ui.screen.trees import tree_lines
 from ..ui.status import CommandError, ExitStatus
@@ -49,8 +51,8 @@ class HexRequest:
     """how the bytes are written down"""
     view: View = View.tree
     """tree, or commands: a line each"""
-    jsonl: bool = False
-    """one JSON object per command"""
+    format: RowFormat = RowFormat.table
+    """table for text, or JSON: one object per command"""
     body_limit: int | None = None
     """bytes of a body that are shown; None: as the view thinks best"""
     colour: When = When.auto
@@ -77,16 +79,23 @@ def _run(request: HexRequest) -> ExitStatus:
     shown = 0
     findings: list[ExpertInfo] = []
     view = _View(request, name)
+    output = rows_output("-", request.format is RowFormat.json)
+    encoding = ("utf-8" if request.format.is_json else sys.stdout.encoding or "utf-8", "replace")
     batches: Iterable[list[CommandSeen]] = decode.commands()
     if not isinstance(parts, Iterator):  # an answer whose request is not there comes in the end
         batches = [sorted((seen for batch in batches for seen in batch), key=_place_of)]
-    for batch in batches:
-        for seen in batch:
-            shown += 1
-            print(view(seen))
-        findings += decode.take_experts()
-        if batch:
-            sys.stdout.flush()
+    try:
+        for batch in batches:
+            for seen in batch:
+                shown += 1
+                output.write(f"{view(seen)}\n".encode(*encoding))
+            findings += decode.take_experts()
+            if batch:
+                output.flush()
+        output.finish()
+    except BaseException:
+        output.discard()
+        raise
     findings += decode.take_experts()
     _say_findings(request, findings)
     if cut := with_cut("", view.budget):
@@ -109,7 +118,7 @@ class _View:
 
     def __call__(self, seen: CommandSeen) -> str:
         """Return the text of a command, without its last line end."""
-        if self._request.jsonl:
+        if self._request.format.is_json:
             return self._json(seen)
         if self._request.view is View.tree:
             lines = list(self._tree.command(seen))

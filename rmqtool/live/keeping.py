@@ -173,7 +173,7 @@ class _KeptPackets:
 
     def _opened(self) -> tuple[Output, PcapngWriter]:
         if self._output is None or self._writer is None:
-            self._output = Output(self.name, direct=True, private=True)
+            self._output = Output(self.name, direct=True, private=True, force=self._live.force)
             with naming(self.name):
                 self._writer = PcapngWriter(
                     self._output.stream,

@@ -33,6 +33,7 @@ def live_request_of(given: LiveArguments) -> LiveRequest:
         given.interface,
         given.filter,
         given.keep,
+        given.force,
         secrets,
         seconds_of("--duration", given.duration),
         not given.no_promiscuous,

@@ -17,6 +17,8 @@ class LiveRequest:
     """capture filter as tcpdump has it; empty: all packets"""
     keep: str | None = None
     """pcapng file that packets are written to"""
+    force: bool = False
+    """that file is replaced if it exists"""
     secrets: str = ""
     """key log whose secrets are written there, too; empty: none"""
     duration: float | None = None

@@ -16,6 +16,7 @@ from ..decode.options import DecodeRequest, plugins_option
 from ..decode.run import decode_options, run_decode
 from ..ui.console import When, terminal_of
 from ..ui.option_values import duration_option, usage_error
+from ..ui.output import refuse_existing
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
 from .keeping import Keeping, refuse_same_file
@@ -26,6 +27,8 @@ from .request import LiveRequest
 def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
     """Capture and decode until the time is over, the limit reached or Ctrl-C."""
     refuse_same_file(live.keep, request.output, "rows")
+    for target in (live.keep, request.output):
+        refuse_existing(target, request.force)
     capture = opened_capture(live, request.quiet)
     with Keeping(live, capture) as keeping:
         request = replace(request, plugins=plugins_option(live.plugins))

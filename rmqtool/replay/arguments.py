@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
+
+from dissectors.tcp.decompression import MOST_TIMES
 
 from ..ui import common_options as options
 from ..ui.console import When
@@ -14,6 +17,19 @@ from ..ui.letters import named
 _TARGET, _TIME, _WHAT = "Target", "Pace", "Selection"
 _LIVE = "A live interface"
 _HOW, _SAFE, _RESULT = "Sending", "Safety", "Journal and results"
+
+
+class ReplayFormat(StrEnum):
+    """How plans and results are written."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether sends and results are objects."""
+        return self is not ReplayFormat.table
 
 
 @dataclass(slots=True)
@@ -137,6 +153,10 @@ class ReplayArguments:
             rich_help_panel=_LIVE,
         ),
     ] = None
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Overwrite an existing file of -w.", rich_help_panel=_LIVE),
+    ] = False
     where: options.Where = ""
     since: options.SinceUtc = None
     until: options.Until = None
@@ -174,6 +194,7 @@ class ReplayArguments:
         ),
     ] = field(default_factory=list)
     decode_as: options.DecodeAs = None
+    max_ratio: options.MaxRatio = MOST_TIMES
     max_output: Annotated[
         str | None,
         typer.Option(
@@ -318,14 +339,13 @@ class ReplayArguments:
         ),
     ] = field(default_factory=list)
     format: Annotated[
-        str,
+        ReplayFormat,
         typer.Option(
             *named("--format"),
-            metavar="table|jsonl",
-            help="Output format.",
+            help="Output format; json writes the plan of a dry run as one array.",
             rich_help_panel=_RESULT,
         ),
-    ] = "table"
+    ] = ReplayFormat.table
     colour: options.Color = When.auto
     quiet: options.Quiet = False
 
@@ -336,6 +356,7 @@ PLAN_FIELDS: Final = (
         "rewrite",
         "decode_as",
         "max_output",
+        "max_ratio",
         "mode",
         "codes",
         "ids",

@@ -36,6 +36,7 @@ from replay.validators import why_not_group
 from ..live.keeping import refuse_stdout
 from ..send.options import timeout_ms_of
 from ..ui.option_values import ports_of, size_option, time_option, usage_error
+from ..ui.output import refuse_existing
 from ..ui.status import CommandError, ExitStatus
 from .arguments import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
 from .resume import take_over
@@ -126,8 +127,6 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
     raw_codes = _codes_of(given.codes) if raw else None
     if given.codes is not None and not raw:
         raise usage_error("--codes", "is for --mode raw; the other modes replay messages")
-    if given.format not in ("table", "jsonl"):
-        raise usage_error("--format", f"{given.format!r} is neither table nor jsonl")
     if given.live:
         _check_live(given)
     for option, value in (("--filter", given.filter), ("--write", given.keep)):
@@ -159,6 +158,7 @@ def _check_interface(given: ReplayArguments) -> None:
     if given.loop > 1:
         raise usage_error("--interface and --loop", "live traffic cannot be read again")
     refuse_stdout(given.keep)
+    refuse_existing(given.keep, given.force)
 
 
 def _check_live(given: ReplayArguments) -> None:

@@ -20,6 +20,7 @@ from ..decode.undecoded import nothing_decoded
 from ..live.keeping import Keeping
 from ..live.opened import opened_capture
 from ..live.request import LiveRequest
+from ..ui.errors import say_remark
 from ..ui.figures import size
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError
@@ -60,7 +61,7 @@ def _captured(request: ReplayRequest, interface: str) -> Iterator[LiveSource]:
     """Give the packets of an interface; the right to capture is given up first."""
     given, length = request.given, request.options.duration
     duration = None if length is None else length / 1e9
-    live = LiveRequest(interface, given.filter, given.keep, duration=duration)
+    live = LiveRequest(interface, given.filter, given.keep, force=given.force, duration=duration)
     with Keeping(live, opened_capture(live, given.quiet)) as keeping:
         yield keeping.source
     keeping.say_end(given.quiet)
@@ -71,7 +72,7 @@ def surveyed(request: ReplayRequest) -> Survey:
     if request.is_live:
         return Survey(set(), set())
     try:
-        return survey_of(request.inputs, request.decode_as)
+        return survey_of(request.inputs, request.decode_as, request.given.max_ratio)
     except SourceError as error:
         raise CommandError(str(error)) from None
 
@@ -94,6 +95,7 @@ def planned_of(
         survey.relays,
         Budget(request.max_output) if budget is None else budget,
         OwnConnections() if own is None else own,
+        request.given.max_ratio,
     )
 
 
@@ -103,6 +105,12 @@ def batches_of(planned: PlannedRun) -> Iterator[list[PlannedSend | Skipped]]:
         yield from planned.batches()
     except (SourceError, RewriteError) as error:
         raise CommandError(str(error)) from None
+
+
+def say_cut(planned: PlannedRun) -> None:
+    """Report which sources were not read whole, and why: their other sends are not in the plan."""
+    for reason in planned.source.cut:
+        say_remark(f"not all of a source was read: {reason}")
 
 
 def refuse_undecoded(planned: PlannedRun) -> None:

@@ -114,8 +114,11 @@ def _take_options(given: ReplayArguments, options: dict[str, object]) -> None:
     kept |= {name: options[name] for name in (*PLAN_FIELDS, *PACE_FIELDS) if name in options}
     folder = given.resume or ""
     stored = _typed(folder, kept, ReplayArguments)
-    if stored.loop < 1 or (stored.limit is not None and stored.limit < 0):
-        raise JournalError(f"{folder}: its options are damaged: loop or limit is too small")
+    limit = 0 if stored.limit is None else stored.limit
+    if stored.loop < 1 or stored.max_ratio < 1 or limit < 0:
+        raise JournalError(
+            f"{folder}: its options are damaged: loop, max_ratio, or limit is too small"
+        )
     defaults = {one.name: one.default for one in fields(ReplayArguments)}
     paced = given.speed or given.rate or given.top_speed  # one of them stands for all three
     for name in (*PLAN_FIELDS, *PACE_FIELDS):

@@ -13,10 +13,12 @@ from typing import Final
 
 from ..ui.console import terminal_of
 from ..ui.interrupt import first_ends
+from ..ui.json_array import rows_output
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
+from .arguments import ReplayFormat
 from .options import ReplayRequest
-from .plan import batches_of, planned_of, readable, refuse_undecoded, surveyed
+from .plan import batches_of, planned_of, readable, refuse_undecoded, say_cut, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
 
 _COLLECT_AFTER: Final = (20_000, 5, 5)
@@ -45,23 +47,29 @@ def _show(request: ReplayRequest) -> ExitStatus:
     planned = planned_of(request, "dry-run", surveyed(request))
     terminal = terminal_of(sys.stdout, request.given.colour)
     table = plan_lines(terminal, len(planned.source.sources), request.is_live)
-    as_json = request.given.format == "jsonl"
+    as_json = request.given.format.is_json
+    output = rows_output("-", request.given.format is ReplayFormat.json)
     progress = Progress(sys.stderr, not request.given.quiet and not terminal.is_terminal, "sends")
-    with first_ends(planned.stop) if request.is_live else nullcontext():
-        for batch in batches_of(planned):
-            if as_json:
-                sys.stdout.buffer.write(b"".join(map(plan_json, batch)))
-            else:
-                _print(table.lines_of(batch))
-            if request.is_live:
-                sys.stdout.flush()
-            total = planned.source.decode.bytes_total if planned.source.decode else None
-            progress.update(planned.source.bytes_read, total, planned.sends)
-    progress.clear()
-    if as_json:
-        sys.stdout.buffer.flush()
-    else:
-        _print(table.rest())
+    try:
+        with first_ends(planned.stop) if request.is_live else nullcontext():
+            for batch in batches_of(planned):
+                if as_json:
+                    output.write(b"".join(map(plan_json, batch)))
+                else:
+                    _print(table.lines_of(batch))
+                if request.is_live:
+                    sys.stdout.flush()
+                total = planned.source.decode.bytes_total if planned.source.decode else None
+                progress.update(planned.source.bytes_read, total, planned.sends)
+        progress.clear()
+        if as_json:
+            output.finish()
+        else:
+            _print(table.rest())
+    except BaseException:
+        output.discard()
+        raise
+    say_cut(planned)
     if request.given.interface is None:
         refuse_undecoded(planned)
     if not as_json and not request.given.quiet:

@@ -59,7 +59,7 @@ from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW, SANDBOX, ReplayRequest
-from .plan import batches_of, planned_of, refuse_undecoded, surveyed
+from .plan import batches_of, planned_of, refuse_undecoded, say_cut, surveyed
 from .plan_lines import summary_lines
 from .result import result_json, result_lines
 
@@ -309,12 +309,13 @@ class _Sending:
 
     def _result(self, planned: PlannedRun, figures: Figures, folder: Path) -> None:
         given, pace = self._given, str(self._request.options.pace)
-        if given.format == "jsonl":
+        if given.format.is_json:
             sys.stdout.buffer.write(result_json(self._comparison, planned, figures, folder, pace))
             sys.stdout.buffer.flush()
         else:
             terminal = terminal_of(sys.stdout, given.colour)
             print("\n".join(result_lines(self._comparison, planned, figures, terminal, pace)))
+        say_cut(planned)
         if given.quiet:
             return
         remarks = [f"journal: {folder}/"]

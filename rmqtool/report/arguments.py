@@ -126,10 +126,7 @@ class ReportArguments:
             rich_help_panel=_OUTPUT,
         ),
     ] = "-"
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Overwrite existing output.", rich_help_panel=_OUTPUT),
-    ] = False
+    force: options.Force = False
     colour: options.Color = When.auto
     pager: options.Pager = False
     quiet: options.Quiet = False

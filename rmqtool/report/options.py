@@ -50,7 +50,7 @@ class ReportRequest:
     tables: tuple[str, ...] = ()
     """only these tables; empty: all"""
     force: bool = False
-    """an existing report may be replaced"""
+    """files and folders that exist may be replaced"""
     where: str = ""
     """filter expression; empty: all"""
     since: Moment | None = None
@@ -62,8 +62,9 @@ class ReportRequest:
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
     tls_keylog: str = ""
-    max_ratio: int = MOST_TIMES
     """key log that TLS is decrypted by; empty: none"""
+    max_ratio: int = MOST_TIMES
+    """bytes that each byte of a compressed capture may become"""
     engine: EngineChoice = EngineChoice.auto
     """what computes; with options of Spark never `auto`"""
     master: str = LOCAL

@@ -24,7 +24,7 @@ from ..ui.console import UNLIMITED, Terminal, When, terminal_of
 from ..ui.figures import size
 from ..ui.json_text import visible_json
 from ..ui.option_values import text_of_moment, usage_error
-from ..ui.output import Output, naming, refuse_inputs
+from ..ui.output import Output, naming, refuse_existing, refuse_inputs
 from ..ui.status import CommandError
 from ..version import VERSION
 from .arguments import ReportFormat
@@ -75,6 +75,8 @@ def check_output(request: ReportRequest) -> None:
             raise CommandError(str(refusal)) from None
     inputs = [*request.inputs, *request.compare]
     refuse_inputs(request.output, [*inputs, *_captures_in(inputs)])
+    if not to_folder:
+        refuse_existing(request.output, request.force)
 
 
 def _captures_in(names: Sequence[str]) -> Iterator[str]:
@@ -101,7 +103,7 @@ def write_report(
     about = About(request.inputs, request.compare, _chosen(request), remarks)
     if _is_folder(request):
         return [_write_folder(request, results, about)]
-    output = Output(request.output)
+    output = Output(request.output, force=request.force)
     try:
         if request.format is ReportFormat.table:
             _write_text(output, results, request)

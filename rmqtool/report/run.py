@@ -168,7 +168,10 @@ def _read_by_spark(request: ReportRequest, session: Session) -> Read:
         from analytics.inputs.source import read_inputs
 
         ports = sorted(request.decode_as)
-        return read_inputs(session.spark, inputs, ports, messages, request.tls_keylog)
+        return read_inputs(
+            *(session.spark, inputs, ports, messages),
+            *(request.tls_keylog, request.max_ratio),
+        )
 
     return read
 

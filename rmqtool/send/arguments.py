@@ -253,7 +253,13 @@ class SendArguments:
         ),
     ] = False
     format: Annotated[
-        str, typer.Option(*named("--format"), metavar="table|jsonl", rich_help_panel=_RESULT)
+        str,
+        typer.Option(
+            *named("--format"),
+            metavar="table|json|jsonl",
+            help="How results are written; json: one array.",
+            rich_help_panel=_RESULT,
+        ),
     ] = "table"
     verbose: Annotated[
         bool,
@@ -279,5 +285,13 @@ class SendArguments:
             rich_help_panel=_RESULT,
         ),
     ] = None
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Overwrite existing files of --log and --capture.",
+            rich_help_panel=_RESULT,
+        ),
+    ] = False
     colour: options.Color = When.auto
     quiet: options.Quiet = False

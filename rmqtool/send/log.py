@@ -25,8 +25,11 @@ _AT_ONCE: Final = 512
 class AttemptLog:
     """A file of attempts."""
 
-    def __init__(self, path: str) -> None:
-        """Raise CommandError where the file cannot be written, or has no name of a known form."""
+    def __init__(self, path: str, force: bool = False) -> None:
+        """Raise CommandError where the file cannot be written, or has no name of a known form.
+
+        `force`: one that exists is replaced.
+        """
         suffix = Path(path).suffix.lower()
         if suffix not in (".jsonl", ".parquet"):
             raise usage_error("--log", f"{path!r}: the file name must end in .jsonl or .parquet")
@@ -38,10 +41,10 @@ class AttemptLog:
             from dissectors.rows.parquet import ParquetRows, exchange_table, load_pyarrow
 
             load_pyarrow()
-            self._output = Output(path, private=True)
+            self._output = Output(path, private=True, force=force)
             self._parquet = ParquetRows(self._output.stream, exchange_table(), FOOTER)
         else:
-            self._output = Output(path, direct=True, private=True)
+            self._output = Output(path, direct=True, private=True, force=force)
 
     def add(self, message: Message, attempt: Attempt) -> None:
         """Take an attempt."""

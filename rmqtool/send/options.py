@@ -50,6 +50,7 @@ class SendFormat(StrEnum):
     """How the result is written."""
 
     table = "table"
+    json = "json"
     jsonl = "jsonl"
 
 
@@ -92,6 +93,8 @@ class SendCommand:
     """file for the attempts"""
     capture: str | None
     """file for the packets"""
+    force: bool
+    """these files may be replaced"""
     colour: When
     quiet: bool
 
@@ -137,6 +140,7 @@ def command_of(given: SendArguments) -> SendCommand:
         verbose=given.verbose,
         log=given.log,
         capture=given.capture,
+        force=given.force,
         colour=given.colour,
         quiet=given.quiet,
     )

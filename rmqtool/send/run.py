@@ -28,9 +28,10 @@ from ..ui.console import terminal_of
 from ..ui.errors import said, say_remark
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
+from ..ui.json_array import rows_output
 from ..ui.option_names import in_options
 from ..ui.option_values import about
-from ..ui.output import Output, refuse_inputs
+from ..ui.output import refuse_existing, refuse_inputs
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
 from .consent import Question
@@ -54,10 +55,15 @@ def run_send(command: SendCommand) -> ExitStatus:
     for option, target in (("--log", command.log), ("--capture", command.capture)):
         if target is not None:
             refuse_inputs(target, command.inputs, option)
+            refuse_existing(target, command.force)
     with about("--log"):
-        log = AttemptLog(command.log) if command.log is not None else None
-    with about("--capture"):
-        capture = WireCapture(command.capture) if command.capture is not None else None
+        log = AttemptLog(command.log, command.force) if command.log is not None else None
+    capture = None
+    if command.capture is not None:
+        with about("--capture"):
+            if command.force and os.path.isfile(command.capture):
+                os.unlink(command.capture)
+            capture = WireCapture(command.capture)
     guard = Guard(command.agreement)
     run = _Run(command, log, capture, guard)
     on_attempt = log.add if log is not None else None
@@ -65,7 +71,7 @@ def run_send(command: SendCommand) -> ExitStatus:
     try:
         seconds = send_many(config, run, run.stoppable)
     except BaseException:
-        run.clear()
+        run.discard()
         if log is not None:
             log.discard()
         raise
@@ -106,8 +112,9 @@ class _Run:
         self._capture = capture
         self._summary = SendSummary()
         self._stopped = False
-        output = Output("-")
+        output = rows_output("-", command.shown is SendFormat.json)
         self._terminal = terminal_of(sys.stdout, command.colour)
+        self._output = output
         self._lines = LinesSink(output, attempt_lines(self._terminal))
         to_screen = self._terminal.is_terminal
         self._objects = EncodedSink(output, _encode, to_screen=to_screen)
@@ -202,7 +209,7 @@ class _Run:
             self._hopeless = True
             if self._stop is not None:
                 self._stop()  # there is nobody to ask: the next message would find nobody either
-        if self._command.shown is SendFormat.jsonl:
+        if self._command.shown is not SendFormat.table:
             self._objects.write([ended])
         elif self._is_shown(ended):
             self.clear()
@@ -226,6 +233,11 @@ class _Run:
         """Remove the line of the progress."""
         self._progress.clear()
 
+    def discard(self) -> None:
+        """Close what was written so far."""
+        self.clear()
+        self._output.discard()
+
     def finish(self, seconds: float) -> None:
         """Show what everything came to."""
         self.clear()
@@ -234,7 +246,7 @@ class _Run:
         if table:
             self._lines.idle()
         else:
-            self._objects.idle()
+            self._output.finish()
         if self._summary.messages > 1 and (table or not command.quiet):
             self._show_summary(seconds, sys.stdout if table else sys.stderr)
         elif self._error is not None:

@@ -21,6 +21,7 @@ class TraceFormat(StrEnum):
     """How the lives of messages are written."""
 
     ladder = "ladder"
+    json = "json"
     jsonl = "jsonl"
     html = "html"
     otlp = "otlp"
@@ -52,8 +53,8 @@ class TraceArguments:
         TraceFormat | None,
         typer.Option(
             *named("--format"),
-            help="Output format: ladder diagram, JSON lines, HTML page, or OpenTelemetry "
-            "spans as OTLP JSON (default: from the -o extension, otherwise ladder).",
+            help="Output format: ladder diagram, JSON array or lines, HTML page, or OpenTelemetry "
+            "spans as OTLP JSON (default: from the -o extension, .json: otlp; otherwise ladder).",
             rich_help_panel=_OUTPUT,
         ),
     ] = None
@@ -63,6 +64,7 @@ class TraceArguments:
             *named("--output"), metavar="FILE|-", help="Output file.", rich_help_panel=_OUTPUT
         ),
     ] = "-"
+    force: options.Force = False
     colour: options.Color = When.auto
     pager: options.Pager = False
     quiet: options.Quiet = False

@@ -31,9 +31,10 @@ from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
 from ..ui.errors import said, say_remark
 from ..ui.figures import counted
+from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
 from ..ui.option_values import ports_of, time_option, zone_option
-from ..ui.output import Output, refuse_inputs, refuse_text_as_page
+from ..ui.output import refuse_existing, refuse_inputs, refuse_text_as_page
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
@@ -63,6 +64,7 @@ def run_trace(given: TraceArguments) -> ExitStatus:
                 f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE
             ) from None
     refuse_inputs(given.output, inputs)
+    refuse_existing(given.output, given.force)
     if given.format not in (None, TraceFormat.html):
         refuse_text_as_page(given.output, "--format html makes one")
     search = MessageSearch(key, test)
@@ -208,13 +210,14 @@ def _limits(search: MessageSearch) -> Iterator[str]:
 
 def _write(given: TraceArguments, lives: list[Life], asked: str) -> None:
     chosen = given.format or _SUFFIXES.get(Path(given.output).suffix.lower(), TraceFormat.ladder)
-    output = Output(given.output, private=True)
+    as_array = chosen is TraceFormat.json
+    output = rows_output(given.output, as_array, private=True, force=given.force)
     try:
         terminal = terminal_of(sys.stdout, given.colour)
         if output.path is not None:
             terminal = Terminal(False, UNLIMITED, False)
         data = _bytes_of(chosen, lives, terminal, asked)
-        is_json = chosen in (TraceFormat.jsonl, TraceFormat.otlp)
+        is_json = chosen in (TraceFormat.json, TraceFormat.jsonl, TraceFormat.otlp)
         output.write(visible_json(data) if is_json and terminal.is_terminal else data)
         output.finish()
     except BaseException:
@@ -223,7 +226,7 @@ def _write(given: TraceArguments, lives: list[Life], asked: str) -> None:
 
 
 def _bytes_of(chosen: TraceFormat, lives: list[Life], terminal: Terminal, asked: str) -> bytes:
-    if chosen is TraceFormat.jsonl:
+    if chosen in (TraceFormat.json, TraceFormat.jsonl):
         return _ENCODER.encode_lines(list(lives_as_json(lives)))
     if chosen is TraceFormat.otlp:
         return _ENCODER.encode(encodable_value(otlp_of(lives, VERSION))) + b"\n"

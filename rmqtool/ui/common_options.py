@@ -24,9 +24,15 @@ class RowFormat(StrEnum):
     """How rows are written."""
 
     table = "table"
+    json = "json"
     jsonl = "jsonl"
     csv = "csv"
     parquet = "parquet"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether rows are objects: one array of them, or one on each line."""
+        return self in (RowFormat.json, RowFormat.jsonl)
 
 
 Captures = Annotated[
@@ -145,7 +151,8 @@ FormatName = Annotated[
     RowFormat | None,
     typer.Option(
         *named("--format"),
-        help="Output format (default: from the -o extension, otherwise table).",
+        help="Output format; json is one array, jsonl one object per line "
+        "(default: from the -o extension, otherwise table).",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -162,12 +169,13 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Overwrite existing output.", rich_help_panel=_OUTPUT),
 ]
+"""of all commands that write files"""
 BodyLimit = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Maximum body bytes to show (default: 1KiB in trees, all in command JSON "
-        "lines, none in message rows).",
+        help="Maximum body bytes to show (default: 1KiB in trees, all in JSON of commands, "
+        "none in message rows).",
         rich_help_panel=_OUTPUT,
     ),
 ]

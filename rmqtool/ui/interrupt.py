@@ -7,7 +7,8 @@ are given out unanswered, the summary is shown, files are completed. The second 
 Work with waits that no signal ends runs in a thread of its own, which the main thread waits for.
 Python's importer is never interrupted: its locks would stay taken, and each later import wait for
 ever; what its callbacks raise is lost. Neither is asyncio's own code: a transport that is half made
-cannot be closed. Only where it waits for events, a signal ends it.
+cannot be closed. Only where it waits for events, a signal ends it. Rows of a JSON array are written
+whole, so that it can be closed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
 """how the file names of Python's own modules begin"""
 _INSTALLED: Final = "-packages" + os.sep
 """part of the file names of installed packages, which may be in the same folder"""
-_DELICATE: Final = ("<frozen importlib", _LIBRARY + "asyncio" + os.sep)
+_DELICATE: Final = (
+    "<frozen importlib",
+    _LIBRARY + "asyncio" + os.sep,
+    os.path.join(os.path.dirname(__file__), "json_array.py"),
+)
 """how the file names of code that is not interrupted begin"""
 _WAITS: Final = _LIBRARY + "selectors.py"
 """where asyncio waits for events"""

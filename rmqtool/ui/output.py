@@ -1,8 +1,9 @@
 """Where a result goes: standard output, or a file that has its name only when it is whole.
 
-Rules: a file is written beside its name and renamed at the end, so a stopped run leaves the former
-file as it was; it has the mode of that one. A pipe, a device and a file that somebody follows are
-written directly. An input is never overwritten, by whatever name it is given.
+Rules: a file that exists is replaced only with `--force`. A file is written beside its name and
+renamed at the end, so a stopped run leaves the former file as it was; it has the mode of that one.
+A pipe, a device and a file that somebody follows are written directly. An input is never
+overwritten, by whatever name it is given.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from .status import CommandError, ExitStatus
 _PAGES: Final = (".html", ".htm", ".xhtml", ".xht")
 _PIECES: Final = 1024
 """pieces that all systems write at once"""
+_DESCRIPTORS: Final = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+"""how the names of files begin that the shell has opened, and emptied if it was to"""
 JOURNAL_MARK: Final = "run.json"
 """what says that a folder is the journal of a replay"""
 
@@ -37,10 +40,13 @@ JOURNAL_MARK: Final = "run.json"
 class Output:
     """Bytes to standard output or to a file."""
 
-    def __init__(self, target: str, direct: bool = False, private: bool = False) -> None:
+    def __init__(
+        self, target: str, direct: bool = False, private: bool = False, force: bool = False
+    ) -> None:
         """`target` is a path or ``-``; `direct` writes to the path itself, as the rows come.
 
-        `private`: only the user may read a file that is new.
+        `private`: only the user may read a file that is new. `force`: a file that exists is
+        replaced; otherwise it is a CommandError.
         """
         self.name = "standard output" if target == "-" else target
         """how it is called in messages"""
@@ -49,16 +55,19 @@ class Output:
         self.written = 0
         """bytes so far"""
         self._temporary: Path | None = None
+        self._force = force
         self._mode = PRIVATE if private else PUBLIC
         self._stream = self._open(direct)
 
     def _open(self, direct: bool) -> BinaryIO:
         if self.path is None:
             return sys.stdout.buffer
-        if self.path.is_dir():
+        if self.path.is_dir() or self.name.endswith("/"):
             hint = "a folder takes --format parquet; for the other formats name a file"
             raise CommandError(f"{self.path} is a folder", hint, ExitStatus.USAGE)
-        if not direct and (not self.path.exists() or self.path.is_file()):
+        refuse_existing(self.name, self._force)
+        is_file = not self.path.exists() or self.path.is_file()
+        if not direct and is_file and not self.name.startswith(_DESCRIPTORS):
             self._temporary = temporary_beside(self.path)
         with naming(self.name):
             if self._temporary is not None:
@@ -67,6 +76,11 @@ class Output:
 
     def _opened(self, path: str, flags: int) -> int:
         return os.open(path, flags, self._mode)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether what is written is in its place at once."""
+        return self._temporary is None
 
     @property
     def stream(self) -> BinaryIO:
@@ -110,6 +124,7 @@ class Output:
         with naming(self.name):
             self._stream.close()
             if self._temporary is not None:
+                refuse_existing(self.name, self._force)  # one that appeared meanwhile
                 self._temporary.replace(self.path)
                 forget(self._temporary)
 
@@ -133,6 +148,19 @@ def naming(name: str) -> Iterator[None]:
     except OSError as error:
         reason = reason_of(error)
         raise CommandError(f"{name} cannot be written: {reason}") from error
+
+
+def refuse_existing(target: str | None, force: bool) -> None:
+    """Raise CommandError where `target` is a file that exists, unless it may be replaced.
+
+    None, ``-``, devices and pipes are nothing that could be lost. Folders have checks of their own.
+    """
+    if force or target is None or target == "-" or target.startswith(_DESCRIPTORS):
+        return
+    if Path(target).is_file():
+        raise CommandError(
+            f"{target} already exists", "add --force to replace it", ExitStatus.USAGE
+        )
 
 
 def refuse_text_as_page(target: str, hint: str) -> None:

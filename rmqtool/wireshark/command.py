@@ -21,10 +21,14 @@ Install = Annotated[
     ),
 ]
 Uninstall = Annotated[bool, typer.Option("--uninstall", help="Remove the installed dissector.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 
 
 def wireshark(
-    output: Target = None, install: Install = False, uninstall: Uninstall = False
+    output: Target = None,
+    install: Install = False,
+    uninstall: Uninstall = False,
+    force: Force = False,
 ) -> None:
     """Write a RocketMQ dissector for Wireshark and tshark 4.x, in Lua.
 
@@ -42,6 +46,6 @@ def wireshark(
     def run() -> ExitStatus:
         from .install import run_wireshark
 
-        return run_wireshark(output, install, uninstall)
+        return run_wireshark(output, install, uninstall, force)
 
     raise typer.Exit(int(guarded(run)))

@@ -33,7 +33,10 @@ _LARGEST_PLUGIN: Final = 4 * 1024 * 1024
 
 
 def run_wireshark(
-    output: str | None = None, install: bool = False, uninstall: bool = False
+    output: str | None = None,
+    install: bool = False,
+    uninstall: bool = False,
+    force: bool = False,
 ) -> ExitStatus:
     """Write the dissector to `output` (None: standard output), install it or remove it.
 
@@ -51,7 +54,7 @@ def run_wireshark(
         return _uninstall(plugin_folder())
     if output is not None and output != "-":
         _refuse_foreign(Path(output))
-    _write(output or "-", lua_text(VERSION))
+    _write(output or "-", lua_text(VERSION), force)
     return ExitStatus.OK
 
 
@@ -91,7 +94,7 @@ def _install(folder: Path) -> ExitStatus:
     if not same:
         with naming(str(folder)):
             folder.mkdir(parents=True, exist_ok=True)
-        _write(str(path), text)
+        _write(str(path), text, force=True)  # an older one of ours
     print(printable(f"{path} {'is there already' if same else 'written'}"))
     print("Wireshark reads it when it starts, or by Analyze > Reload Lua Plugins.")
     for other in _rivals(folder):
@@ -111,8 +114,8 @@ def _uninstall(folder: Path) -> ExitStatus:
     return ExitStatus.OK
 
 
-def _write(target: str, text: str) -> None:
-    output = Output(target)
+def _write(target: str, text: str, force: bool) -> None:
+    output = Output(target, force=force)
     try:
         output.write(text.encode())
         output.finish()

@@ -14,6 +14,9 @@ import pytest
 from dissectors.budget import FREE_BYTES
 from dissectors.decode.pipeline import Decode
 from dissectors.expert import ExpertKind
+from dissectors.shares.range_reader import RangeReader
+from dissectors.shares.ranges import plan_of
+from dissectors.tcp import decompression
 from dissectors.tcp.decompression import COMPRESSIONS, MOST_TIMES, DecompressedStream
 from tests.rmqtool.command import rmqtool
 from tests.traffic.commands import send
@@ -110,3 +113,61 @@ def test_the_ratio_is_an_option(tmp_path: Path, jobs: str) -> None:
     assert less.status == more.status == 0, less.err + more.err
     assert "more than 1 times its size" in less.out
     assert "CAPTURE_TRUNCATED" not in more.out
+
+
+LESS = "becomes more than 1 times its size"
+
+
+@pytest.fixture
+def attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a small capture that becomes 5 MB; 1 MiB is free."""
+    monkeypatch.setattr(decompression, "FREE_BYTES", MIB)
+    path = tmp_path / "attack.pcap.zst"
+    path.write_bytes(zstd_runs(40))
+    return path
+
+
+def test_a_replay_reads_as_far_as_the_ratio_allows_and_says_so(attack: Path) -> None:
+    arguments = ("replay", attack, "--dry-run", "--max-ratio")
+    less, more = rmqtool(*arguments, "1"), rmqtool(*arguments, "40000")
+    assert less.status == more.status == 0, less.err + more.err
+    assert f"not all of a source was read: {attack}: the zstd stream {LESS}" in less.err
+    assert "decompress it first, or raise --max-ratio" in less.err
+    assert "times its size" not in more.err
+    assert less.out == more.out
+
+
+@pytest.mark.usefixtures("attack")
+def test_the_ratio_bounds_logs_of_commands_that_are_replayed(tmp_path: Path) -> None:
+    capture, path = tmp_path / "one.pcap", tmp_path / "log.jsonl.zst"
+    capture.write_bytes(one_way([send(1)]))
+    log = rmqtool("decode", "pcap", capture, "--commands", "-T", "jsonl").out.encode()
+    path.write_bytes(zstandard.compress(log) + zstandard.compress(b"\n" * (2 * MIB)))
+    less = rmqtool("replay", path, "--dry-run", "--max-ratio", "1")
+    assert LESS in less.err, less.err
+    assert "1 message in 1 send would be replayed" in less.err
+
+
+def test_tasks_of_spark_read_as_far_as_the_ratio_allows(attack: Path) -> None:
+    pytest.importorskip("pyspark")
+    from analytics.inputs.capture_source import CaptureOptionError, CaptureSource
+
+    def found(ratio: str) -> str:
+        options = {"path": str(attack), "table": "findings", "max_ratio": ratio}
+        reader = CaptureSource(options).reader(CaptureSource(options).schema())
+        (one,) = reader.partitions()
+        rows = [row for batch in reader.read(one) for row in batch.to_pylist()]
+        return str([row["detail"] for row in rows])
+
+    assert LESS in found("1")
+    assert "times its size" not in found("40000")
+    with pytest.raises(CaptureOptionError, match="max_ratio is a whole number from 1, not '0'"):
+        found("0")
+
+
+@pytest.mark.parametrize("ratio", [1, 40_000])
+def test_ranges_of_captures_are_read_as_far_as_the_ratio_allows(attack: Path, ratio: int) -> None:
+    (one,) = plan_of([str(attack)], 1 << 20).ranges
+    reader = RangeReader(one, 1, by_hosts=False, max_ratio=ratio)
+    assert list(reader.pieces())
+    assert (LESS in str(reader.summary().findings)) == (ratio == 1)

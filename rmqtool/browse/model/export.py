@@ -17,6 +17,7 @@ from dissectors.rows.json_rows import row_encoder
 from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
 
 from ...ui.console import one_line
+from ...ui.json_array import ArrayText
 from .columns import COLUMNS_OF
 from .disk import RowStore
 
@@ -26,7 +27,7 @@ MOST_NUMBERS: Final = 1000
 
 
 def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: Path) -> int:
-    """Write rows as JSON lines or Parquet, by the file's name; return how many. Raise OSError."""
+    """Write rows as JSON or Parquet, by the file's name; return how many. Raise OSError."""
     columns = COLUMNS_OF[table]
     temporary = temporary_beside(path)
     types = [(column.name, column.type) for column in columns]
@@ -44,9 +45,13 @@ def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: P
                 parquet.finish()
             else:
                 encode = row_encoder(types)
+                array = ArrayText() if path.suffix == ".json" else None
                 for rows in _batches(store, numbers):
-                    file.write(encode(rows))
+                    lines = encode(rows)
+                    file.write(lines if array is None else array.rows(lines))
                     written += len(rows)
+                if array is not None:
+                    file.write(array.end())
         os.link(temporary, path)  # fails where there is one
     finally:
         remove(temporary)

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dissectors.tcp.capture import Packet
+from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
 from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.segment import SYN
 from dissectors.tcp.segment_reader import SegmentReader
-from dissectors.tcp.source import sources_of
+from dissectors.tcp.source import StoredSource, sources_of
 from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
 
 from .frames import KeptExchange, KeptFrame
@@ -25,9 +26,14 @@ _PREFIX = 8
 _WRAP = 1 << 32
 
 
-def packets_in(names: Sequence[str]) -> Iterator[Packet]:
-    """Yield all packets of captures, with the ids that a run over them gives."""
+def packets_in(names: Sequence[str], max_ratio: int = MOST_TIMES) -> Iterator[Packet]:
+    """Yield all packets of captures, with the ids that a run over them gives.
+
+    `max_ratio`: bytes that each byte of a compressed capture may become.
+    """
     for index, source in enumerate(sources_of(names)):
+        if isinstance(source, StoredSource):
+            source.max_ratio = max_ratio
         head, reader = b"", None
         try:
             for chunk in source.chunks():
@@ -73,7 +79,7 @@ class _Direction:
                 yield from self.found.pop(place, ())
 
 
-def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange]) -> set[int]:
+def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange], max_ratio: int) -> set[int]:
     """Return the ids of the packets that carried these exchanges."""
     directions: dict[bytes, _Direction] = {}
     last = -1
@@ -84,7 +90,7 @@ def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange]) -> set[int]
                 last = max(last, frame.packet)
     segments = SegmentReader()
     ids: set[int] = set()
-    for packet in packets_in(names):
+    for packet in packets_in(names, max_ratio):
         if packet.packet > last:
             break
         segment = segments.segment_of(packet)
@@ -103,14 +109,19 @@ def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange]) -> set[int]
     }
 
 
-def write_packets(names: Sequence[str], chosen: Sequence[KeptExchange], path: Path) -> int:
+def write_packets(
+    names: Sequence[str],
+    chosen: Sequence[KeptExchange],
+    path: Path,
+    max_ratio: int = MOST_TIMES,
+) -> int:
     """Write the packets of exchanges; return how many. Raise OSError, CaptureError."""
-    ids = packet_ids(names, chosen)
+    ids = packet_ids(names, chosen, max_ratio)
     temporary = temporary_beside(path)
     writer: PcapngWriter | None = None
     try:
         with create_new(temporary, PRIVATE) as file:
-            for packet in packets_in(names):
+            for packet in packets_in(names, max_ratio):
                 if packet.packet in ids:
                     if writer is None:
                         writer = PcapngWriter(file, packet.linktype)

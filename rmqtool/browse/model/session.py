@@ -18,6 +18,7 @@ from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, Conversati
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 from dissectors.tcp.capture import capture_index, packet_number
+from dissectors.tcp.decompression import MOST_TIMES
 
 from ...api.summarised import SummaryFold
 from ...api.tables import named as tables
@@ -82,6 +83,8 @@ class BrowseSession:
         """ports that are taken for RocketMQ, as they were given"""
         self.tls_keylog: str | None = None
         """file with keys of TLS, as it was given"""
+        self.max_ratio = MOST_TIMES
+        """bytes that each byte of a compressed capture may become"""
         self.stats: DecodeStats | None = None
         self.progress: Callable[[], tuple[int, int | None]] = lambda: (0, None)
         """bytes read, and of how many"""
@@ -102,6 +105,13 @@ class BrowseSession:
         """Nothing was found, and no more is read."""
         found = self.exchanges.count + self.messages.count + self.connections.count
         return not found and not self.is_reading
+
+    def options_of_reading(self) -> list[str]:
+        """Return the options with which other commands read the captures in the same way."""
+        words = [word for port in self.decode_as for word in ("--decode-as", port)]
+        if self.max_ratio != MOST_TIMES:
+            words += ["--max-ratio", str(self.max_ratio)]
+        return words
 
     def store(self, table: str) -> RowStore[Any]:
         """Return the rows of a table."""

@@ -50,7 +50,7 @@ class Acting(Judging):
         """Ask for the file that rows or packets go to."""
         if self.table is None:
             return
-        self.ask("export", "file: NAME.pcapng (their packets), .jsonl, .parquet", "")
+        self.ask("export", "file: NAME.pcapng (their packets), .json, .jsonl, .parquet", "")
 
     def action_save(self) -> None:
         """Ask for the name under which the view is saved."""
@@ -103,8 +103,8 @@ class Acting(Judging):
         path = Path(name).expanduser()
         if table is None:
             return
-        if path.suffix not in (".pcapng", ".jsonl", ".parquet"):
-            self.say("the name ends in .pcapng, .jsonl or .parquet")
+        if path.suffix not in (".pcapng", ".json", ".jsonl", ".parquet"):
+            self.say("the name ends in .pcapng, .json, .jsonl, or .parquet")
             return
         if path.exists():
             self.say(f"{one_line(name)} is there already")
@@ -137,7 +137,8 @@ class Acting(Judging):
             found = {session.exchange_of_message(number) for number in numbers}
             numbers = sorted(number for number in found if number is not None)
         kept = [session.frames.exchange(number) for number in numbers]
-        return write_packets(session.captures, [one for one in kept if one is not None], path)
+        chosen = [one for one in kept if one is not None]
+        return write_packets(session.captures, chosen, path, session.max_ratio)
 
     def action_copy(self) -> None:
         """Show and copy the rows as a command line, and as a display filter."""
@@ -147,7 +148,7 @@ class Acting(Judging):
         numbers = self.chosen_numbers()
         rows = [table.row(number) for number in numbers[:MOST_NUMBERS]]
         there = [row for row in rows if row is not None]
-        read = [word for port in session.decode_as for word in ("--decode-as", port)]
+        read = session.options_of_reading()
         if session.tls_keylog is not None:
             read += ["--tls-keylog", session.tls_keylog]
         command = command_of(session.captures, read, table.table, where)

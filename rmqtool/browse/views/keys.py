@@ -70,7 +70,7 @@ GROUPS: Final[dict[str, tuple[Key, ...]]] = {
         Key("a", "attempts", "a", "all exchanges of the message: its attempts"),
     ),
     "Actions": (
-        Key("w", "export", "w", "write marked rows, or all listed: .pcapng, .jsonl, .parquet"),
+        Key("w", "export", "w", "write marked or all rows: .pcapng, .json, .jsonl, .parquet"),
         Key("C", "copy", "C", "the rows as a command line and as a display filter"),
         Key("R", "replay", "R", "send them again: the plan first, then a target that is typed"),
         Key("c", "columns", "c", "choose columns; they are remembered"),

@@ -70,7 +70,7 @@ class FullBrowser(Acting):
         where = self.chosen_where() if self.view == EXCHANGES else self._where_of_sends()
         if where is None:
             return
-        read = [word for port in session.decode_as for word in ("--decode-as", port)]
+        read = session.options_of_reading()
         self._words = replay_of(session.captures, read, where)
         self.say("planning …")
         self._run([*self._words, "--dry-run"], self._show_plan)

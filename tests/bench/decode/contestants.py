@@ -63,7 +63,17 @@ class Contestant:
 def decode_command(capture: Path, output: Path, *options: str, jobs: int = 1) -> list[str]:
     """Return the command that decodes a capture; what is compared with others takes one core."""
     shared = ("--jobs", str(jobs))
-    return [str(TOOL), "decode", "pcap", str(capture), *shared, *options, "-o", str(output)]
+    return [
+        str(TOOL),
+        "decode",
+        "pcap",
+        str(capture),
+        *shared,
+        *options,
+        "--force",
+        "-o",
+        str(output),
+    ]
 
 
 def _decode(*options: str) -> Callable[[Path, Path], list[str]]:
@@ -71,7 +81,7 @@ def _decode(*options: str) -> Callable[[Path, Path], list[str]]:
 
 
 def _diagnose(capture: Path, output: Path) -> list[str]:
-    return [str(TOOL), "diagnose", str(capture), "--jobs", "1", "-o", str(output)]
+    return [str(TOOL), "diagnose", str(capture), "--jobs", "1", "--force", "-o", str(output)]
 
 
 def _read_exchanges(path: Path) -> Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -160,6 +161,51 @@ def test_standard_input_that_comes_slowly_is_sent_as_it_comes(box: SandboxThread
             assert json.loads(running.stdout.readline())["status"] == "SEND_OK"
         running.stdin.close()
         assert running.wait(60) == 0
+
+
+@pytest.mark.parametrize("count", ["1", "3"])
+def test_results_are_one_array(box: SandboxThread, count: str) -> None:
+    arguments = ("-t", "T", "--body", "x", "--count", count, "-q", "-T")
+    found = json.loads(send_to(box, *arguments, "json").out)
+    assert [one["message"] for one in found] == list(range(1, int(count) + 1))
+    lines = _objects(send_to(box, *arguments, "jsonl"))
+    assert [one.keys() for one in lines] == [one.keys() for one in found]
+
+
+@pytest.mark.slow
+def test_an_array_is_closed_when_the_run_ends_early(box: SandboxThread) -> None:
+    command = [*PROGRAM, "send", "-n", box.namesrv, "-t", "T", "-", "-T", "json", "-q"]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+        ) as running:
+            assert running.stdin is not None
+            assert running.stdout is not None
+            running.stdin.write(b"first\n")
+            running.stdin.flush()
+            begun = running.stdout.readline()
+            running.send_signal(number)
+            rest = running.stdout.read()
+            assert running.wait(60) == 128 + number
+        (one,) = json.loads(begun + rest)
+        assert one["status"] == "SEND_OK"
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet", "wire.pcapng"])
+def test_a_file_that_exists_is_replaced_only_where_that_is_asked_for(
+    box: SandboxThread, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text("mine")
+    option = "--capture" if name == "wire.pcapng" else "--log"
+    arguments = ("-t", "T", "--body", "x", option, path)
+    refused = send_to(box, *arguments)
+    assert (refused.status, refused.out) == (2, "")
+    assert f"{path} already exists\n  add --force to replace it" in refused.err
+    assert path.read_text() == "mine"
+    assert send_to(box, *arguments, "--force").status == 0
+    assert path.stat().st_size > 100
+    assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
 def test_a_rate_is_kept(box: SandboxThread) -> None:

@@ -89,6 +89,7 @@ REPLAYS: dict[str, list[tuple[str, ...]]] = {
     "--rewrite": [("nowhere.toml",), ("x",)],
     "--decode-as": [("0",)],
     "--max-output": [("x",)],
+    "--max-ratio": [("0",)],
     "--codes": [("NO_SUCH_CODE", "--mode", "raw"), ("10",)],
     "--queues": [("x",)],
     "--order": [("x",)],
@@ -102,7 +103,7 @@ REPLAYS: dict[str, list[tuple[str, ...]]] = {
 }
 ANYTHING = {
     *("--broker", "--order-key", "--tls-any-name", "--yes", "--vip", "--trace", "--verbose"),
-    *("--quiet", "--mark", "--dry-run", "--help"),
+    *("--quiet", "--mark", "--dry-run", "--force", "--help"),
 }
 """options with no value, or with one that may be any text"""
 BROKERS: dict[str, list[tuple[str, ...]]] = {

@@ -14,11 +14,13 @@ from rmqtool.ui.status import CommandError, ExitStatus
 from tests.expected import SAMPLES
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 
+KILL = SAMPLES / "fault-kill-5x.pcap"
+
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
     target = tmp_path / "x"
     target.write_text("former")
-    output = Output(str(target))
+    output = Output(str(target), force=True)
     output.write(b"new")
     output.flush()
     assert target.read_text() == "former"
@@ -49,6 +51,64 @@ def test_a_device_is_written_directly() -> None:
     assert not [name for name in os.listdir("/dev") if name.startswith(".null")]
 
 
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_file_that_exists_is_replaced_only_where_that_is_asked_for(
+    tmp_path: Path, direct: bool
+) -> None:
+    target, link = tmp_path / "x", tmp_path / "link"
+    target.write_text("former")
+    link.symlink_to(target)
+    for name in (target, link):
+        with pytest.raises(CommandError, match="already exists") as refused:
+            Output(str(name), direct)
+        assert refused.value.hint == "add --force to replace it"
+        assert refused.value.status is ExitStatus.USAGE
+    assert target.read_text() == "former"
+    assert sorted(os.listdir(tmp_path)) == ["link", "x"]
+
+
+def test_a_file_that_appears_meanwhile_stays(tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    output = Output(str(target))
+    output.write(b"new")
+    target.write_text("of another run")
+    with pytest.raises(CommandError, match="already exists"):
+        output.finish()
+    output.discard()
+    assert target.read_text() == "of another run"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_pipe_is_written_directly(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    output = Output(str(pipe))
+    output.write(b"x")
+    output.finish()
+    assert os.read(reader, 9) == b"x"
+    os.close(reader)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1"])
+def test_what_the_shell_opened_is_written_where_it_is(tmp_path: Path, name: str) -> None:
+    target = tmp_path / "x"
+    before = os.lstat("/dev/stdout")
+    with target.open("wb") as file:
+        command = [*PROGRAM, "decode", "pcap", str(KILL), "-T", "csv", "-o", name]
+        subprocess.run(command, stdout=file, check=True, cwd=ROOT)
+    assert target.read_bytes().startswith(b"capture,")
+    assert os.lstat("/dev/stdout") == before
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_name_of_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is a folder"):
+        Output(f"{tmp_path}/new/")
+
+
 def test_an_input_is_no_output(tmp_path: Path) -> None:
     capture = tmp_path / "a.pcap"
     capture.write_bytes(b"x")
@@ -68,7 +128,7 @@ def test_an_output_keeps_the_mode_of_what_it_replaces(tmp_path: Path, mode: int)
     target.chmod(mode)
     link.symlink_to(target)
     for name in (target, link):
-        output = Output(str(name))
+        output = Output(str(name), force=True)
         (half,) = (path for path in tmp_path.iterdir() if path.name.endswith(".tmp"))
         assert half.stat().st_mode & 0o777 == mode
         output.finish()
@@ -115,7 +175,6 @@ def test_what_is_redirected_is_an_input_too(capture: Path) -> None:
     assert capture.read_bytes() == before
 
 
-KILL = SAMPLES / "fault-kill-5x.pcap"
 TEXTS = {
     "table": ("decode", "pcap", KILL),
     "rows": ("decode", "pcap", KILL, "-T", "jsonl"),

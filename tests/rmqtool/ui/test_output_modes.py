@@ -57,7 +57,7 @@ def test_a_new_file_is_the_users_alone(name: str, tmp_path: Path) -> None:
     assert done.status == 0, done.err
     assert _modes(out) == {0o600}
     out.chmod(0o640)
-    assert rmqtool(*FILES[name], out).status == 0
+    assert rmqtool(*FILES[name], out, "--force").status == 0
     assert _modes(out) == {0o640}
 
 

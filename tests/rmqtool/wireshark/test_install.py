@@ -58,11 +58,15 @@ def test_a_reader_that_has_seen_enough() -> None:
 
 def test_to_a_file(home: Path) -> None:
     path = home / "any.lua"
-    for _ in range(2):  # an older one of ours is replaced
-        assert run(home, "-o", path) == Result(ExitStatus.OK, "", "")
-        assert path.read_text() == TEXT
-    path.write_text(TEXT.splitlines()[0] + " and older\n")
-    assert run(home, "-o", path).status == ExitStatus.OK
+    assert run(home, "-o", path) == Result(ExitStatus.OK, "", "")
+    assert path.read_text() == TEXT
+    older = TEXT.splitlines()[0] + " and older\n"
+    path.write_text(older)
+    refused = run(home, "-o", path)
+    assert refused.status == ExitStatus.USAGE
+    assert "already exists\n  add --force to replace it" in refused.err
+    assert path.read_text() == older
+    assert run(home, "-o", path, "--force").status == ExitStatus.OK
     assert path.read_text() == TEXT
     assert os.listdir(home) == ["any.lua"]
 
@@ -83,7 +87,7 @@ def test_a_file_of_somebody_else_stays(home: Path) -> None:
 def test_an_empty_file_is_nobodys(home: Path) -> None:
     path = home / "any.lua"
     path.touch()
-    assert run(home, "-o", path).status == ExitStatus.OK
+    assert run(home, "-o", path, "--force").status == ExitStatus.OK
     assert path.read_text() == TEXT
 
 
