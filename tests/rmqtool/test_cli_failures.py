@@ -30,9 +30,9 @@ from .command import PROGRAM, ROOT, full_after, rmqtool
         (["-d", "70000"], "not a TCP port"),
         (["--body-limit", "lots"], "not a valid size"),
         (["--commands", "--summary"], "cannot be combined"),
-        (["--summary", "--format", "csv"], "supports only table and jsonl"),
-        (["-V", "--format", "jsonl"], "commands -T jsonl"),
-        (["--commands", "--format", "parquet"], "jsonl"),
+        (["--summary", "--format", "csv"], "supports only table and json"),
+        (["-V", "--format", "jsonl"], "commands -T json"),
+        (["--commands", "--format", "parquet"], "use -T json"),
         (["-o", "{capture}"], "is also an input"),
         (["-o", "{folder}"], "is a folder"),
         (["--format", "xml"], "xml"),
@@ -90,7 +90,8 @@ def test_a_failed_run_leaves_the_former_file(capture: Path, tmp_path: Path) -> N
     target.write_text("former")
     bad = tmp_path / "bad.pcap"
     bad.write_bytes(b"no capture at all, but long enough to be read as one")
-    assert rmqtool("decode", "pcap", bad, "-o", target).status == ExitStatus.FAILURE
+    failed = rmqtool("decode", "pcap", bad, "-o", target, "--force")
+    assert failed.status == ExitStatus.FAILURE
     assert target.read_text() == "former"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pcap", "bad.pcap", "x.jsonl"]
 

@@ -95,7 +95,7 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
         (["--mode", "raw", "--codes", "SEND"], "is not a request code"),
         (["--rewrite", "nowhere.toml"], "No such file"),
         (["--rewrite", "nowhere.py:f"], "no Python file"),
-        (["--format", "xml"], "not one of 'table', 'json', 'jsonl'"),
+        (["--format", "xml"], "'xml' is not one of 'table', 'json'"),
         (["--since", "noon"], "not a valid time"),
         (["--decode-as", "x"], "is not a TCP port"),
     ],
