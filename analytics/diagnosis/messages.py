@@ -23,7 +23,7 @@ from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
+from dissectors.rows.record import ONEWAY, ORPHAN, ExchangeRecord
 from dissectors.rows.relays import hop_of, inner_hops, proven_relays
 
 from ..sends.attempts import (
@@ -34,7 +34,7 @@ from ..sends.attempts import (
     Send,
     attempts_of,
 )
-from ..sends.births import lead_of, mark_of
+from ..sends.births import lead_to
 from ..sends.chains import Chain, Limits, chain_of
 from ..sends.timeouts import timeout_learnt
 from .keys import Add, Flow, ask_times, flow_of, message_keys, slowest_of
@@ -180,7 +180,7 @@ class AttemptStore:
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a TCP connection that has ended."""
-        if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
+        if row.end in tcp.NEVER_OPENED:
             if len(self._failures) < MAX_FAILURES:
                 self._failures.append(row)
                 insort(self._failed.setdefault(host_of(row.client), []), row.end_time)
@@ -306,7 +306,6 @@ class AttemptStore:
         assert row.request_time is not None
         begin = row.request_time // 1000
         key = row.unique_key or ""
-        mark = mark_of(key)
         return Send(
             unique_key=key,
             host=host_of(row.requester),
@@ -334,7 +333,7 @@ class AttemptStore:
             request_packet=row.request_packet,
             response_packet=row.response_packet,
             offset_msg_id=row.offset_msg_id,
-            lead=None if mark is None else lead_of(mark, begin),
+            lead=lead_to(key, begin),
             connected=connected,
             closed=closed,
             ended_by=ended_by,
@@ -346,13 +345,6 @@ def is_producers(row: ExchangeRecord) -> bool:
     """Return whether a send is one of a producer, not of a consumer to its retry topic."""
     topic = row.topic or ""
     return row.request_code in SENDS and RETRY_PREFIX not in topic and DLQ_PREFIX not in topic
-
-
-def is_failed(row: ExchangeRecord) -> bool:
-    """Return whether a send was refused, or its connection ended before an answer."""
-    if row.response_code is not None:
-        return row.response_code not in STORED
-    return row.status == UNANSWERED and row.end in ("reset", "closed")
 
 
 def process_of(key: str, host: str) -> str:

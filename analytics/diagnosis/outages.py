@@ -159,7 +159,7 @@ class ServerLosses:
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection to it."""
-        if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
+        if row.end in tcp.NEVER_OPENED:
             if len(self._failed) < MAX_EVENTS:
                 self._failed.append(row)
             return

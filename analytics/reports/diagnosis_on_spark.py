@@ -113,7 +113,7 @@ def _message_items(given: ReportInput, engine: SparkEngine, context: Context) ->
     if given.conversations is not None:
         where = placed.select(SOURCE, "conversation").distinct()
         used = given.conversations.join(where, [SOURCE, "conversation"], "left semi")
-        failed = given.conversations.where("`end` in ('refused', 'no_answer')")
+        failed = given.conversations.where(sends.NEVER_OPENED)
         for relation, kind in ((used, CONNECTION), (failed, FAILURE)):
             hosted = engine.frame(relation.adding({"host": derived.address_of("client")}))
             parts = parts.unionByName(hosted.mapInArrow(parts_of(kind), schema_of(PART)))

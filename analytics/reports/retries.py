@@ -87,11 +87,11 @@ def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation
     counted = {
         "messages": "sum(times)",
         "attempts": "sum(times)",
-        "unknown": "sum(if(status = 'unanswered', times, 0L))",
+        "unknown": "sum(if(outcome_class = 'unanswered', times, 0L))",
     }
     hosts = ("topic", "group", "host", "process")
-    less = telling.select(*hosts, "status", "-1L as times")
-    sent = counts.select(*hosts, "status", "times").union(less)
+    less = telling.select(*hosts, "outcome_class", "-1L as times")
+    sent = counts.select(*hosts, "outcome_class", "times").union(less)
     raw = sent.grouped(hosts, counted).renamed({"host": "client"})
     every = raw.adding({"process": sends.process_name("process")})
     one = "attempt = 1 and "

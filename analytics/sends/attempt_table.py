@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dissectors.foreign import hexadecimal_of
 
@@ -25,6 +25,7 @@ from .attempts import (
     Send,
     attempts_of,
 )
+from .births import lead_to
 from .calls import call_attempts_of, numbered_together
 from .chains import Chain, Limits, chain_of
 from .timeouts import timeout_learnt
@@ -126,7 +127,7 @@ ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
 )
 """What is known of one attempt."""
 
-_SEND_FIELDS = tuple(name for name in Send._fields if name not in ("end", "how_ended"))
+_SEND_FIELDS = tuple(name for name in Send._fields if name not in ("end", "how_ended", "lead"))
 SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
 """Columns of the sends that `attempt_rows` reads."""
 
@@ -199,9 +200,13 @@ def _attempts_of(
 
 def sends_in(table: pyarrow.Table) -> Iterator[Send]:
     """Return the sends of an Arrow table with SEND_SELECTION."""
-    names = ["end_us" if name == "end" else name for name in Send._fields]
-    columns = [table.column("end" if name == "how_ended" else name).to_pylist() for name in names]
-    return map(Send._make, zip(*columns, strict=True))
+    columns: dict[str, list[Any]] = {
+        name: table.column(name).to_pylist() for name in SEND_SELECTION
+    }
+    columns["how_ended"], columns["end"] = columns["end"], columns["end_us"]
+    made = zip(columns["unique_key"], columns["begin"], strict=True)
+    columns["lead"] = [lead_to(key, begin) for key, begin in made]
+    return map(Send._make, zip(*(columns[name] for name in Send._fields), strict=True))
 
 
 def process_name_of(digits: str | None) -> str | None:

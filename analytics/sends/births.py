@@ -54,6 +54,12 @@ def lead_of(mark: Numbers, begin: Numbers) -> Numbers:
     return (begin - born_us + _SLACK_US) % _ZONES_US - _SLACK_US
 
 
+def lead_to(key: str, begin: int) -> int | None:
+    """Return the µs from the birth of a UNIQ_KEY to `begin`; None: the key does not say."""
+    mark = mark_of(key)
+    return None if mark is None else lead_of(mark, begin)
+
+
 def marks_in(keys: pyarrow.ChunkedArray[pyarrow.StringScalar]) -> NDArray[np.int64]:
     """Return `mark_of` each key; -1 where it is None, and for a null."""
     import numpy as np

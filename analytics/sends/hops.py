@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dissectors.endpoint import host_of
+from dissectors.rows.outcome import FAILED
 from dissectors.rows.relays import Hop, hop_pairs
 
 from ..report import ReportInput, TableColumn
@@ -181,7 +182,7 @@ def with_what_brokers_said(given: ReportInput, chosen: Relation, share: str) -> 
     answers = sent.where("status = 'answered'").select(
         f"{sends.KEY} as key",
         "unix_micros(request_time) as sent",
-        f"if({sends.WAS_STORED}, '{STORED}', '{REFUSED}') as said",
+        f"if(outcome_class = '{FAILED}', '{REFUSED}', '{STORED}') as said",
     )
     meanwhile = "of.key = one.key and of.sent between one.begin and one.until"
     both = answers.join(calls, meanwhile, small=True, names=("of", "one"), select=(*_PLACE, "said"))

@@ -8,18 +8,18 @@ RocketMQ: MessageClientIDSetter.
 
 from __future__ import annotations
 
-from dissectors.grpc import send_codes
-from dissectors.remoting.code_sets import SENDS, STORED
+from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.row_facts.names import STREAM_RESET
 from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import CLOSING_US
-from dissectors.rows.outcome import SEND_CALLS
+from dissectors.rows.outcome import FAILED, SEND_CALLS
 
 from .. import derived
 from ..schema import SOURCE
 from ..sql.expressions import numbers, text, texts
 from ..sql.relation import Relation
-from .births import LENGTHS_SQL, lead_sql
+from .births import LENGTHS_SQL
 from .broker_names import with_names
 
 OF_CONSUMERS = (
@@ -45,12 +45,8 @@ _WAS_RESET = (
     f"coalesce(contains({_BEGIN} || array_join(facts, {_BEGIN}), {_BEGIN} || {_RESET}), false)"
 )
 """SQL: the stream of a call was reset. Spark generates no code for a query with `RESET` in it."""
-WAS_STORED = (
-    f"if(`call`, response_code in {numbers(send_codes.STORED)}, response_code in {numbers(STORED)})"
-)
-"""SQL: a send was answered, and the answer says that the message is stored."""
 FAILED_ITSELF = (
-    f"(coalesce(not {WAS_STORED}, false) or coalesce(status = 'unanswered'"
+    f"(coalesce(outcome_class = '{FAILED}', false) or coalesce(status = 'unanswered'"
     f" and (`end` in ('reset', 'closed') or was_reset or {LOGGED}), false))"
 )
 """SQL: a send was refused, or its connection or stream ended before an answer."""
@@ -58,7 +54,15 @@ _COLUMNS = (
     SOURCE,
     *("capture", "conversation", "requester", "responder", "status", "end", "opaque"),
     *("request_packet", "response_packet", "request_time", "response_time", "latency_us"),
-    *("response_code", "response_name", "remark", "language", "version", "version_name"),
+    *(
+        "outcome_class",
+        "response_code",
+        "response_name",
+        "remark",
+        "language",
+        "version",
+        "version_name",
+    ),
     *("topic", "group", "queue_id", "broker_name", "unique_key", "offset_msg_id"),
 )
 """Columns of a send that are read at all."""
@@ -119,17 +123,18 @@ HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {derived.address_of('requester'
 """SQL: address of the client that sent."""
 PROCESS = process_of("unique_key")
 """SQL: digits of the process that sent."""
+NEVER_OPENED = f"`end` in {texts(tcp.NEVER_OPENED)}"
+"""SQL: a connect failed."""
 KEY = "if(unique_key is null, null, xxhash64(unique_key))"
 """SQL: a number for a message, which takes a quarter of the memory of its UNIQ_KEY."""
 
 
 def described(sends: Relation, names: Relation) -> Relation:
-    """Return sends with `host`, `process`, `broker`, `lead`, `begin` and `end_us` (µs)."""
+    """Return sends with `host`, `process`, `broker`, `begin` and `end_us` (µs)."""
     return with_names(sends, names).adding(
         {
             "host": HOST,
             "process": PROCESS,
-            "lead": lead_sql("unique_key", "unix_micros(request_time)"),
             "begin": "unix_micros(request_time)",
             "end_us": "unix_micros(response_time)",
         },
@@ -138,7 +143,7 @@ def described(sends: Relation, names: Relation) -> Relation:
 
 def connect_failures(conversations: Relation, names: Relation) -> Relation:
     """Return the connects to brokers that never came about, as `attempts.ConnectFailure`."""
-    failed = conversations.where("`end` in ('refused', 'no_answer')")
+    failed = conversations.where(NEVER_OPENED)
     named = failed.join(names.renamed({"responder": "server"}), ["server"], small=True)
     return named.select(
         f"{derived.address_of('client')} as host",

@@ -23,8 +23,8 @@ STITCHED = "stitched attempts"
 """The share of `ReportInput.kept` that these are."""
 
 COUNTED = (
-    *("queue_id", "topic", "responder", "host", "process", "group", "capture", "call", "status"),
-    *("response_code", "response_name", "language", "version_name"),
+    *("queue_id", "topic", "responder", "host", "process", "group", "capture", "call"),
+    *("outcome_class", "response_name", "language", "version_name"),
 )
 """What sends are counted by, once for all tables that count them."""
 

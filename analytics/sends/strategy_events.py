@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dissectors.remoting.code_sets import STORED as STORED_CODES
+from dissectors.rows.outcome import FAILED, NOT_DURABLE, OK
 
 from ..report import ReportInput
-from ..sql.expressions import numbers
+from ..sql.expressions import texts
 from ..sql.relation import Relation
 from . import sends
 from .attempts import ONEWAY, REFUSED, STORED, UNKNOWN
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-_STORED = f"response_code in {numbers(STORED_CODES)}"
 _OUTCOME = (
-    f"case when status = 'oneway' then '{ONEWAY}'"
-    f" when status = 'answered' and {_STORED} then '{STORED}'"
-    f" when status = 'answered' then '{REFUSED}' else '{UNKNOWN}' end"
+    f"case when outcome_class in {texts((OK, NOT_DURABLE))} then '{STORED}'"
+    f" when outcome_class = '{FAILED}' then '{REFUSED}'"
+    f" when outcome_class = 'oneway' then '{ONEWAY}' else '{UNKNOWN}' end"
 )
-_CAUSE = f"if({_STORED}, null, response_name)"
+_CAUSE = f"if(outcome_class = '{FAILED}', response_name, null)"
 _TEXTS = ("language", "version_name", "capture")
 _OF_PLAIN = (
     *("client", "process", "`group`", "topic", "broker", "cast(null as string) as last_broker"),
@@ -52,7 +51,7 @@ def _number_of(columns: Sequence[str]) -> str:
 _OF_PRODUCER = ("client", "process", "group")
 _PRODUCER = _number_of(_OF_PRODUCER)
 _SEND = (
-    *("client", "process", "group", "topic", "responder", "status", "response_code"),
+    *("client", "process", "group", "topic", "responder", "outcome_class"),
     *("response_name", *_TEXTS),
 )
 _KIND = _number_of(_SEND)

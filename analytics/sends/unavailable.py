@@ -36,9 +36,6 @@ GAP_US = 10_000_000
 """Failed connects so far apart are taken for two outages."""
 BURST_US = 200_000
 """A client that cannot connect for a message tries again within such a time."""
-FAILED = "`end` in ('refused', 'no_answer')"
-"""SQL: a connection never came about."""
-
 _COUNTS = (
     TableColumn("connects", "int", "", "connects that failed"),
     TableColumn("refused", "int", "", "connects refused with RST"),
@@ -102,7 +99,7 @@ def _failed_connects(given: ReportInput) -> Relation:
     conversations = given.conversations
     assert conversations is not None
     failed = given.kept.frame(
-        conversations.where(FAILED).select(
+        conversations.where(sends.NEVER_OPENED).select(
             "server",
             f"{derived.address_of('client')} as client",
             "`end` = 'refused' as was_refused",
@@ -185,7 +182,7 @@ def _asked(given: ReportInput, failed: Relation) -> Relation:
 def _silent(conversations: Relation, failed: Relation) -> Relation:
     """Return how many connections without a word came about between the same two."""
     servers = failed.select("server").distinct()
-    mute = conversations.where(f"start = 'handshake' and not {FAILED} and commands = 0")
+    mute = conversations.where(f"start = 'handshake' and not {sends.NEVER_OPENED} and commands = 0")
     placed = mute.select("server", f"{derived.address_of('client')} as client")
     chosen = placed.join(servers, ["server"], "left semi", small=True)
     return chosen.grouped(("server", "client"), {"silent": "count(*)"})

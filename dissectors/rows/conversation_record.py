@@ -20,6 +20,8 @@ FIN = "fin"
 RESET = "reset"
 REFUSED = "refused"
 NO_ANSWER = "no_answer"
+NEVER_OPENED = (REFUSED, NO_ANSWER)
+"""Values of `end` of connects that failed."""
 OPEN = "open"
 
 CLIENT = "client"

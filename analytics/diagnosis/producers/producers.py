@@ -110,7 +110,7 @@ class ProducerFold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection of the host."""
-        if row.end in (tcp.REFUSED, tcp.NO_ANSWER) and len(self._failures) < MAX_SENDS:
+        if row.end in tcp.NEVER_OPENED and len(self._failures) < MAX_SENDS:
             self._failures.append(row)
 
     def add_message(self, message: ObservedMessage) -> None:

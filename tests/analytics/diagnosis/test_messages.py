@@ -14,7 +14,6 @@ from analytics.diagnosis.keys import flow_of
 from analytics.diagnosis.messages import (
     AttemptStore,
     ObservedMessage,
-    is_failed,
     is_producers,
     process_of,
 )
@@ -150,13 +149,6 @@ def test_a_relay_that_runs_where_its_client_does_is_proven_by_another_message() 
 def test_ids_tell_the_process() -> None:
     assert process_of("A" * 32, "h") == process_of("A" * 20 + "B" * 12, "h")
     assert process_of("short", "h") == "h"
-
-
-def test_failures() -> None:
-    assert is_failed(send(0, 2))
-    assert is_failed(send(0, None, end="closed"))
-    assert not is_failed(send(0, None))
-    assert not any(is_failed(send(0, code)) for code in (0, 10, 11, 12))
 
 
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from analytics.sql.engine import SqlEngine
 
+BUSY = {"response_code": 2, "response_name": "SYSTEM_BUSY"}
 _NAMES = tuple(TableColumn(name, "string", "", "") for name in ("responder", "broker"))
 
 
@@ -28,8 +29,8 @@ def _told(engine: SqlEngine) -> int:
     rows += [row(300_000, unique_key="0A00000100002A9F" + f"{7:016X}", opaque=300)]
     rows += [
         row(400_000, unique_key="slow", latency_us=2_900_000, opaque=301),
-        row(400_000, unique_key="refused", response_code=2, opaque=302),
-        row(400_000, unique_key=None, response_code=2, opaque=303),
+        row(400_000, unique_key="refused", **BUSY, opaque=302),
+        row(400_000, unique_key=None, **BUSY, opaque=303),
         row(400_000, unique_key="cut", latency_us=None, end="reset", opaque=304),
         row(400_000, unique_key="open", latency_us=None, end="open", opaque=305),
     ]

@@ -35,7 +35,7 @@ class _Fold(Fold):
         if place is None or self._events >= MAX_EVENTS:
             return
         self._events += 1
-        if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
+        if row.end in tcp.NEVER_OPENED:
             self._failed.setdefault(place[1], []).append(row)
         elif row.server_bytes:
             self._worked.setdefault(place[1], []).append((row.start_time, row.end_time))
@@ -81,7 +81,7 @@ def _near(time: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _key(row: ConversationRecord) -> str | None:
-    failed = row.end in (tcp.REFUSED, tcp.NO_ANSWER)
+    failed = row.end in tcp.NEVER_OPENED
     return host_of(row.server) if failed or (row.commands and row.server_bytes) else None
 
 

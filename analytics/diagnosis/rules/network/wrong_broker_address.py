@@ -260,7 +260,7 @@ def _strange(host: str, askers: set[str]) -> str | None:
 
 
 def _failed(row: ConversationRecord) -> bool:
-    return row.end in (tcp.REFUSED, tcp.NO_ANSWER)
+    return row.end in tcp.NEVER_OPENED
 
 
 def _key(row: ConversationRecord) -> str | None:

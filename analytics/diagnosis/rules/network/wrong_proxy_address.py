@@ -116,7 +116,7 @@ def _case(address: str, one: _Address, failed: list[ConversationRecord]) -> Case
 
 
 def _failed(row: ConversationRecord) -> bool:
-    return row.end in (tcp.REFUSED, tcp.NO_ANSWER)
+    return row.end in tcp.NEVER_OPENED
 
 
 def _key(row: ExchangeRecord) -> str | None:

@@ -168,7 +168,7 @@ class _Fold(Fold):
 
 
 def _failed(row: ConversationRecord) -> bool:
-    return row.end in (tcp.REFUSED, tcp.NO_ANSWER)
+    return row.end in tcp.NEVER_OPENED
 
 
 def _case(
