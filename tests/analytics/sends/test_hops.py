@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.analytics.reported import Tables, tables_from, tables_of
+from tests.analytics.reported import Tables, on_spark, tables_from, tables_of
 from tests.analytics.rows import report_input, row
 from tests.expected import SAMPLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROXY, BROKER, OTHER = "10.0.0.7:8080", "10.0.0.1:10911", "10.0.0.2:10911"
 KEYS = [f"0A00000900070A0B0C0D{number:012X}" for number in range(10)]
@@ -129,3 +134,13 @@ def test_calls_of_a_proxy_stand_beside_what_it_asks_the_broker() -> None:
     inner, outer, own = (int(str(relay[f"{hop}_p50_us"])) for hop in ("inner", "outer", "own"))
     assert 0 < inner < outer
     assert 0 < own < outer
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_spark_pairs_the_same_hops(spark: SparkSession, small: bool) -> None:
+    given = report_input([*MADE, *proxied(5, 200_000, "172.17.0.1")])
+    tables = {"retries": ("retry_totals", "retry_attempts"), "latency": ("latency_relays",)}
+    for report, names in tables.items():
+        here = tables_from(report, given, *names)
+        assert tables_from(report, on_spark(given, spark, small), *names) == here
+        assert all(here.values())
