@@ -32,9 +32,9 @@ class Delivery(Protocol):
 class Again(StrEnum):
     """A reason; the value is what tables say."""
 
-    RETURNED = "given back"
+    RETURNED = "returned"
     EXPIRED = "POP time ended"
-    RETURNED_UNSEEN = "given back unseen"
+    RETURNED_UNSEEN = "returned unseen"
     OTHER_CLIENT = "another client"
     OTHER_CONNECTION = "other connection"
     SAME = "fetched again"

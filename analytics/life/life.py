@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from dissectors.remoting.topic_names import DLQ_PREFIX
 from dissectors.rows.message_record import (
     DELIVERED,
     PREPARED,
@@ -90,7 +91,7 @@ def life_of(found: Found, around: Surroundings) -> Life:
     topic = _first(own, "original_topic") or _first(own, "topic")
     unseen = unseen_of(found, topic, around)
     if found.left_out:
-        unseen.append(f"{found.left_out} more rows about it are not shown")
+        unseen.append(f"{found.left_out} more rows are not shown")
     return Life(
         _name_of(found),
         topic,
@@ -164,32 +165,32 @@ class _Before:
 
 
 _AGAIN: Final = {
-    Again.RETURNED: "again: it was given back",
+    Again.RETURNED: "redelivered: it was returned",
     **dict.fromkeys(
         (Again.EXPIRED, Again.RETURNED_UNSEEN),
-        "again: it was given back, or not acknowledged in time; which is not in the capture",
+        "redelivered: returned, or not acknowledged in time (not captured)",
     ),
     **dict.fromkeys(
         (Again.OTHER_CLIENT, Again.OTHER_CONNECTION),
-        "again: another connection of the group fetched the queue from this offset",
+        "redelivered: another connection of the group fetched from this offset",
     ),
-    Again.SAME: "again: the same offset was fetched once more",
-    Again.STORED_AGAIN: "again: it is in the log more than once",
+    Again.SAME: "redelivered: the same offset was fetched again",
+    Again.STORED_AGAIN: "duplicate: stored more than once",
 }
 
 
 def _why_sent_again(row: MessageRecord, last: MessageRecord, attempt: int) -> str:
     number = f"attempt {attempt}"
     if last.event == REFUSED:
-        return f"{number}: the one before was refused, {last.response_name}"
+        return f"{number}: the previous one was refused, {last.response_name}"
     if last.event == SENT:
         end = f", its connection {last.end}" if last.end in ("reset", "closed") else ""
-        return f"{number}: the one before had no answer{end}"
+        return f"{number}: the previous one got no response{end}"
     answered = (last.time or 0) + 1000 * (last.latency_us or 0)
     if answered > (row.time or 0):
         took = duration_text(last.latency_us or 0)
-        return f"{number}: the one before was answered only after {took}"
-    return f"{number}: the one before was stored, and its producer sent it again all the same"
+        return f"{number}: the previous response took {took}"
+    return f"{number}: the producer sent it again although it was stored"
 
 
 def _summary(rows: Sequence[MessageRecord]) -> list[str]:
@@ -202,21 +203,24 @@ def _summary(rows: Sequence[MessageRecord]) -> list[str]:
     parts = []
     if born is not None and stored and stored[0].time is not None:
         done = stored[0].time + 1000 * (stored[0].latency_us or 0)
-        parts.append(f"stored {duration_text((done - born) // 1000)} after its birth")
+        parts.append(f"stored {duration_text((done - born) // 1000)} after creation")
     elif born is not None and kept is not None:
-        parts.append(f"stored {duration_text((kept - born) // 1000)} after its birth by two clocks")
+        parts.append(f"stored {duration_text((kept - born) // 1000)} after creation (two clocks)")
     if born is not None and delivered and delivered[0].time is not None:
         took = duration_text((delivered[0].time - born) // 1000)
-        parts.append(f"first delivered {took} after its birth")
+        parts.append(f"first delivered {took} after creation")
     if parts:
-        lines.append(f"{', '.join(parts)} (born by the producer's clock)")
+        lines.append(f"{', '.join(parts)} (producer clock)")
     groups: dict[str, int] = {}
     for row in delivered:
         name = row.consumer_group or "who asked"
         groups[name] = groups.get(name, 0) + 1
     told = [f"{times_text(times)} to {group}" for group, times in groups.items()]
     if len(stored) > 1:
-        lines.append(f"stored {times_text(len(stored))}: consumers may get each of them")
+        lines.append(f"stored {times_text(len(stored))}: consumers may receive each copy")
     if told:
         lines.append(f"delivered {', '.join(told)}")
+    topics = dict.fromkeys(row.topic for row in rows if row.topic is not None)
+    dead = [topic.removeprefix(DLQ_PREFIX) for topic in topics if topic.startswith(DLQ_PREFIX)]
+    lines += [f"ended in the dead-letter queue of {group}" for group in dead]
     return lines

@@ -63,7 +63,7 @@ def unseen_of(found: Found, topic: str | None, around: Surroundings) -> list[str
     lines += _of_acknowledgement(found)
     lines += _of_return(rows)
     if around.gap_bytes:
-        lines.append(f"the captures lack {around.gap_bytes} bytes: what was in them is unknown")
+        lines.append(f"{around.gap_bytes} bytes are missing from the captures")
     return lines
 
 
@@ -78,12 +78,8 @@ def _sends(rows: Sequence[MessageRecord]) -> list[MessageRecord]:
 def _of_sending(rows: Sequence[MessageRecord], around: Surroundings) -> list[str]:
     sends = _sends(rows)
     if not sends:
-        where = (
-            "others that send are in the capture"
-            if around.senders_seen
-            else "no producer that sends is in the capture"
-        )
-        return [f"how it was sent was not seen; {where}"]
+        where = "other sends were" if around.senders_seen else "no other send was either"
+        return [f"the send was not captured; {where}"]
     open_ = [row for row in sends if row.event == SENT]
     stored = [row for row in sends if row.event in (STORED, PREPARED)]
     known = {row.offset_msg_id for row in stored}
@@ -91,9 +87,9 @@ def _of_sending(rows: Sequence[MessageRecord], around: Surroundings) -> list[str
     if open_ and not stored:
         seen = [row for row in rows if row.event == DELIVERED]
         lines.append(
-            "no attempt was answered; it was stored all the same, as it was delivered"
+            "no attempt got a response, but one was stored: it was delivered"
             if seen
-            else "no attempt was answered: whether a broker has it is unknown"
+            else "no attempt got a response: unknown whether it was stored"
         )
     elif open_:
         others = {
@@ -102,12 +98,12 @@ def _of_sending(rows: Sequence[MessageRecord], around: Surroundings) -> list[str
             if row.event == DELIVERED and not row.reconsume_times and row.offset_msg_id not in known
         }
         lines.append(
-            "an attempt without answer was stored, too: it was delivered from another place"
+            "an attempt without a response was stored as well: it was delivered from another offset"
             if others
-            else f"whether {_count(len(open_), 'attempt')} without answer stored it is unknown"
+            else f"unknown whether {_count(len(open_), 'attempt')} without a response stored it"
         )
     if sends and all(row.event == REFUSED for row in sends):
-        lines.append("every attempt was refused: no broker has it, as far as the capture shows")
+        lines.append("every attempt was refused: not stored, as far as the capture shows")
     return lines
 
 
@@ -119,7 +115,7 @@ def _of_transaction(rows: Sequence[MessageRecord]) -> list[str]:
     events = _events(rows)
     if PREPARED not in events or events & {COMMITTED, ROLLED_BACK}:
         return []
-    return ["no commit or rollback was seen: whether consumers will get it is unknown"]
+    return ["no commit or rollback captured: unknown whether it becomes visible"]
 
 
 def _of_delivery(found: Found, topic: str | None, around: Surroundings) -> list[str]:
@@ -132,20 +128,18 @@ def _of_delivery(found: Found, topic: str | None, around: Surroundings) -> list[
     if groups:
         passed = sorted({group or "?" for group, _ in found.covered})
         lines = [
-            f"no delivery was seen, although {_named(groups)} fetched from {topic}:"
-            " a filter, another queue or another time may be why"
+            f"no delivery captured, although {_named(groups)} fetched from {topic}:"
+            " possible reasons are a filter, another queue, or another time"
         ]
         if passed:
-            lines.append(
-                f"the offset of {_named(passed)} passed it without a delivery in the capture"
-            )
+            lines.append(f"the offset of {_named(passed)} passed it without a captured delivery")
         return lines
     if around.fetches:
-        return [f"no delivery was seen; nobody in the capture fetches from {topic}"]
+        return [f"no delivery captured; no client fetches from {topic}"]
     closed = (
         f"; {around.not_decoded} connections could not be decoded" if around.not_decoded else ""
     )
-    return [f"no delivery was seen; no consumer connection is in the capture{closed}"]
+    return [f"no delivery captured; no consumer connection captured{closed}"]
 
 
 def _named(names: Sequence[str]) -> str:
@@ -162,7 +156,7 @@ def _of_acknowledgement(found: Found) -> list[str]:
     missing = sorted(group for group in groups - done if group is not None)
     if not missing:
         return []
-    return [f"no acknowledgement or offset commit of {_named(missing)} that covers it was seen"]
+    return [f"no acknowledgement or offset commit of {_named(missing)} captured"]
 
 
 def _of_return(rows: Sequence[MessageRecord]) -> list[str]:
@@ -181,9 +175,9 @@ def _of_return(rows: Sequence[MessageRecord]) -> list[str]:
         most = last.max_reconsume_times
         if times is not None and most is not None and 0 <= most <= times:
             lines.append(
-                f"{group} gave it back after {times} of {most} times: a broker makes that a dead"
-                " letter; the capture does not show it in %DLQ%"
+                f"{group} returned it {times} of {most} times: the broker then moves it to the"
+                " dead-letter queue, which was not captured"
             )
         else:
-            lines.append(f"not delivered to {group} again within the capture")
+            lines.append(f"not redelivered to {group} within the capture")
     return lines

@@ -79,13 +79,13 @@ def _after(row: MessageRecord) -> str:
 def _answer(row: MessageRecord) -> str:
     """Return how the broker answered, where that was not a plain success."""
     if row.response_code is None:
-        return "; no answer seen"
-    return "" if row.response_code in (0, OK) else f"; answer {row.response_name}"
+        return "; no response captured"
+    return "" if row.response_code in (0, OK) else f"; response {row.response_name}"
 
 
 def _sent(row: MessageRecord) -> str:
     end = f"; {_ENDS[row.end]}" if row.end in _ENDS else ""
-    return f"sent to {_place(row)}; no answer seen{end}"
+    return f"sent to {_place(row)}; no response captured{end}"
 
 
 def _stored(row: MessageRecord) -> str:
@@ -101,7 +101,7 @@ def _refused(row: MessageRecord) -> str:
 
 def _delivered(row: MessageRecord) -> str:
     group = f" to {row.consumer_group}" if row.consumer_group else ""
-    times = f", given back {times_text(row.reconsume_times)} before" if row.reconsume_times else ""
+    times = f", returned {times_text(row.reconsume_times)} before" if row.reconsume_times else ""
     how = "pushed" if (row.request_name or "").startswith("PUSH_") else "delivered"
     return f"{how}{group} from {_place(row)}{times}"
 
@@ -114,15 +114,20 @@ def _acknowledged(row: MessageRecord) -> str:
 
 def _returned(row: MessageRecord) -> str:
     level = row.delay_level
-    when = f", delay level {level}" if level else ", the broker chooses when" if level == 0 else ""
     most = row.max_reconsume_times
-    limit = f", at most {times_text(most)}" if most is not None and most >= 0 else ""
-    return f"given back by {row.consumer_group or row.producer_group}{when}{limit}{_answer(row)}"
+    terms = []
+    if level is not None:
+        terms.append(f"delay level {level}" if level else "delay chosen by the broker")
+    if most is not None and most >= 0:
+        terms.append(f"max {most}")
+    how = f" ({', '.join(terms)})" if terms else ""
+    group = row.consumer_group or row.producer_group
+    return f"returned by {group} for redelivery{how}{_answer(row)}"
 
 
 def _dead(row: MessageRecord) -> str:
     group = row.consumer_group or row.producer_group
-    return f"made a dead letter by {group}{_answer(row)}"
+    return f"moved to the dead-letter queue by {group}{_answer(row)}"
 
 
 def _prepared(row: MessageRecord) -> str:
@@ -130,9 +135,9 @@ def _prepared(row: MessageRecord) -> str:
 
 
 def _replicated(row: MessageRecord) -> str:
-    text = f"offset {row.commit_log_offset} of the commit log went to the slave by now"
+    text = f"commit log offset {row.commit_log_offset} sent to the slave"
     if row.latency_us is None:
-        return f"{text}; no report of the slave that covers it was seen"
+        return f"{text}; no report of the slave covers it"
     return f"{text}; its report covers it {duration_text(row.latency_us)} later"
 
 
@@ -141,7 +146,7 @@ _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
     STORED: _stored,
     REFUSED: _refused,
     DELIVERED: _delivered,
-    VIEWED: lambda row: f"looked at by {row.request_name}: {_place(row)}",
+    VIEWED: lambda row: f"viewed with {row.request_name}: {_place(row)}",
     ACKNOWLEDGED: _acknowledged,
     RETURNED: _returned,
     DEAD: _dead,
@@ -151,6 +156,6 @@ _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
     UNDECIDED: lambda _: "transaction left open: unknown",
     CHECKED: lambda _: "the broker asks how the transaction ended",
     REPLICATED: _replicated,
-    RECALLED: lambda row: f"taken back before it is due{_answer(row)}",
+    RECALLED: lambda row: f"recalled before it was due{_answer(row)}",
 }
 """event → its words"""

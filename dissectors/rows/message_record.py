@@ -35,8 +35,8 @@ EVENTS: Final = {
     DELIVERED: "in the answer to a pull or a pop, or pushed as a reply",
     VIEWED: "in the answer to a query, a view or a peek: no delivery",
     ACKNOWLEDGED: "covered by a POP acknowledgement or by an offset commit",
-    RETURNED: "given back by a consumer: send back, or a new invisible time in POP",
-    DEAD: "given back with the demand to make it a dead letter, or sent to a `%DLQ%` topic",
+    RETURNED: "returned by a consumer for redelivery, or given a new invisible time (POP)",
+    DEAD: "moved to the dead-letter queue on request, or sent to a `%DLQ%` topic",
     PREPARED: "stored as a half message",
     COMMITTED: "its transaction was committed",
     ROLLED_BACK: "its transaction was rolled back",
@@ -178,7 +178,7 @@ class MessageRecord(msgspec.Struct, gc=False):
         ),
     ]
     reconsume_times: Annotated[
-        int | None, Description("how often it was given back", "ext fields, the record")
+        int | None, Description("number of returns for redelivery", "ext fields, the record")
     ]
     max_reconsume_times: Annotated[
         int | None,

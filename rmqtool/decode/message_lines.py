@@ -105,7 +105,7 @@ def _note(row: MessageRecord) -> str:
     if row.original_topic and row.original_topic != row.topic:
         parts.append(f"of {one_line(row.original_topic)}")
     if row.reconsume_times:
-        parts.append(f"given back {row.reconsume_times}×")
+        parts.append(f"returned {row.reconsume_times}×")
     if row.event == SENT and row.end is not None:
         parts.append(f"no answer, connection {row.end}")
     if row.event == REFUSED:

@@ -140,7 +140,7 @@ def test_causes() -> None:
     """README: what each recording is about."""
     causes = {
         "consumer-killed": "another client",
-        "dead-letters": "given back",
+        "dead-letters": "returned",
         "pop-missed": "POP time ended",
         "sent-twice": "stored again",
         "lock-hand-over": "another client",

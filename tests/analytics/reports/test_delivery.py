@@ -100,7 +100,7 @@ def test_given_back_until_dead() -> None:
         assert (row["returned"], row["dead"], row["skipped"]) == (24, 8, 0)
         assert row["acknowledged"] == 24
         (again,) = tables["delivery_duplicates"]
-        assert (again["cause"], again["deliveries"], again["messages"]) == ("given back", 16, 8)
+        assert (again["cause"], again["deliveries"], again["messages"]) == ("returned", 16, 8)
 
 
 def test_each_member_of_a_broadcast_gets_all() -> None:
