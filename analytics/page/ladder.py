@@ -31,14 +31,14 @@ def ladder_page(lives: Sequence[Life], asked: str, version: str) -> str:
     )
     about = [("asked for", asked), ("messages", str(len(lives))), ("rmqtool", version)]
     main = "".join(_section(name, life) for name, life in sections)
-    return page_around(f"Life of {asked}", about, links, main)
+    return page_around(f"Message trace: {asked}", about, links, main)
 
 
 def _section(name: str, life: Life) -> str:
     told = [f"{what} {text}" for what, text in (("keys", life.keys), ("tag", life.tags)) if text]
     about = ", ".join([f"Topic {life.topic or 'unknown'}", *told, *life.summary])
     unseen = "".join(f"<li>{escaped(line)}</li>" for line in life.unseen)
-    remarks = f'<p class="dim">Not seen:</p><ul class="remarks">{unseen}</ul>' if unseen else ""
+    remarks = f'<p class="dim">Not visible in this capture:</p><ul class="remarks">{unseen}</ul>' if unseen else ""
     return (
         f'<section class="report" id="{name}"><h2>{escaped(life.name)}</h2>'
         f'<p class="dim">{escaped(about)}</p>{remarks}'
@@ -52,7 +52,7 @@ def _svg(life: Life) -> str:
     x = {lane: _LEFT + _LANE * at + _LANE // 2 for at, lane in enumerate(life.lanes)}
     parts = [
         f'<svg class="chart" role="img" viewBox="0 0 {width} {height}">'
-        f"<title>{escaped(f'Life of {life.name}')}</title>"
+        f"<title>{escaped(f'Message trace: {life.name}')}</title>"
     ]
     for lane, at in x.items():
         parts.append(

@@ -91,7 +91,7 @@ def _lines_of(life: Life, terminal: Terminal) -> list[str]:
     for line in life.summary:
         ladder.text(_shown(line, terminal, 0))
     for line in life.unseen:
-        ladder.text(_shown(f"Not seen: {line}", terminal, 0), Style.YELLOW)
+        ladder.text(_shown(f"Not visible in this capture: {line}", terminal, 0), Style.YELLOW)
     return ladder.lines()
 
 
