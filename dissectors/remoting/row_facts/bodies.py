@@ -11,6 +11,7 @@ import struct
 from functools import lru_cache
 from typing import Final
 
+from ...foreign import natural_of
 from ..bodies.spelling import with_java_names
 from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
@@ -28,6 +29,7 @@ from .names import (
     RESPELLED,
     SETTING,
     STORED_MS,
+    TIMER,
     fact,
     given,
 )
@@ -35,6 +37,7 @@ from .routes import route_facts
 from .values import MAX_BODY, object_in, text_in
 
 _BORN_HOST_V6: Final = 0x10
+_STORE_HOST_V6: Final = 0x20
 _LOCKS: Final = frozenset((int(RequestCode.LOCK_BATCH_MQ), int(RequestCode.UNLOCK_BATCH_MQ)))
 _CONFIGS: Final = frozenset(
     (int(RequestCode.UPDATE_BROKER_CONFIG), int(RequestCode.UPDATE_NAMESRV_CONFIG))
@@ -50,6 +53,13 @@ BODY_REQUESTS: Final = (*sorted(_LOCKS), *sorted(_CONFIGS), _HEARTBEAT)
 
 _RECORD: Final = struct.Struct(">iI28xi")
 _STORE_TIME: Final = struct.Struct(">q")
+_LENGTH: Final = struct.Struct(">i")
+_TIMER_PREFIX: Final = b"TIMER_"
+_TIMER_NAMES: Final = ("TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS", "TIMER_OUT_MS")
+_TIMERS: Final = {
+    name: re.compile(name.encode() + rb"\x01(\d{1,15})(?:\x02|$)") for name in _TIMER_NAMES
+}
+"""properties of the timer: name, a byte 1, value, a byte 2"""
 
 
 def request_body_facts(code: int, body: bytes) -> list[str]:
@@ -98,11 +108,40 @@ def message_facts(body: bytes) -> list[str]:
     """Return the facts of a body of stored messages: of its first."""
     if len(body) < 76:
         return []
-    _, magic, flag = _RECORD.unpack_from(body)
+    size, magic, flag = _RECORD.unpack_from(body)
     if magic not in RECORD_MAGICS:
         return []
     (stored,) = _STORE_TIME.unpack_from(body, 68 if flag & _BORN_HOST_V6 else 56)
-    return [fact(STORED_MS, stored)]
+    facts = [fact(STORED_MS, stored)]
+    timer = _timer(body, size, flag, stored)
+    return facts if timer is None else [*facts, fact(TIMER, timer)]
+
+
+def _timer(body: bytes, size: int, flag: int, stored: int) -> str | None:
+    """Return delays of the first message, as its timer properties say them; None: it has none."""
+    after_hosts = 84 + (12 if flag & _BORN_HOST_V6 else 0) + (12 if flag & _STORE_HOST_V6 else 0)
+    if not after_hosts + 4 < size <= len(body):
+        return None
+    (length,) = _LENGTH.unpack_from(body, after_hosts)
+    begin = after_hosts + 4 + length
+    if length < 0 or begin >= size or body.find(_TIMER_PREFIX, begin, size) < 0:
+        return None
+    values: dict[str, int] = {}
+    for name in _TIMER_NAMES:
+        found = _TIMERS[name].search(body, begin, size)
+        number = None if found is None else natural_of(found[1].decode())
+        if number is not None:
+            values[name] = number
+    (born,) = _STORE_TIME.unpack_from(body, 40)
+    asked = values.get("TIMER_DELAY_MS")
+    if asked is None and "TIMER_DELAY_SEC" in values:
+        asked = values["TIMER_DELAY_SEC"] * 1000
+    if asked is None and "TIMER_DELIVER_MS" in values:
+        asked = values["TIMER_DELIVER_MS"] - born
+    if asked is None:
+        return None
+    due = values.get("TIMER_OUT_MS")
+    return f"{asked} {stored - born} {'-' if due is None else stored - due}"
 
 
 def _settings(body: bytes) -> list[str]:

@@ -35,6 +35,7 @@ MEMBER: Final = "member"
 OFFSETS: Final = "offsets"
 FROM_BROKER: Final = "from_broker"
 STORED_MS: Final = "stored_ms"
+TIMER: Final = "timer"
 DELAY_LEVEL: Final = "delay_level"
 TRANSACTION: Final = "transaction"
 TRANSACTION_ID: Final = "transaction_id"
@@ -92,6 +93,13 @@ FACTS: Final = (
         "ext field `suggestWhichBrokerId`",
     ),
     FactKind(STORED_MS, "store time of the first message of a pull, ms", "response body"),
+    FactKind(
+        TIMER,
+        "`ASKED TOOK LATE` of the first message of a pull, where it has a timer property: ms of"
+        " delay that its producer asked for, ms from its creation to its delivery to the queue, ms"
+        " that the broker delivered it after it was due (`-`: the broker did not delay it)",
+        "response body",
+    ),
     FactKind(DELAY_LEVEL, "delay level of a message sent back", "ext field `delayLevel`"),
     FactKind(TRANSACTION, "`prepared` of a half message", "sysFlag of a send"),
     FactKind(TRANSACTION_ID, "transaction id", "ext field `transactionId`"),

@@ -35,6 +35,11 @@ EXPECTED = {
     ),
     "11-two-strategies": ("queue-shared", "2 queues of "),
     "13-suspended": ("consumer-not-pulling", "consumer "),
+    "17-timer-ignored": (
+        "delay-ignored",
+        "6 messages of RepTopic on broker-a asked for a delay of 10.0 s and were delivered after 2"
+        " ms to 24 ms: the broker ignored the delay",
+    ),
     "18-timer-late": ("no-route", "topic RepTopic had no route from 14:13:46 to 14:13:53 UTC"),
     "19-offsets-lost": (
         "offsets-lost",

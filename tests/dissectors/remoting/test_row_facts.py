@@ -146,6 +146,38 @@ def test_what_is_no_offset_is_absent(text: str) -> None:
     assert offsets_in(facts) in [(5, None, None, None), (None,) * 4]
 
 
+def timed(
+    name: str, value: int = 10_000, due: int | None = None, wide: bool = False
+) -> StoredMessage:
+    properties = {"KEYS": "k", name: str(value)}
+    if due is not None:
+        properties["TIMER_OUT_MS"] = str(due)
+    return StoredMessage(
+        "T",
+        b"TIMER_DELAY_MS\x0199\x02",
+        properties,
+        born_timestamp=1_000_000,
+        store_timestamp=1_010_400,
+        born_host="[::1]:1" if wide else "1.1.1.1:1",
+        sys_flag=0x10 if wide else 0,
+    )
+
+
+def test_the_delay_of_a_pulled_message() -> None:
+    for name, value in (
+        ("TIMER_DELAY_MS", 10_000),
+        ("TIMER_DELAY_SEC", 10),
+        ("TIMER_DELIVER_MS", 1_010_000),
+    ):
+        facts = message_facts(encode_message(timed(name, value)))
+        assert facts == ["stored_ms=1010400", "timer=10000 10400 -"]
+    delayed = timed("TIMER_DELAY_MS", due=1_010_000, wide=True)
+    assert message_facts(encode_message(delayed))[1] == "timer=10000 10400 400"
+    whole = encode_message(timed("TIMER_DELAY_MS"))
+    assert message_facts(whole[:-1]) == ["stored_ms=1010400"], "its end is missing"
+    assert message_facts(encode_message(timed("OTHER"))) == ["stored_ms=1010400"]
+
+
 def test_the_store_time_of_a_pulled_message() -> None:
     message = StoredMessage(
         "T",
@@ -202,7 +234,7 @@ def test_all_facts_of_the_document_are_written_by_something() -> None:
         *response_body_facts(b'{"lockOKMQSet":[]}'),
         *response_body_facts(b'{"consumerIdList":["a"]}'),
         *header_facts(PULL, {}, 0, {"suggestWhichBrokerId": "1"}),
-        *message_facts(encode_message(StoredMessage("T", b"x", born_host="1.1.1.1:1"))),
+        *message_facts(encode_message(timed("TIMER_DELAY_MS"))),
         *header_facts(SEND_BACK, {"delayLevel": "0"}, 0, {}),
         *header_facts(
             SEND, {"sysFlag": "4", "reconsumeTimes": "1", "maxReconsumeTimes": "2"}, 0, {}

@@ -15,5 +15,7 @@ MODULES: Final = (
     "pop_polling_full",
     "pop_ack_late",
     "pop_clock_skew",
+    "delay_ignored",
+    "delivered_late",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -1,0 +1,153 @@
+"""Messages with a delay are delivered at once, or long after they were due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.row_facts.names import TIMER, fact_in
+from dissectors.remoting.row_facts.values import number_of
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, seconds, shown
+from ...refusals import MAX_NAMED, counted, listed, only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+LATE_ID: Final = "delivered-late"
+LATE_MS: Final = 2_000
+"""ms after it was due: the timer itself has steps of 1 s (timerPrecisionMs)"""
+MAX_MESSAGES: Final = 20_000
+_MS: Final = 1_000_000
+
+
+class Timed(NamedTuple):
+    """What a pull says of the first message in it."""
+
+    asked: int
+    """ms of delay that its producer asked for"""
+    took: int
+    """ms from its creation to its delivery to the queue"""
+    late: int | None
+    """ms after it was due; None: the broker did not delay it"""
+
+
+def timed_in(row: ExchangeRecord) -> Timed | None:
+    """Return the delays in a pull; None: its first message has none."""
+    parts = (fact_in(row.facts, TIMER) or "").split(" ")
+    if len(parts) != 3:
+        return None
+    asked, took = number_of(parts[0]), number_of(parts[1])
+    return Timed(asked, took, number_of(parts[2])) if asked and took is not None else None
+
+
+class _Fold(Fold):
+    """Messages of one topic, each by the place in its queue."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._messages: dict[tuple[str, int, int], tuple[Timed, Evidence]] = {}
+        self._addresses: set[str] = set()
+        self._groups: set[str] = set()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        timed = timed_in(row)
+        if timed is None or row.queue_id is None or row.queue_offset is None:
+            return
+        place = row.responder, row.queue_id, row.queue_offset
+        if place in self._messages or len(self._messages) < MAX_MESSAGES:
+            what = (
+                f"a message that asked for {seconds(timed.asked * _MS)} was delivered after"
+                f" {seconds(timed.took * _MS)}"
+            )
+            evidence = shown(row, what)
+            before = self._messages.get(place)
+            if before is None or evidence.time < before[1].time:
+                self._messages[place] = timed, evidence
+        for kept, name in ((self._addresses, row.responder), (self._groups, row.group)):
+            if name and len(kept) < MAX_NAMED:
+                kept.add(name)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        every = sorted(self._messages.values(), key=lambda one: (one[1].time, one[1].what))
+        ignored = [one for one in every if one[0].late is None and one[0].took < one[0].asked / 2]
+        late = [one for one in every if one[0].late is not None and one[0].late >= LATE_MS]
+        if ignored:
+            yield self._case(ignored, "the broker ignored the delay", context)
+        if late:
+            most = max(timed.late or 0 for timed, _ in late)
+            case = self._case(late, f"up to {seconds(most * _MS)} after they were due", context)
+            case.rule = LATE_ID
+            yield case
+
+    def _case(self, found: list[tuple[Timed, Evidence]], how: str, context: Context) -> Case:
+        tally = Tally()
+        for _, evidence in found:
+            tally.add(evidence)
+        asked = sorted({timed.asked for timed, _ in found})
+        took = [timed.took for timed, _ in found]
+        brokers = {context.broker(one) for one in self._addresses}
+        wanted = seconds(asked[0] * _MS)
+        if len(asked) > 1:
+            wanted = f"{wanted} to {seconds(asked[-1] * _MS)}"
+        spent = seconds(min(took) * _MS)
+        if max(took) > min(took):
+            spent = f"{spent} to {seconds(max(took) * _MS)}"
+        was = "was" if len(found) == 1 else "were"
+        case = tally.case(
+            f"{counted(len(found), 'message')} of {self.key} on {listed(brokers)} asked for a delay"
+            f" of {wanted} and {was} delivered after {spent}: {how}",
+            Subject(topic=self.key, broker=only(brokers), group=only(self._groups)),
+        )
+        case.details = [f"groups: {listed(self._groups)}"]
+        return case
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    return row.topic if fact_in(row.facts, TIMER) is not None else None
+
+
+RULE = DiagnosisRule(
+    id="delay-ignored",
+    severity=ProblemSeverity.ERROR,
+    title="A broker delivers messages with a delay at once",
+    searched=(
+        "setDelayTimeMs does not work",
+        "TIMER_DELAY_MS ignored",
+        "setDeliverTimeMs delivered immediately",
+        "delayed message consumed immediately",
+    ),
+    proof=(
+        "A message in a response to a pull has a timer property (TIMER_DELAY_MS, TIMER_DELAY_SEC,"
+        " TIMER_DELIVER_MS) and none of a broker that delayed it (TIMER_OUT_MS), and was stored in"
+        " its queue in less than half of the time that it asked for."
+    ),
+    explanation=(
+        "setDelayTimeMs, setDelayTimeSec and setDeliverTimeMs of a client of 5.x only set a"
+        " property. A broker of 4.x does not know it, and one of 5.x with timerWheelEnable=false"
+        " refuses or ignores it: the message is stored in its topic at once."
+    ),
+    advice=(
+        "Use setDelayTimeLevel (18 levels by default, messageDelayLevel) with brokers of 4.x, or"
+        " update the brokers to 5.0 or later with timerWheelEnable=true (default true)."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=_key,
+            requests=FETCHES,
+            responses=frozenset((int(ResponseCode.SUCCESS),)),
+            with_facts=True,
+        ),
+    ),
+    references=("apache/rocketmq#5207",),
+    limits=(
+        "The first message of each pull is looked at only. A client's clock that is behind the"
+        " broker's looks the same where it differs by half of the delay."
+    ),
+    needs=frozenset((Need.PULLS,)),
+    lasts=None,
+)

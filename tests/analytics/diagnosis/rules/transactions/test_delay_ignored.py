@@ -1,0 +1,56 @@
+"""delay-ignored and delivered-late: what messages in pulls say of their delay."""
+
+from __future__ import annotations
+
+import pytest
+
+from analytics.diagnosis.rules.transactions.delay_ignored import RULE
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+
+PULL = int(RequestCode.PULL_MESSAGE)
+
+
+def pull(offset: int, timer: str, group: str = "cg") -> ExchangeRecord:
+    return exchange(
+        offset * 1000,
+        PULL,
+        topic="T",
+        group=group,
+        queue_id=0,
+        queue_offset=offset,
+        broker_name="broker-a",
+        facts=[f"timer={timer}"],
+    )
+
+
+def test_a_broker_that_does_not_know_the_timer() -> None:
+    rows = [pull(1, "10000 8 -"), pull(2, "10000 30 -"), pull(2, "10000 30 -", "other")]
+    (one,) = problems(RULE, rows)
+    assert one.title == (
+        "2 messages of T on broker-a asked for a delay of 10.0 s and were delivered after 8 ms to"
+        " 30 ms: the broker ignored the delay"
+    )
+    assert one.count == 2, "a message that two groups got is one"
+    assert same_in_any_order(RULE, rows)
+
+
+def test_messages_that_come_late() -> None:
+    (one,) = problems(RULE, [pull(1, "5000 32000 27000"), pull(2, "5000 5900 900")])
+    assert (one.rule, one.count) == ("delivered-late", 1)
+    assert one.title == (
+        "1 message of T on broker-a asked for a delay of 5.0 s and was delivered after 32.0 s: up"
+        " to 27.0 s after they were due"
+    )
+
+
+@pytest.mark.parametrize("timer", ["10000 10400 400", "10000 9000 -", "0 5 -", "x 5 -", "1 2", ""])
+def test_what_is_none(timer: str) -> None:
+    assert problems(RULE, [pull(1, timer)]) == []
+
+
+@pytest.mark.parametrize("name", ["delayed-5x.pcap", "delayed-4x.pcap", "send-timer-5x.pcap"])
+def test_silent_where_delays_are_kept(name: str) -> None:
+    assert problems_of_sample(RULE, name) == []
