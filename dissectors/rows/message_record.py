@@ -29,20 +29,20 @@ CHECKED = "checked"
 RECALLED = "recalled"
 
 EVENTS: Final = {
-    SENT: "sent; no answer was seen, or none is asked for",
-    STORED: "sent, and the broker answered that it has it",
-    REFUSED: "what was asked for the message was refused: see `request_name`, `response_name`",
-    DELIVERED: "in the answer to a pull or a pop, or pushed as a reply",
-    VIEWED: "in the answer to a query, a view or a peek: no delivery",
-    ACKNOWLEDGED: "covered by a POP acknowledgement or by an offset commit",
+    SENT: "sent; unanswered, or oneway",
+    STORED: "sent, and stored according to the response",
+    REFUSED: "a request about the message was refused: see `request_name`, `response_name`",
+    DELIVERED: "in the response to a pull or pop, or pushed as a reply",
+    VIEWED: "in the response to a query, view, or peek; not a delivery",
+    ACKNOWLEDGED: "covered by a POP acknowledgement or an offset commit",
     RETURNED: "returned by a consumer for redelivery, or given a new invisible time (POP)",
     DEAD: "moved to the dead-letter queue on request, or sent to a `%DLQ%` topic",
     PREPARED: "stored as a half message",
     COMMITTED: "its transaction was committed",
     ROLLED_BACK: "its transaction was rolled back",
-    UNDECIDED: "its producer answered a check, or ended the transaction, with `unknown`",
-    CHECKED: "the broker asked its producer how the transaction ended",
-    RECALLED: "taken back before it was due",
+    UNDECIDED: "its producer ended the transaction or responded to a check with `unknown`",
+    CHECKED: "the broker checked back with its producer",
+    RECALLED: "recalled before its delivery time",
 }
 """Event → what it means; the events in the order of a message's life."""
 

@@ -12,50 +12,58 @@ from tests.expected import SUFFIX
 
 HEAD = """# Samples
 
-Captures of a real RocketMQ on loopback. `make samples` records them anew from nothing, and
-`python -m tests.cluster record NAME...` some of them; both also write this file, from the table of
-scenarios in `tests/cluster/scenarios/`.
+These captures were recorded from real RocketMQ software on loopback. `make samples` records all of
+them again, and `python -m tests.cluster record NAME...` records some. Both also generate this file
+from the scenarios in `tests/cluster/scenarios/`.
 
-- Names end with the generation: `-5x` is RocketMQ 5.5.0, `-53` is 5.3.3, `-4x` the client 4.9.8 on
-  the server 4.9.7 (of 4.x, each the newest that Maven Central has). Where the column says so, a
-  client of 4.x, or of 5.1.4 (`-51`), speaks with a 5.x server, as in `fault-*-4x`.
-- Servers have addresses of 127.77.0.0/24: NameServers .1 and .2, brokers .11 and up, a proxy in
-  front of a broker .61. Clients come from 127.0.0.1. Message ids name 192.0.2.10, which stands for
-  the client's host and is an address kept for documentation.
-- Recording happens in namespaces of its own, so nothing else of a machine can be in a capture;
-  `tests/cluster/decoding/test_samples.py` looks for it all the same. Secrets in `acl-*` are
-  dummies.
-- A broker of 5.x asks its NameServer for the cluster (106) every five seconds and registers (103)
-  every thirty: such exchanges may be in any capture.
-- `NAME.faults.json` or `NAME.producer.json` beside a capture is what the Java producer itself
-  knew, a list of objects: first `kind` `settings`; then `send`, the outcome of one call (`begin`
-  and `at` in milliseconds since the epoch, `msgId` is the UNIQ_KEY), and `state`, read between
-  sends and left out while unchanged; both with `items`, the fault items field by field as the
-  client's class has them.
-- `NAME.clients.json` is what all clients of a recording knew of their messages, one object per line
-  in order of time (`at`, milliseconds of the clock that is also the capture's), with `client` and
-  `group`. `send`: the outcome of a call that began at `begin`. `delivery`: taken out of an answer
-  at `at`, first `given` to the listener, `done` with this `outcome` after so many `tries`; members
-  that are missing did not come to be. `queues`: those held from then on (`held`: topic, broker and
-  queue, and for an orderly consumer whether it had the lock), looked at every 20 ms. `decided` and
-  `checked`: what a producer said of its transaction. `started`, `stopping`, `stopped`, `killed`.
-  `msgId` is the UNIQ_KEY.
+- **Names** end with the release: `-5x` is RocketMQ 5.5.0, `-53` is 5.3.3, and `-4x` is client 4.9.8
+  with server 4.9.7, the newest 4.x releases on Maven Central. If the version column says so, a
+  client of 4.x or 5.1.4 (`-51`) connects to a 5.x server, as in `fault-*-4x`.
+- **Addresses** of servers are in 127.77.0.0/24: NameServers .1 and .2, brokers from .11 on, and a
+  proxy in front of a broker .61. Clients use 127.0.0.1. Message ids contain 192.0.2.10, an address
+  reserved for documentation, instead of the client's host.
+- **Isolation**: recordings run in their own network namespaces, so captures contain no other
+  traffic. `tests/cluster/decoding/test_samples.py` checks this. Secrets in `acl-*` are dummies.
+- **Background requests**: 5.x brokers request the cluster from their NameServer (106) every five
+  seconds and register (103) every thirty seconds, so any capture may contain such exchanges.
 
-| capture | bytes | client, server | what happens | what is odd |
+## Records of clients
+
+`NAME.faults.json` and `NAME.producer.json` are the Java producer's own record, a list of objects.
+The first has `kind` `settings`. `send` is the outcome of one call: `begin` and `at` are in
+milliseconds since the epoch, and `msgId` is the UNIQ_KEY. `state` is read between sends and omitted
+while unchanged. `send` and `state` have `items`: the fault items with the fields of the client's
+class.
+
+`NAME.clients.json` is what all clients of a recording knew about their messages, one object per
+line, sorted by time. `at` is in milliseconds of the capture's clock, `client` and `group` name the
+client, and `msgId` is the UNIQ_KEY.
+
+| record | meaning |
+|---|---|
+| `send` | the outcome of a call that started at `begin` |
+| `delivery` | a message received in a response at `at`, first passed to the listener at `given`, and completed at `done` with this `outcome` after `tries` tries; missing members did not happen |
+| `queues` | the queues owned from then on (`held`: topic, broker, and queue, and for an orderly consumer whether it had the lock), checked every 20 ms |
+| `decided`, `checked` | the producer's decision about its transaction |
+| `started`, `stopping`, `stopped`, `killed` | state of the client |
+
+## Captures
+
+| capture | bytes | client, server | what happens | notes |
 |---|---|---|---|---|
 """
 
 PROVOKED = """
-## What was provoked
-Each of these was recorded for rules of the diagnosis, which stand in brackets. Brokers are broker-a
-and broker-b, in the order of their addresses; a client's id is its host and its instance.
+## Problems
+These samples were recorded to test the diagnosis rules in parentheses. Brokers are named broker-a
+and broker-b in the order of their addresses. A client id consists of the host and the instance.
 
 """
 
 TOLD = """
-## What clients tell
-Each of these has `NAME.clients.json`; `tests/analytics/life/test_truth.py` holds the table of
-messages and `rmqtool trace` to it.
+## Samples with client records
+These samples have `NAME.clients.json`. `tests/analytics/life/test_truth.py` checks the messages
+table and `rmqtool trace` against these records.
 
 """
 
