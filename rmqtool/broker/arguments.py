@@ -149,10 +149,8 @@ class BrokerArguments:
         typer.Option(
             "--fault",
             metavar="'KIND[=VALUE] [KEY=VALUE]..'",
-            help="Inject a fault; repeatable. Kinds: latency, busy, error, disk-full, "
-            "read-only, drop, half, silent, garbage, huge, slow-read, freeze, down, "
-            "leave-route. Keys: broker, topic, requests, from, until, every, for, p, "
-            "times, remark, stored. See `rmqtool help sandbox faults`.",
+            help="Inject a fault; repeatable. Kinds: latency, busy, error, disk-full, drop, "
+            "freeze, down, and others: see `rmqtool help sandbox faults`.",
             rich_help_panel=_WRONG,
         ),
     ] = field(default_factory=list)

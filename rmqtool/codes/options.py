@@ -33,9 +33,8 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="QUERY",
-        help="Number, name, or part of a name of a code, header, field, body, property, "
-        "language, or version (default: list everything). Hex and 16-bit truncated "
-        "codes work; prefix with the kind to narrow: response 17.",
+        help="Number (also hex) or part of a name, optionally after its kind: response 17 "
+        "(default: list everything).",
         show_default=False,
     ),
 ]

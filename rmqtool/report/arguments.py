@@ -136,9 +136,8 @@ class ReportArguments:
     engine: Annotated[
         EngineChoice,
         typer.Option(
-            help="Where to compute: in this process without Java (local), or on Spark. "
-            "auto picks Spark with Spark options, remote inputs, or more than 5 "
-            "million exchanges.",
+            help="Run in this process without Java (local) or on Spark. auto uses Spark for "
+            "Spark options, remote inputs, or over 5 million exchanges.",
             rich_help_panel=_SPARK,
         ),
     ] = EngineChoice.auto
@@ -203,7 +202,7 @@ class ReportArguments:
         str | None,
         typer.Option(
             metavar="MS,...",
-            help="latencyMax of the fault strategy (default: the generation's).",
+            help="Values of latencyMax (default: the generation's).",
             rich_help_panel=_CLIENTS,
         ),
     ] = None
@@ -211,7 +210,7 @@ class ReportArguments:
         str | None,
         typer.Option(
             metavar="MS,...",
-            help="notAvailableDuration of the fault strategy (default: the generation's).",
+            help="Values of notAvailableDuration (default: the generation's).",
             rich_help_panel=_CLIENTS,
         ),
     ] = None

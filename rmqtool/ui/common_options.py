@@ -39,8 +39,7 @@ Captures = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE...",
-        help="pcap or pcapng files (also .gz, .zst, .lz4, .xz), folders of captures, or - "
-        "for stdin.",
+        help="Captures: pcap or pcapng files (also .gz, .zst, .lz4, .xz), folders, or - for stdin.",
     ),
 ]
 Commands = Annotated[

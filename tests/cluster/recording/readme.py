@@ -39,13 +39,13 @@ class.
 line, sorted by time. `at` is in milliseconds of the capture's clock, `client` and `group` name the
 client, and `msgId` is the UNIQ_KEY.
 
-| record | meaning |
-|---|---|
-| `send` | the outcome of a call that started at `begin` |
-| `delivery` | a message received in a response at `at`, first passed to the listener at `given`, and completed at `done` with this `outcome` after `tries` tries; missing members did not happen |
-| `queues` | the queues owned from then on (`held`: topic, broker, and queue, and for an orderly consumer whether it had the lock), checked every 20 ms |
-| `decided`, `checked` | the producer's decision about its transaction |
-| `started`, `stopping`, `stopped`, `killed` | state of the client |
+- `send`: the outcome of a call that started at `begin`.
+- `delivery`: a message received in a response at `at`, first passed to the listener at `given`, and
+  completed at `done` with this `outcome` after `tries` tries. Missing members did not happen.
+- `queues`: the queues owned from then on (`held`: topic, broker, and queue, and for an orderly
+  consumer whether it had the lock), checked every 20 ms.
+- `decided`, `checked`: the producer's decision about its transaction.
+- `started`, `stopping`, `stopped`, `killed`: the state of the client.
 
 ## Captures
 
