@@ -80,6 +80,7 @@ ALIASES: tuple[Alias, ...] = (
     Alias("broker", "`broker_name`, and the responder with and without port",
           ("broker_name", "responder"), _broker, "list"),
     Alias("client", "the requester with and without port", ("requester",), _end, "list"),
+    Alias("server", "the responder with and without port", ("responder",), _end, "list"),
     Alias("ip", "addresses of both ends, without port", ("requester", "responder"), _hosts, "list"),
 )  # fmt: skip
 """All of them, in the order in which tables show them."""

@@ -119,7 +119,7 @@ class DiagnoseArguments:
         typer.Option(
             *named("--format"),
             help="Output format; json is one array (default: from the -o extension, otherwise "
-            "table). With -i, JSON has an event when a problem starts, changes, or ends.",
+            "table). With -i, JSON rows are events of problems.",
             rich_help_panel=_OUTPUT,
         ),
     ] = None

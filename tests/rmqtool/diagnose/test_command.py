@@ -65,9 +65,9 @@ def test_json_lines_have_all_fields_of_the_document() -> None:
     fields = tuple(name for name in Problem.__struct_fields__ if name not in NOT_WRITTEN)
     assert {tuple(one) for one in problems} == {fields}
     text = PAGE.read_text()
-    of_problems = text[text.index("## A problem") : text.index("## While a capture goes on")]
+    of_problems = text[text.index("## Problems") : text.index("## Live diagnosis")]
     assert _first_column(of_problems) | {"reason"} == set(fields)
-    of_events = text[text.index("## While a capture goes on") : text.index("## What a capture")]
+    of_events = text[text.index("## Live diagnosis") : text.index("## Limitations")]
     assert _first_column(of_events) == {"event", "time", "state"}
     assert problems[0]["first_time"] == "2026-11-21T02:46:11.106072Z"
     assert problems[0]["consequence_of"] is None
