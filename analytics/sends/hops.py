@@ -7,14 +7,14 @@ of the message where those to the call do not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dissectors.endpoint import host_of
 from dissectors.rows.outcome import FAILED
 from dissectors.rows.relays import Hop, hop_pairs
 
 from ..report import ReportInput, TableColumn
-from ..schema import SOURCE, arrow_rows
+from ..schema import SOURCE, arrow_schema_of
 from ..sql.percentiles import percentiles, with_bucket
 from ..sql.relation import Relation
 from . import sends
@@ -109,34 +109,46 @@ def _paired(given: ReportInput) -> Relation:
 
 def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
     """Return `_PAIR_COLUMNS` of sends, all of some messages."""
-    messages: dict[str, list[dict[str, Any]]] = {}
-    for row in table.to_pylist():
-        messages.setdefault(row["unique_key"], []).append(row)
-    found = []
+    import pyarrow
+
+    messages: dict[object, list[int]] = {}
+    for row, key in enumerate(table.column("unique_key").to_pylist()):
+        messages.setdefault(key, []).append(row)
+    hops = list(map(_hop_of, *(table.column(name).to_pylist() for name in _OF_HOP)))
+    inner: list[int] = []
+    outer: list[int] = []
+    made: list[tuple[object, ...]] = []
     for rows in messages.values():
-        hops = [_hop_of(row) for row in rows]
-        for place, pair in enumerate(hop_pairs(hops)):
-            inner, outer = rows[pair.inner], rows[pair.outer]
-            found.append(
-                {name: inner[name] for name in _PLACE}
-                | dict(zip(_FOUND, pair.relay, strict=True))
-                | {"place": place, "proven": pair.proven, "of_call": pair.of_call}
-                | {"outer_us": outer["latency_us"], "inner_us": inner["latency_us"]}
-            )
-    return arrow_rows(found, _PAIR_COLUMNS)
+        for place, pair in enumerate(hop_pairs([hops[row] for row in rows])):
+            inner.append(rows[pair.inner])
+            outer.append(rows[pair.outer])
+            made.append((place, *pair.relay, pair.proven, pair.of_call))
+    took = table.column("latency_us")
+    columns = {name: table.column(name).take(pyarrow.array(inner, "int64")) for name in _PLACE}
+    columns["inner_us"] = took.take(pyarrow.array(inner, "int64"))
+    columns["outer_us"] = took.take(pyarrow.array(outer, "int64"))
+    for name, values in zip(_MADE, zip(*made, strict=True) if made else [()] * 6, strict=True):
+        columns[name] = pyarrow.chunked_array([pyarrow.array(values)])
+    schema = arrow_schema_of(_PAIR_COLUMNS)
+    arrays = [columns[field.name].cast(field.type) for field in schema]
+    return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
-def _hop_of(row: dict[str, Any]) -> Hop:
-    begin, took = row["begin"] * 1000, row["latency_us"]
-    return Hop(
-        begin,
-        None if took is None else begin + took * 1000,
-        host_of(row["requester"]),
-        row["responder"],
-        row["offset_msg_id"],
-        row["call"],
-        row["capture"],
-    )
+_OF_HOP = ("begin", "latency_us", "requester", "responder", "offset_msg_id", "call", "capture")
+_MADE = ("place", *_FOUND, "proven", "of_call")
+
+
+def _hop_of(
+    begin: int,
+    took: int | None,
+    requester: str,
+    responder: str,
+    offset_id: str | None,
+    call: bool,
+    capture: str | None,
+) -> Hop:
+    end = None if took is None else (begin + took) * 1000
+    return Hop(begin * 1000, end, host_of(requester), responder, offset_id, call, capture)
 
 
 def _repeated(given: ReportInput) -> Relation | None:
