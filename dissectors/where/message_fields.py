@@ -57,7 +57,7 @@ _MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
     ("client", "client id, and the client's address with and without port", "list", _client),
     ("ip", "addresses of both ends, without port", "list",
      lambda row: [host_of(row.client_address), host_of(row.broker_address)]),
-    ("failed", "whether the answer says that something is wrong", "bool",
+    ("failed", "whether the response is an error", "bool",
      lambda row: is_failure(row.response_name)),
 )  # fmt: skip
 MESSAGE_ALIASES: Final = (
