@@ -44,7 +44,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("socketserver", "selectors", "ssl"), NETWORK),
     "asyncio": (
         *NETWORK,
-        *("replay.async_producer", "replay.send_queue", "replay.consent"),
+        *("replay.async_producer", "replay.send_queue", "replay.consent", "replay.run.jobs"),
         "rmqtool.browse.views.ending",
     ),
     **dict.fromkeys(("http", "urllib", "requests", "pytest", "hypothesis", "atheris"), ()),

@@ -13,6 +13,7 @@ only where the machine itself goes down.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -65,11 +66,18 @@ class JournalWriter:
     outcomes of what is in flight then.
     """
 
-    def __init__(self, folder: Path, sync: Sync = Sync.second, in_flight: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        sync: Sync = Sync.second,
+        in_flight: int = 0,
+        shared: bool = False,
+    ) -> None:
         """Open the files of a journal that `create_journal` made, to add rows to them.
 
-        Space for the outcomes of `in_flight` sends is kept. Raises JournalError where there is
-        none, or where a file is not the journal's own.
+        Space for the outcomes of `in_flight` sends is kept. `shared`: other processes write to the
+        same journal; each writes whole rows while it has a lock. Raises JournalError where there is
+        no space, or where a file is not the journal's own.
         """
         self.folder = folder
         """where it is"""
@@ -78,11 +86,13 @@ class JournalWriter:
         self.ended = 0
         """rows `outcome` that were written by this run"""
         self._sync = sync
-        self._files = {name: _open(folder / name) for name in (ATTEMPTS, SKIPPED, STEPS)}
+        self._shared = shared
+        self._files = {name: _open(folder / name, shared) for name in (ATTEMPTS, SKIPPED, STEPS)}
         self._waiting: dict[str, list[bytes]] = {name: [] for name in self._files}
         self._begins: list[int] = []
         self._records: list[ExchangeRecord] = []
         self._synced = 0.0
+        self._reserved = bool(in_flight)
         self._reserve(min(in_flight, _MAX_RESERVED) * _OUTCOME_BYTES)
 
     def write(self, row: Begin | OutcomeEntry) -> None:
@@ -159,7 +169,7 @@ class JournalWriter:
     def _write(self, name: str, data: bytes) -> None:
         """Add whole lines to a file, all or none."""
         number = self._files[name]
-        with _said(self.folder / name):
+        with _said(self.folder / name), _locked(number, self._shared):
             size = os.fstat(number).st_size
             try:
                 _write_all(number, data)
@@ -176,7 +186,8 @@ class JournalWriter:
         except JournalError as error:
             problem = error
         self._files = {}
-        self._release()
+        if self._reserved:
+            self._release()
         for name, number in files.items():
             try:
                 if self._sync is not Sync.never and problem is None:
@@ -238,9 +249,12 @@ def read_run(folder: Path) -> Run:
     return run
 
 
-def read_steps(folder: Path) -> Iterator[Begin | OutcomeEntry]:
-    """Yield the rows of the steps, in the order written; a last line that was cut is left out."""
-    return _rows_of(folder / STEPS, msgspec.json.Decoder(Begin | OutcomeEntry))
+def read_steps(folder: Path, begin: int = 0) -> Iterator[Begin | OutcomeEntry]:
+    """Yield the rows of the steps, in the order written; a last line that was cut is left out.
+
+    `begin`: bytes before the first row.
+    """
+    return _rows_of(folder / STEPS, msgspec.json.Decoder(Begin | OutcomeEntry), begin)
 
 
 def read_skipped(folder: Path) -> Iterator[SkippedRow]:
@@ -248,16 +262,16 @@ def read_skipped(folder: Path) -> Iterator[SkippedRow]:
     return _rows_of(folder / SKIPPED, msgspec.json.Decoder(SkippedRow))
 
 
-def _rows_of(path: Path, decoder: msgspec.json.Decoder[_Row]) -> Iterator[_Row]:
+def _rows_of(path: Path, decoder: msgspec.json.Decoder[_Row], begin: int = 0) -> Iterator[_Row]:
     """Yield what the lines of a file say; JournalError names the line that says nothing."""
-    for number, line in enumerate(_lines_of(path), 1):
+    for number, line in enumerate(_lines_of(path, begin), 1):
         try:
             yield json_of(decoder, line)
         except Unreadable as error:
             raise JournalError(f"{path}, line {number}: {error}") from None
 
 
-def _lines_of(path: Path) -> Iterator[bytes]:
+def _lines_of(path: Path, begin: int) -> Iterator[bytes]:
     """Yield the whole lines of a file."""
     lines = BoundedLines()
     try:
@@ -265,6 +279,7 @@ def _lines_of(path: Path) -> Iterator[bytes]:
     except FileNotFoundError:
         return
     with os.fdopen(number, "rb", buffering=0) as file:
+        file.seek(begin)
         while chunk := file.read(_READ):
             try:
                 yield from lines.receive(chunk)
@@ -290,21 +305,35 @@ def _open_own(path: Path, flags: int) -> int:
     return number
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, shared: bool) -> int:
     """Open a file to add lines; a last line without its end is cut off."""
     number = _open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    size = os.fstat(number).st_size
-    at = size
-    while at > 0:
-        start = max(0, at - _READ)
-        found = os.pread(number, at - start, start).rfind(b"\n")
-        if found >= 0:
-            at = start + found + 1
-            break
-        at = start
-    if at != size:
-        os.ftruncate(number, at)
+    with _locked(number, shared):
+        size = os.fstat(number).st_size
+        at = size
+        while at > 0:
+            start = max(0, at - _READ)
+            found = os.pread(number, at - start, start).rfind(b"\n")
+            if found >= 0:
+                at = start + found + 1
+                break
+            at = start
+        if at != size:
+            os.ftruncate(number, at)
     return number
+
+
+@contextmanager
+def _locked(number: int, shared: bool) -> Iterator[None]:
+    """Keep other processes from writing to a file meanwhile, where it is shared."""
+    if not shared:
+        yield
+        return
+    fcntl.flock(number, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(number, fcntl.LOCK_UN)
 
 
 def _write_all(number: int, data: bytes) -> None:

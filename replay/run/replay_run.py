@@ -75,6 +75,13 @@ class ReplayRun:
     """what an earlier run of the same journal has done"""
     consent: Callable[[AsyncProducer, str], Awaitable[None]] | None = None
     """asks for what brokers of a topic's route nobody agreed to; raises TargetRefused"""
+    is_own: Callable[[PlannedSend], bool] | None = None
+    """whether this process sends a step; None: it sends all"""
+    writes_skipped: bool = True
+    """whether this process writes down what is not replayed"""
+    start: Callable[[], Awaitable[int]] | None = None
+    """waits until all processes are ready; returns when the first step is due, ns of the steady
+    clock"""
     stop_reading: Callable[[], None] = lambda: None
     """lets `batches` end soon; called when no more of it is wanted, perhaps several times"""
     tick: Callable[[Figures], None] = lambda _: None

@@ -112,6 +112,7 @@ class _Replayer:
         self._targets = list(config.namesrv_addresses())
         self._start = 0
         self._shift: int | None = None
+        self._base: int | None = None
         address = config.namesrv_addresses()[0]
         self._ids = UniqueIds(local_ip(address), os.getpid(), int.from_bytes(os.urandom(4), "big"))
 
@@ -177,9 +178,13 @@ class _Replayer:
         """Send what is read; meanwhile the next steps are read, of which some need a long look."""
         if self._run.paced:
             await self._ahead.fill()  # nothing is due before: reading much at once would delay it
+        if self._run.start is not None:
+            self._base = await self._run.start()
         while (one := await self._ahead.next()) is not None:
             if isinstance(one, Skipped):
                 self._skip(one)
+            elif self._run.is_own is not None and not self._run.is_own(one):
+                self._pass_over(one)
             elif not await self._admit(one):
                 return
 
@@ -209,7 +214,7 @@ class _Replayer:
                 yield from one.peers
 
     def _skip(self, one: Skipped) -> None:
-        if one.why is SkipReason.DONE:
+        if one.why is SkipReason.DONE or not self._run.writes_skipped:
             return
         origin = one.origin
         self._run.journal.write_skipped(
@@ -226,9 +231,8 @@ class _Replayer:
             return True
         await self._prepare(step)
         await self._ask_consent(step)
-        if self._shift is None:  # the first step, or the first that is left, is due now
-            self._shift = step.due - (self._now() - self._start)
-        if not await self._is_due(step.due - self._shift):
+        self._note_first(step)
+        if not await self._is_due(step.due - (self._shift or 0)):
             return False
         while not self._has_room(step):
             self._room.clear()
@@ -240,6 +244,18 @@ class _Replayer:
             self._ready.append(place)
             self._schedule()
         return not self._stopped.is_set()
+
+    def _pass_over(self, step: PlannedSend) -> None:
+        """Let another process send a step."""
+        before = self._run.before
+        if before is None or not before.is_done(step.number):
+            self._note_first(step)
+
+    def _note_first(self, step: PlannedSend) -> None:
+        """Let the first step, or the first that is left, be due now, or when all have begun."""
+        if self._shift is None:
+            now = self._now() if self._base is None else self._base
+            self._shift = step.due - (now - self._start)
 
     def _has_room(self, step: PlannedSend) -> bool:
         """Return whether a step may be added to those that wait or are in flight."""

@@ -228,6 +228,18 @@ class ReplayArguments:
             min=1, max=65535, metavar="N", help="Maximum sends in flight.", rich_help_panel=_HOW
         ),
     ] = 256
+    jobs: Annotated[
+        int,
+        typer.Option(
+            *named("--jobs"),
+            min=1,
+            max=64,
+            metavar="N",
+            help="Processes that send; what waits for each other is sent by one (default: 1).",
+            show_default=False,
+            rich_help_panel=_HOW,
+        ),
+    ] = 1
     queues: Annotated[
         str,
         typer.Option(

@@ -133,6 +133,8 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
         if value and given.interface is None:
             raise usage_error(option, "is for packets of an interface: -i NAME")
     files = _rewrite(read_rewrite_files, given.rewrite)
+    if given.jobs > 1:
+        _check_jobs(given, files)
     if stored is not None:
         stored.check(files)
     return ReplayRequest(
@@ -159,6 +161,13 @@ def _check_interface(given: ReplayArguments) -> None:
         raise usage_error("--interface and --loop", "live traffic cannot be read again")
     refuse_stdout(given.keep)
     refuse_existing(given.keep, given.force)
+
+
+def _check_jobs(given: ReplayArguments, files: RewriteFiles) -> None:
+    if given.live or given.interface is not None:
+        raise usage_error("--jobs", "each process reads the whole input, so it cannot be live")
+    if files.functions:
+        raise usage_error("--jobs", "a Python function may change messages in each process its way")
 
 
 def _check_live(given: ReplayArguments) -> None:

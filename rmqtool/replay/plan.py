@@ -83,13 +83,14 @@ def planned_of(
     survey: Survey,
     budget: Budget | None = None,
     own: OwnConnections | None = None,
+    loops: int | None = None,
 ) -> PlannedRun:
     """Return the plan that a request asks for, ready to be read."""
     return PlannedRun(
         request.inputs,
         lambda first_time: request.plan_options(first_time, mark),
         request.rewrite,
-        request.given.loop,
+        request.given.loop if loops is None else loops,
         request.decode_as,
         request.raw_codes,
         survey.relays,

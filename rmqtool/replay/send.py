@@ -27,8 +27,9 @@ from replay.config import ProducerConfig
 from replay.consent import Consent
 from replay.errors import ClientError, ConfigError, NameServerError
 from replay.plan.planned_run import PlannedRun
-from replay.plan.planner import SendOrder
+from replay.plan.planner import PlannedSend, SendOrder
 from replay.run.compare import Comparison
+from replay.run.jobs import JobKilled, JobRun, JobTarget
 from replay.run.journal import (
     JournalWriter,
     Progressed,
@@ -37,7 +38,8 @@ from replay.run.journal import (
     read_steps,
     sources_of,
 )
-from replay.run.journal_rows import INTERFACE, JournalError, OutcomeEntry, Run, SourceEntry
+from replay.run.journal_rows import INTERFACE, STEPS, JournalError, OutcomeEntry, Run, SourceEntry
+from replay.run.lane_shares import LaneShares
 from replay.run.read_ahead import DEPTH
 from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay
@@ -50,7 +52,7 @@ from ..send.consent import TITLE, Question, agreement_of, can_ask
 from ..send.options import credentials_of_option, tls_of_options
 from ..ui.console import terminal_of
 from ..ui.errors import say_remark
-from ..ui.figures import count, counted, duration
+from ..ui.figures import count, counted, duration, share
 from ..ui.interrupt import first_ends
 from ..ui.option_names import command_error, in_options
 from ..ui.option_values import about, usage_error
@@ -90,6 +92,8 @@ class _ReplayProgress(Progress):
         return Far(text, min(1.0, read / total) if total else None)
 
 
+_MOST_OF_ONE: Final = 0.9
+"""share of the sends of one process from which on further ones are of no use"""
 _SANDBOX_STORE: Final = 128 << 20
 """bytes of messages that each broker of the sandbox holds, the newest ones"""
 
@@ -104,6 +108,8 @@ class _Sending:
         self._stopped = False
         self._budget = Budget(request.max_output)
         self._before: Progressed | None = None
+        self._killed = ""
+        self._said: dict[str, None] = {}
         self._progress = _ReplayProgress(sys.stderr, not self._given.quiet, "sends")
         self._question = Question(self._progress.clear)
 
@@ -116,42 +122,112 @@ class _Sending:
         guard = Guard(self._agreement(config, sandbox is not None), is_own_address)
         guard.learn(self._survey.responders)
         folder, run = self._journal()
-        planned = planned_of(self._request, run.run, self._survey, self._budget, own)
-        figures = self._carried_out(
-            ReplayRun(
-                batches=iter(batches_of(planned)),
-                responders=lambda: list(planned.source.responders),
-                config=config,
-                guard=guard,
-                journal=JournalWriter(folder, self._request.sync, given.in_flight),
-                comparison=self._comparison,
-                in_flight=given.in_flight,
-                run=run.run,
-                paced=not given.top_speed,
-                raw=given.mode == RAW,
-                read_ahead=1 if self._request.is_live else DEPTH,
-                sandbox=sandbox,
-                budget=self._budget,
-                before=self._before,
-                consent=Consent(guard, self._question),
-                stop_reading=planned.stop,
-                tick=lambda figures: self._show(figures, planned),
-            )
-        )
+        if given.jobs > 1:
+            planned, figures = self._shared_out(config, guard, sandbox, folder, run)
+        else:
+            planned = planned_of(self._request, run.run, self._survey, self._budget, own)
+            journal = JournalWriter(folder, self._request.sync, given.in_flight)
+            one = self._replay_run(planned, config, guard, journal, run)
+            one.sandbox = sandbox
+            figures = self._carried_out(lambda: run_replay(one, self._stoppable), journal)
         self._result(planned, figures, folder)
-        if not self._stopped and given.interface is None:
+        if not self._stopped and not self._killed and given.interface is None:
             refuse_undecoded(planned)
         return self._status()
 
-    def _carried_out(self, run: ReplayRun) -> Figures:
+    def _replay_run(
+        self,
+        planned: PlannedRun,
+        config: ProducerConfig,
+        guard: Guard,
+        journal: JournalWriter,
+        run: Run,
+    ) -> ReplayRun:
+        given = self._given
+        return ReplayRun(
+            batches=iter(batches_of(planned)),
+            responders=lambda: list(planned.source.responders),
+            config=config,
+            guard=guard,
+            journal=journal,
+            comparison=self._comparison,
+            in_flight=-(-given.in_flight // given.jobs),
+            run=run.run,
+            paced=not given.top_speed,
+            raw=given.mode == RAW,
+            read_ahead=1 if self._request.is_live else DEPTH,
+            budget=self._budget,
+            before=self._before,
+            consent=Consent(guard, self._question),
+            stop_reading=planned.stop,
+            tick=lambda figures: self._show(figures, planned),
+        )
+
+    def _shared_out(
+        self,
+        config: ProducerConfig,
+        guard: Guard,
+        sandbox: SandboxOptions | None,
+        folder: Path,
+        run: Run,
+    ) -> tuple[PlannedRun, Figures]:
+        """Replay by several processes; the comparison is made of what they wrote down."""
+        given, request = self._given, self._request
+        planned = planned_of(request, run.run, self._survey, loops=1)
+        shares = LaneShares(given.jobs)
+        for batch in batches_of(planned):
+            for step in batch:
+                if isinstance(step, PlannedSend):
+                    shares.add(step)
+        shares.deal()
+        if shares.largest > _MOST_OF_ONE and not given.quiet:
+            part = share(round(1000 * shares.largest), 1000)
+            say_remark(f"{part} of the sends wait for each other: one of the processes sends them")
+        journal = JournalWriter(folder, request.sync, given.in_flight, shared=True)
+        begin = (folder / STEPS).stat().st_size
+
+        def made(number: int, told: JobTarget) -> ReplayRun:
+            guard.exempt(told.exempt)
+            target = config if told.namesrv is None else replace(config, namesrv=told.namesrv)
+            own = planned_of(request, run.run, self._survey, self._budget)
+            rows = JournalWriter(folder, request.sync, shared=True)
+            one = self._replay_run(own, target, guard, rows, run)
+            one.is_own, one.writes_skipped = lambda step: shares.job_of(step) == number, not number
+            return one
+
+        jobs = JobRun(given.jobs, made)
+
+        def carried_out() -> Figures:
+            try:
+                return jobs.run(
+                    config.namesrv,
+                    sandbox,
+                    given.mode == RAW,
+                    self._stoppable,
+                    lambda figures: self._show(figures, planned),
+                )
+            finally:
+                journal.begun, journal.ended = jobs.begun, jobs.ended
+                for row in read_steps(folder, begin):
+                    if isinstance(row, OutcomeEntry):
+                        self._comparison.add(row)
+
+        try:
+            figures = self._carried_out(carried_out, journal)
+        except JobKilled as problem:
+            self._killed, figures = str(problem), jobs.figures
+        for text in jobs.said:
+            self._said.setdefault(text)
+        return planned, figures
+
+    def _carried_out(self, replay: Callable[[], Figures], journal: JournalWriter) -> Figures:
         """Replay, close the journal; raise CommandError with the way to go on."""
-        journal = run.journal
         again = f"go on with: rmqtool replay --resume {journal.folder} …"
         if self._request.is_live:
             again = "start again: what is live cannot be resumed"
         try:
             try:
-                return run_replay(run, self._stoppable)
+                return replay()
             finally:
                 self._progress.clear()
                 journal.close()
@@ -328,13 +404,19 @@ class _Sending:
                 f"{counted(figures.held, 'send')} left late because earlier ones had not ended; "
                 f"--order {more} does not wait"
             )
-        remarks += map(printable, self._budget.said())
-        if self._stopped and not self._request.is_live:
+        remarks += map(printable, dict.fromkeys((*self._budget.said(), *self._said)))
+        if self._killed:
+            begun = "the others began nothing further"
+            again = f"go on with: rmqtool replay --resume {folder} …"
+            remarks.append(f"{self._killed}; {begun}; {again}")
+        elif self._stopped and not self._request.is_live:
             remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")
         for remark in remarks:
             say_remark(remark)
 
     def _status(self) -> ExitStatus:
+        if self._killed:
+            return ExitStatus.FAILURE
         if self._stopped and self._given.interface is None:
             return ExitStatus.INTERRUPTED
         held = [one for one in self._request.conditions if one.holds(self._comparison)]

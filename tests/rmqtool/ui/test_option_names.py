@@ -69,6 +69,7 @@ SENDS: dict[str, list[tuple[str, ...]]] = {
 REPLAYS: dict[str, list[tuple[str, ...]]] = {
     **BOTH,
     "--live": [()],
+    "--jobs": [("0",), ("65",)],
     "--interface": [("eth0",)],
     "--filter": [("tcp",)],
     "--write": [("a.pcapng",)],

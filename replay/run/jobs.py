@@ -1,0 +1,385 @@
+"""A replay by several processes: each reads the whole plan, and sends its share of the steps.
+
+Rules: the processes are forked, so that all have the same plan and the same shares. They keep one
+clock, and begin together. Each writes to the journal what it sends; what they say to the first
+process are figures. Where one ends early, the others begin nothing further. None outlives the first
+one: it ends when its pipe is closed, and Ctrl-C is the first one's to answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import fields
+from typing import IO, Final, NoReturn
+
+import msgspec
+
+from dissectors.foreign import Unreadable, json_of, natural_of
+
+from ..errors import ClientError, NameServerError
+from ..safety import TargetRefused
+from ..sandbox import Sandbox, SandboxOptions
+from .journal_rows import JournalError
+from .replay_run import Figures, ReplayRun
+from .replayer import run_replay
+
+MAX_JOBS: Final = 64
+_SOON: Final = 20_000_000
+"""ns from the word to start until the first step is due"""
+_TICK: Final = 0.1
+_READ: Final = 1 << 16
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FIGURES: Final = tuple(
+    one.name for one in fields(Figures) if one.name not in ("target", "late_us")
+)
+_ERRORS: Final = {
+    kind.__name__: kind for kind in (NameServerError, ClientError, JournalError, TargetRefused)
+}
+"""what a process says of why it ended, the most exact kind first"""
+
+
+class JobTarget(msgspec.Struct):
+    """What the first process says to the others before they begin."""
+
+    namesrv: str | None
+    """address of the sandbox, or of its first broker in the raw mode; None: as configured"""
+    exempt: list[str]
+    """its addresses"""
+
+
+class JobReport(msgspec.Struct):
+    """How far a process is, or how it ended."""
+
+    figures: dict[str, int]
+    begun: int = 0
+    """rows of the journal that say that a step was begun"""
+    ended: int = 0
+    """rows that say what came of one"""
+    ready: bool = False
+    """it waits for the word to start"""
+    done: bool = False
+    """it has ended, as planned or stopped"""
+    said: list[str] = []
+    """what was bounded"""
+    error: str = ""
+    """kind of what ended it"""
+    reason: str = ""
+    hint: str = ""
+
+
+class JobKilled(Exception):
+    """A process ended before its share was sent; the text says which one, and how."""
+
+
+MakeRun = Callable[[int, JobTarget], ReplayRun]
+"""(number of a process, what the first one says) -> what it does, made within that process"""
+Stoppable = Callable[[Callable[[], None]], AbstractContextManager[None]]
+
+
+class _Job:
+    """One process, as the first one sees it."""
+
+    def __init__(self, number: int, pid: int, inward: int, outward: int) -> None:
+        self.number = number
+        self.pid = pid
+        self.report = JobReport({})
+        self.has_ended = False
+        self._inward = inward
+        self.outward = outward
+        self._rest = b""
+
+    def tell(self, line: bytes) -> None:
+        """Write a line to it; nothing where it has ended."""
+        with suppress(BrokenPipeError):
+            os.write(self._inward, line + b"\n")
+
+    def read(self) -> None:
+        """Read what it says."""
+        data = os.read(self.outward, _READ)
+        self.has_ended = not data
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            with suppress(Unreadable):
+                self.report = json_of(_REPORTS, line)
+
+    def close(self) -> None:
+        """Let it end, by force where it has not by itself, and wait for that; return its status."""
+        os.close(self._inward)
+        if not self.has_ended:
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self.outward)
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    status = 0
+    """exit status, once closed; less than 0: a signal"""
+
+
+class JobRun:
+    """Several processes that replay; made before the loop, because they are forked."""
+
+    def __init__(self, jobs: int, make: MakeRun) -> None:
+        """Start the processes. Raises OSError where the system lets none be started."""
+        self.figures = Figures()
+        self.begun = 0
+        self.ended = 0
+        self.said: list[str] = []
+        self._jobs: list[_Job] = []
+        self._started = False
+        for number in range(jobs):
+            self._jobs.append(_forked(number, make, self._jobs))
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes, in the order of their numbers."""
+        return [one.pid for one in self._jobs]
+
+    def run(
+        self,
+        namesrv: str,
+        sandbox: SandboxOptions | None,
+        raw: bool,
+        stoppable: Stoppable,
+        tick: Callable[[Figures], None],
+    ) -> Figures:
+        """Replay until all have ended; return what all came to.
+
+        Raises what a process could not do, as `run_replay`, and JobKilled.
+        """
+        self.figures.target = namesrv
+        try:
+            asyncio.run(self._run(sandbox, raw, stoppable, tick))
+        finally:
+            for one in self._jobs:
+                one.close()
+            self._add_up()
+        self._raise_first()
+        return self.figures
+
+    async def _run(
+        self,
+        sandbox: SandboxOptions | None,
+        raw: bool,
+        stoppable: Stoppable,
+        tick: Callable[[Figures], None],
+    ) -> None:
+        async with Sandbox(sandbox) if sandbox is not None else nullcontext() as box:
+            told = JobTarget(None, [])
+            if box is not None:
+                brokers = list(box.addresses.values())
+                told = JobTarget(brokers[0] if raw else box.namesrv, [box.namesrv, *brokers])
+                self.figures.target = told.namesrv or ""
+            self._tell(msgspec.json.encode(told))
+            loop = asyncio.get_running_loop()
+            ended = asyncio.Event()
+            for one in self._jobs:
+                loop.add_reader(one.outward, self._read, one, ended)
+            ticker = loop.create_task(self._tick(tick))
+            try:
+                with stoppable(lambda: self._stop(loop)):
+                    await ended.wait()
+            finally:
+                ticker.cancel()
+                for one in self._jobs:
+                    loop.remove_reader(one.outward)
+
+    def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let all begin nothing further; may be called by a signal handler."""
+        loop.call_soon_threadsafe(self._tell, b"stop")
+
+    async def _tick(self, tick: Callable[[Figures], None]) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            self._add_up()
+            tick(self.figures)
+
+    def _read(self, job: _Job, ended: asyncio.Event) -> None:
+        job.read()
+        if job.has_ended:
+            asyncio.get_running_loop().remove_reader(job.outward)
+            if not job.report.done or job.report.error:
+                self._tell(b"stop")
+        if not self._started and all(one.report.ready or one.has_ended for one in self._jobs):
+            self._started = True
+            self._tell(b"go %d" % (time.monotonic_ns() + _SOON))
+        if all(one.has_ended for one in self._jobs):
+            ended.set()
+
+    def _tell(self, line: bytes) -> None:
+        for one in self._jobs:
+            one.tell(line)
+
+    def _add_up(self) -> None:
+        reports = [one.report for one in self._jobs]
+        for name in _FIGURES:
+            setattr(self.figures, name, sum(one.figures.get(name, 0) for one in reports))
+        self.figures.late_us = max((one.figures.get("late_us", 0) for one in reports), default=0)
+        self.begun = sum(one.begun for one in reports)
+        self.ended = sum(one.ended for one in reports)
+        self.said = list(dict.fromkeys(text for one in reports for text in one.said))
+
+    def _raise_first(self) -> None:
+        for one in self._jobs:
+            report = one.report
+            kind = _ERRORS.get(report.error)
+            if kind is not None and issubclass(kind, ClientError):
+                raise kind(report.reason, report.hint)
+            if kind is not None:
+                raise kind(report.reason)
+        killed = [one for one in self._jobs if not one.report.done]
+        if killed:
+            raise JobKilled("; ".join(map(_how, killed)))
+
+
+def _how(job: _Job) -> str:
+    by = f"was killed by signal {-job.status}" if job.status < 0 else "ended early"
+    why = f" ({job.report.reason})" if job.report.reason else ""
+    return f"process {job.number + 1} (pid {job.pid}) {by}{why}"
+
+
+_REPORTS: Final = msgspec.json.Decoder(JobReport)
+_TOLD: Final = msgspec.json.Decoder(JobTarget)
+
+
+# -- within a process ---------------------------------------------------------------------------
+
+
+def _forked(number: int, make: MakeRun, others: Sequence[_Job]) -> _Job:
+    to_job, from_job = os.pipe(), os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        pid = os.fork()
+        if not pid:
+            ours = [to_job[1], from_job[0]]
+            for one in others:
+                ours += [one._inward, one.outward]
+            _be_job(number, make, to_job[0], from_job[1], ours)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+    os.close(to_job[0])
+    os.close(from_job[1])
+    return _Job(number, pid, to_job[1], from_job[0])
+
+
+def _be_job(number: int, make: MakeRun, inward: int, outward: int, ours: Sequence[int]) -> NoReturn:
+    """Do the work of a process and end it."""
+    status = 1
+    try:
+        gc.freeze()  # what is there already is not looked at again
+        for one in ours:
+            os.close(one)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for name in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(name, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        sys.stdin = open(os.devnull)  # noqa: SIM115  nobody can be asked from here
+        with open(inward, "rb", buffering=0) as source:
+            _Worker(source, outward).work(number, make)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+class _Worker:
+    """Replays a share; says how far it is."""
+
+    def __init__(self, source: IO[bytes], outward: int) -> None:
+        self._source = source
+        self._outward = outward
+        self._rest = b""
+        self._stop: Callable[[], None] = lambda: None
+        self._go: asyncio.Future[int] | None = None
+        self._run: ReplayRun | None = None
+        self._is_ready = False
+        self._figures = Figures()
+
+    def work(self, number: int, make: MakeRun) -> None:
+        """Replay, and report how that ended."""
+        line = self._line()
+        if line is None:
+            return
+        report = JobReport({}, done=True)
+        try:
+            self._run = make(number, json_of(_TOLD, line))
+            self._run.start, self._run.tick = self._started, self._tick
+            try:
+                self._figures = run_replay(self._run, self._stoppable)
+            finally:
+                self._run.journal.close()
+        except Exception as error:
+            report.error = next(
+                (name for name, kind in _ERRORS.items() if isinstance(error, kind)), "defect"
+            )
+            report.reason = str(getattr(error, "reason", error))
+            report.hint = str(getattr(error, "hint", ""))
+            if report.error == "defect":
+                report.reason = f"{type(error).__name__}: {error}"
+                report.done = False
+        if self._run is not None:
+            report.said = list(self._run.budget.said())
+        self._report(report)
+
+    def _line(self) -> bytes | None:
+        """Return the first line that is said; None: nobody says anything."""
+        while b"\n" not in self._rest:
+            data = self._source.read(_READ)
+            if not data:
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    @contextmanager
+    def _stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        self._stop = stop
+        self._go = loop.create_future()
+        loop.add_reader(self._source.fileno(), self._hear)
+        try:
+            yield
+        finally:
+            loop.remove_reader(self._source.fileno())
+
+    def _hear(self) -> None:
+        """Take what the first process says; where it is gone, stop."""
+        assert self._go is not None
+        data = self._source.read(_READ)
+        *lines, self._rest = (self._rest + (data or b"")).split(b"\n")
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._source.fileno())
+            lines.append(b"stop")
+        for line in lines:
+            word, _, number = line.partition(b" ")
+            if not self._go.done():
+                self._go.set_result(natural_of(number.decode()) or time.monotonic_ns())
+            if word == b"stop":
+                self._stop()
+
+    async def _started(self) -> int:
+        """Wait for the word to start."""
+        assert self._go is not None
+        self._is_ready = True
+        self._report(JobReport({}))
+        return await self._go
+
+    def _tick(self, figures: Figures) -> None:
+        self._figures = figures
+        self._report(JobReport({}))
+
+    def _report(self, report: JobReport) -> None:
+        figures, report.ready = self._figures, self._is_ready
+        report.figures = {name: getattr(figures, name) for name in (*_FIGURES, "late_us")}
+        if self._run is not None:
+            report.begun, report.ended = self._run.journal.begun, self._run.journal.ended
+        line = msgspec.json.encode(report) + b"\n"
+        with suppress(BrokenPipeError):
+            while line:
+                line = line[os.write(self._outward, line) :]
