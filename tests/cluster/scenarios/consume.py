@@ -127,7 +127,7 @@ PUSH_WHAT = (
     "A push consumer: routes, heartbeat, rebalance, offsets, pulls, long polls, new "
     "messages, shutdown"
 )
-PUSH_ODD = "idle pulls are answered 19 after 15 s; offsets go one-way by 15"
+PUSH_ODD = "idle pulls get response 19 after 15 s; offsets go oneway by 15"
 
 CONSUME: tuple[Scenario, ...] = (
     *both("push-consumer", push, PUSH_WHAT, PUSH_ODD),
@@ -151,7 +151,7 @@ CONSUME: tuple[Scenario, ...] = (
             properties=["rocketmq.client.rebalance.waitInterval=2000"],
         ),
         "Every message fails: sent back by 36, delivered again from %RETRY%, at last to %DLQ%",
-        "the answer to the last 36 is success too; the broker made the DLQ",
+        "the response to the last 36 is success too; the broker made the DLQ",
     ),
     *both(
         "push-orderly",
@@ -182,7 +182,7 @@ CONSUME: tuple[Scenario, ...] = (
         rebalance,
         "A second consumer of the group comes and goes",
         "40 from the broker to the members, then 38 and new pulls; pulls of the "
-        "older subscription are answered 25",
+        "older subscription get response 25",
     ),
     *both(
         "lite-pull",

@@ -197,7 +197,7 @@ ENCRYPTED: tuple[Scenario, ...] = (
         tls_5x,
         _own_producer,
         "The project's own producer over TLS, with the secrets in the file",
-        "OpenSSL on one side, Java on the other one",
+        "OpenSSL on one side, Java on the other",
     ),
     *(
         Scenario(

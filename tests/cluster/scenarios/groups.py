@@ -267,7 +267,7 @@ GROUPS: tuple[Scenario, ...] = (
         "subscription-topics",
         subscription_topics,
         "Two members of one group subscribe different topics",
-        "pulls of the one whose subscription was taken away are answered 24",
+        "pulls of the one whose subscription was taken away get response 24",
         shows=("inconsistent-subscription",),
     ),
     *both(
@@ -295,21 +295,21 @@ GROUPS: tuple[Scenario, ...] = (
         "orderly-lock-lost",
         orderly_lock_lost,
         "An orderly consumer is killed; its locks outlive it by a minute",
-        "the answers to 41 of the other one hold no queue until the locks expire",
+        "the responses to 41 of the other hold no queue until the locks expire",
         shows=("orderly-lock-lost",),
     ),
     *both(
         "offset-moved",
         offset_moved,
         "A group whose offset is 500 consumes two queues of two messages",
-        "the first pulls are answered 21; the four messages are never consumed",
+        "the first pulls get response 21; the four messages are never consumed",
         shows=("offset-moved",),
     ),
     *both(
         "consumer-lag",
         consumer_lag,
         "A producer of eight messages a second, a consumer of two",
-        "what pulls answer is further and further from the end of the queue",
+        "what pulls return is further and further from the end of the queue",
         shows=("consumer-lag",),
     ),
     *both(
@@ -323,7 +323,7 @@ GROUPS: tuple[Scenario, ...] = (
         cold_5x,
         cold_read,
         "A consumer reads what the broker holds for cold",
-        "pulls are answered 2, reading cold data, and asked again later",
+        "pulls get response 2, reading cold data, and are sent again later",
         shows=("cold-read-throttled",),
     ),
 )

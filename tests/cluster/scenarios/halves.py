@@ -149,7 +149,7 @@ def request_abandoned(scene: Scene) -> None:
 def return_failed(scene: Scene) -> None:
     """Two returns (36) of messages that broker-a does not have, for back_group and BackTopic.
 
-    Both are answered 1, look message by offset failed. A client returns what it was given, so the
+    Both get response 1, look message by offset failed. A client returns what it was given, so the
     requests, at two places beyond the end of the log, are our own.
     """
     scene.cluster.make_topic("BackTopic")
@@ -230,21 +230,21 @@ HALVES: tuple[Scenario, ...] = (
         "transaction-refused",
         transaction_refused,
         "A half message is ended by a wrong group, at a wrong place, at no message; then well",
-        "three refusals with 1 that a client, which sends 37 one-way, would never see",
+        "three refusals with 1 that a client, which sends 37 oneway, would never see",
         shows=("end-transaction-refused",),
     ),
     *both(
         "request-abandoned",
         request_abandoned,
-        "The asker is killed before its reply comes",
-        "325 is answered 1: there is no connection to push the reply to",
+        "The requesting client is killed before its reply comes",
+        "325 gets response 1: there is no connection to push the reply to",
         shows=("reply-undeliverable",),
     ),
     *both(
         "return-failed",
         return_failed,
         "Two messages are sent back that the broker does not have",
-        "36 is answered 1, look message by offset failed",
+        "36 gets response 1, look message by offset failed",
         shows=("sendback-failed",),
     ),
     Scenario(
@@ -252,7 +252,7 @@ HALVES: tuple[Scenario, ...] = (
         acting_5x,
         return_to_slave,
         "A message is sent back to a slave",
-        "36 is answered 1, no master available along with …",
+        "36 gets response 1, no master available along with …",
         shows=("no-master",),
     ),
     Scenario(
@@ -260,7 +260,7 @@ HALVES: tuple[Scenario, ...] = (
         single_5x,
         batch_refused,
         "A batch to a retry topic, and one to another topic",
-        "320 is answered 13, batch request does not support retry group",
+        "320 gets response 13, batch request does not support retry group",
         shows=("batch-not-supported",),
     ),
 )

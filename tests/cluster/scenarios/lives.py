@@ -228,9 +228,9 @@ def transactions(scene: Scene) -> None:
 
 
 def sent_twice(scene: Scene) -> None:
-    """broker-a stops running for 3 s while a producer sends to AgainTopic with 500 ms an attempt.
+    """broker-a hangs for 3 s while a producer sends to AgainTopic with 500 ms an attempt.
 
-    What timed out there is sent again to broker-b and stored by broker-a all the same when it goes
+    What timed out there is sent again to broker-b and stored by broker-a anyway when it goes
     on; 127.0.0.1@consumer of again_group gets it twice.
     """
     broker = scene.cluster.broker("broker-a")
@@ -314,13 +314,13 @@ LIVES: tuple[Scenario, ...] = (
         "lock-hand-over",
         lock_hand_over,
         "An orderly consumer gives half of its queues to another one, then all",
-        "42 gives locks back, 41 of the other one gets them",
+        "42 releases locks, 41 of the other gets them",
     ),
     *both(
         "dead-letters",
         dead_letters,
         "Three messages fail twice, become dead letters, and are consumed as such",
-        "the answer to the last 36 does not tell; the origin is a property of the dead letter",
+        "the response to the last 36 does not tell; the origin is a property of the dead letter",
     ),
     Scenario(
         "pop-missed-5x",
@@ -333,7 +333,7 @@ LIVES: tuple[Scenario, ...] = (
         "delayed",
         delayed,
         "Messages that are due later, and when they are consumed",
-        "the answer to a send of them has an offset of another queue",
+        "the response to a send of them has an offset of another queue",
     ),
     *both(
         "transactions",
@@ -345,7 +345,7 @@ LIVES: tuple[Scenario, ...] = (
         "sent-twice-5x",
         masters_5x,
         sent_twice,
-        "A broker stops running for 3 s: attempts that timed out are stored by both brokers",
+        "A broker hangs for 3 s: attempts that timed out are stored by both brokers",
         "the consumer gets the same UNIQ_KEY twice, at two offsets",
     ),
     *both(

@@ -118,7 +118,7 @@ def pop_late(scene: Scene) -> None:
     """A POP consumer of late_group acknowledges messages of LateTopic three seconds too late.
 
     They were popped for five seconds. They are delivered again, and acknowledged in time; an
-    acknowledgement of an offset beyond the end is answered 208.
+    acknowledgement of an offset beyond the end gets response 208.
     """
     scene.cluster.make_topic("LateTopic", queues=1)
     scene.run("Send", topic="LateTopic", instance="filler", count=2)
@@ -167,7 +167,7 @@ def queue_moved(scene: Scene) -> None:
 def replicas_missing(scene: Scene) -> None:
     """broker-a wants two replicas in sync and is alone: two sends to ReplicaTopic are refused.
 
-    Each attempt is answered 1, in-sync replicas not enough.
+    Each attempt gets response 1, in-sync replicas not enough.
     """
     scene.cluster.make_topic("ReplicaTopic", queues=2)
     with scene.capture():
@@ -209,9 +209,9 @@ def request_unsupported(scene: Scene) -> None:
 
 
 def stored_twice(scene: Scene) -> None:
-    """broker-a stops running for 3 s while a producer sends to TwiceTopic with 500 ms an attempt.
+    """broker-a hangs for 3 s while a producer sends to TwiceTopic with 500 ms an attempt.
 
-    What timed out there is sent again to broker-b and stored by broker-a all the same when it goes
+    What timed out there is sent again to broker-b and stored by broker-a anyway when it goes
     on; 127.0.0.1@consumer of twice_group is given such messages twice.
     """
     broker = scene.cluster.broker("broker-a")
@@ -319,7 +319,7 @@ NEWER: tuple[Scenario, ...] = (
         single_5x,
         pop_full,
         "A POP consumer where no poll may wait",
-        "polls are answered 209 at once and asked again",
+        "polls get response 209 at once and are sent again",
         shows=("pop-polling-full",),
     ),
     Scenario(
@@ -327,7 +327,7 @@ NEWER: tuple[Scenario, ...] = (
         single_5x,
         pop_late,
         "Two messages are acknowledged after their invisible time",
-        "the late acknowledgement is answered 0, yet the messages are popped again",
+        "the late acknowledgement gets response 0, yet the messages are popped again",
         shows=("pop-ack-late",),
     ),
     Scenario(
@@ -343,7 +343,7 @@ NEWER: tuple[Scenario, ...] = (
         lonely_5x,
         replicas_missing,
         "Two sends to a master that must not write without a slave in sync",
-        "each attempt is answered 1, in-sync replicas not enough",
+        "each attempt gets response 1, in-sync replicas not enough",
         shows=("isr-not-enough",),
     ),
     Scenario(
@@ -368,7 +368,7 @@ NEWER: tuple[Scenario, ...] = (
         single_4x,
         request_unsupported,
         "A client and an mqadmin of 5.x ask a 4.x broker for what it does not know",
-        "answer 3, request type not supported",
+        "response 3, request type not supported",
         client=NEWEST_5,
         shows=("version-mismatch",),
     ),
@@ -391,8 +391,8 @@ NEWER: tuple[Scenario, ...] = (
         "stored-twice-5x",
         masters_5x,
         stored_twice,
-        "A broker stops running for 3 s: sends that timed out are stored by both brokers",
-        "the consumer is given the same UNIQ_KEY twice, at two offsets",
+        "A broker hangs for 3 s: sends that timed out are stored by both brokers",
+        "the consumer receives the same UNIQ_KEY twice, at two offsets",
         shows=("send-timeout", "ambiguous-outcome"),
     ),
 )

@@ -49,7 +49,7 @@ TWO_BOTH = on_both(masters)
 def busy_send_queue(scene: Scene) -> None:
     """Five threads of one producer send three messages each to a broker that takes 150 ms for one.
 
-    What waits longer than 200 ms in the queue of broker-a is answered 2, [TIMEOUT_CLEAN_QUEUE].
+    What waits longer than 200 ms in the queue of broker-a gets response 2, [TIMEOUT_CLEAN_QUEUE].
     The client of 5.x sends it again, twice at most; that of 4.x does not (busy-not-retried).
     """
     scene.cluster.make_topic("BusyTopic")
@@ -72,7 +72,7 @@ def busy_send_queue(scene: Scene) -> None:
 def busy_page_cache(scene: Scene) -> None:
     """Six asynchronous sends wait at broker-a when its page cache becomes busy; two more follow.
 
-    One is sent before, synchronously. The five that wait are answered 2, [PCBUSY_CLEAN_QUEUE]; the
+    One is sent before, synchronously. The five that wait get response 2, [PCBUSY_CLEAN_QUEUE]; the
     one that has its thread already 2 (4.x: 1), [PC_SYNCHRONIZED]; the two of the second producer,
     each time, 2, [REJECTREQUEST]. A third producer sends two messages when it is over.
     """
@@ -92,7 +92,7 @@ def busy_page_cache(scene: Scene) -> None:
 def busy_overload(scene: Scene) -> None:
     """Fourteen asynchronous sends come at once to broker-a: one is served, eight may wait.
 
-    The five others are answered 2, [OVERLOAD].
+    The five others get response 2, [OVERLOAD].
     """
     scene.cluster.make_topic("OverloadTopic")
     with faults.slow_sends(scene.broker, 300), scene.capture():
@@ -135,7 +135,7 @@ def send_by_hand(scene: Scene, topic: str, queue: int = 0) -> dict[str, object]:
 def file_not_made(scene: Scene) -> None:
     """The file system of broker-a takes no new files when its commit log needs one.
 
-    Three sends of one producer are answered 1, create mapped file failed, each attempt of them.
+    Three sends of one producer get response 1, create mapped file failed, each attempt of them.
     """
     scene.cluster.make_topic("FileTopic")
     filler = {"topic": "FileTopic", "compress_over": UNCOMPRESSED, "pause_ms": 0}
@@ -160,7 +160,7 @@ def file_not_made(scene: Scene) -> None:
 def topic_deleted(scene: Scene) -> None:
     """OrphanTopic is deleted while a producer and a consumer of orphan_group have its route.
 
-    Sends and pulls are answered 17, topic not exist, by broker-a, which may not make it anew.
+    Sends and pulls get response 17, topic not exist, from broker-a, which cannot create it.
     """
     scene.cluster.make_topic("OrphanTopic", queues=2)
     where = f"-b {scene.broker.text} -g orphan_group"
@@ -196,9 +196,9 @@ def topic_deleted(scene: Scene) -> None:
 def group_missing(scene: Scene) -> None:
     """A push consumer and a pull consumer of nobodys_group want GroupTopic, without success.
 
-    broker-a of 5.x takes the heartbeat of the first one and forgets it, so that 38 is answered 1,
-    no consumer for this group, and no pull follows; in 4.x its twelve pulls are answered 26. The
-    pull of the second one is answered 26.
+    broker-a of 5.x takes the heartbeat of the first one and forgets it, so that 38 gets response 1,
+    no consumer for this group, and no pull follows; in 4.x its twelve pulls get response 26. The
+    pull of the second one gets response 26.
     """
     scene.cluster.make_topic("GroupTopic", queues=2)
     options = {"topic": "GroupTopic", "group": "nobodys_group"}
@@ -237,7 +237,7 @@ def filter_sql_off(scene: Scene) -> None:
 def not_yet_open(scene: Scene) -> None:
     """Two sends to OpenTopic on broker-a, which takes sends only from an hour later on.
 
-    Each attempt is answered 1, broker unable to service.
+    Each attempt gets response 1, broker unable to service.
     """
     scene.cluster.make_topic("OpenTopic")
     opening = int(time.time() + 3600) * 1000
@@ -270,7 +270,7 @@ def queue_illegal(scene: Scene) -> None:
 def async_refused(scene: Scene) -> None:
     """After four synchronous sends eight asynchronous ones while the disk of broker-a is full.
 
-    Those that come to broker-a are answered 14 and not tried again; broker-b takes the others.
+    Those that come to broker-a get response 14 and are not retried; broker-b takes the others.
     """
     scene.cluster.make_topic("RefusedTopic", queues=2)
     with scene.capture():
@@ -300,7 +300,7 @@ REFUSED: tuple[Scenario, ...] = (
         "busy-send-queue",
         busy_send_queue,
         "Five threads send three messages each to a broker that takes 150 ms for one",
-        "what waits longer than 200 ms is answered 2, [TIMEOUT_CLEAN_QUEUE]",
+        "what waits longer than 200 ms gets response 2, [TIMEOUT_CLEAN_QUEUE]",
         clusters=STRAINED_BOTH,
         shows=("send-queue-timeout",),
     ),
@@ -318,7 +318,7 @@ REFUSED: tuple[Scenario, ...] = (
         "busy-overload",
         busy_overload,
         "Fourteen asynchronous sends at once where one is served and eight may wait",
-        "five are answered 2, [OVERLOAD]",
+        "five get response 2, [OVERLOAD]",
         clusters=STRAINED_BOTH,
         shows=("thread-pool-overload",),
     ),
@@ -336,15 +336,15 @@ REFUSED: tuple[Scenario, ...] = (
         "file-not-made",
         file_not_made,
         "Three sends while the commit log cannot have another file",
-        "each attempt is answered 1, create mapped file failed",
+        "each attempt gets response 1, create mapped file failed",
         clusters=STRAINED_BOTH,
         shows=("mapped-file-failed",),
     ),
     *both(
         "topic-deleted",
         topic_deleted,
-        "A topic is deleted while a producer and a consumer use it; nobody may make it anew",
-        "sends and pulls are answered 17 by the broker: the clients have the old route",
+        "A topic is deleted while a producer and a consumer use it; automatic creation is off",
+        "sends and pulls get response 17 from the broker: the clients have the old route",
         clusters=STRICT_BOTH,
         shows=("topic-missing-on-broker",),
     ),
@@ -352,15 +352,15 @@ REFUSED: tuple[Scenario, ...] = (
         "group-missing",
         group_missing,
         "A push and a pull consumer of a group that nobody made and nobody may make",
-        "pulls are answered 26; in 5.x the push consumer never comes to pull, as 38 is answered 1",
+        "pulls get response 26; in 5.x the push consumer never pulls, as 38 gets response 1",
         clusters=STRICT_BOTH,
         shows=("group-missing",),
     ),
     *both(
         "no-route",
         no_route,
-        "Two sends to a topic that nobody has, where topics are not made by asking",
-        "105 is answered 17, for TBW102 too; no send follows",
+        "Two sends to a topic that does not exist, without automatic creation",
+        "105 gets response 17, for TBW102 too; no send follows",
         clusters=STRICT_BOTH,
         shows=("no-route",),
     ),
@@ -368,14 +368,14 @@ REFUSED: tuple[Scenario, ...] = (
         "filter-sql-off",
         filter_sql_off,
         "A subscription by SQL92 where the broker has property filters off",
-        "46 is answered 1; the client does not start",
+        "46 gets response 1; the client does not start",
         shows=("sql92-unsupported",),
     ),
     *both(
         "not-yet-open",
         not_yet_open,
         "Two sends to a broker that takes sends only an hour later",
-        "each attempt is answered 1, broker unable to service, until …",
+        "each attempt gets response 1, broker unable to service, until …",
         shows=("broker-before-start-time",),
     ),
     *both(
@@ -383,7 +383,7 @@ REFUSED: tuple[Scenario, ...] = (
         queue_illegal,
         "A broker with eight queues is killed, then sixteen asynchronous sends follow; the other "
         "one has two queues",
-        "the client sends again with the old queue: 29 (4.x: 1), queueId is illegal",
+        "the client retries with the old queue: 29 (4.x: 1), queueId is illegal",
         clusters=TWO_BOTH,
         shows=("async-retry-stale-queue",),
     ),
@@ -391,7 +391,7 @@ REFUSED: tuple[Scenario, ...] = (
         "async-refused",
         async_refused,
         "Eight asynchronous sends while one of two disks is full",
-        "answer 14 goes to the callback at once: nothing is tried again",
+        "response 14 goes to the callback at once: nothing is retried",
         clusters=TWO_BOTH,
         shows=("async-not-retried", "disk-full"),
     ),

@@ -245,7 +245,7 @@ SECURITY: tuple[Scenario, ...] = (
         "tls-required",
         tls_required,
         "A client in the clear comes to a server that takes TLS only",
-        "the server ends the connection without an answer",
+        "the server ends the connection without a response",
         shows=("tls-mismatch",),
     ),
     Scenario(

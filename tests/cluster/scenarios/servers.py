@@ -157,7 +157,7 @@ def hasty(version: str) -> Cluster:
 def flush_late(scene: Scene) -> None:
     """Six sends to FlushTopic on broker-a, which flushes before it answers but gives up at once.
 
-    Those that it gives up on are answered 10, FLUSH_DISK_TIMEOUT: they are stored all the same.
+    Those that it gives up on get response 10, FLUSH_DISK_TIMEOUT: they are stored anyway.
     """
     scene.cluster.make_topic("FlushTopic", queues=2)
     with scene.capture():
@@ -179,7 +179,7 @@ SERVERS: tuple[Scenario, ...] = (
         replication,
         "A slave joins a synchronous master; sends before and after; the slave fetches "
         "topics and offsets",
-        "the HA port (listen + 1) carries no frames; sends without a slave are answered 12 "
+        "the HA port (listen + 1) carries no frames; sends without a slave get response 12 "
         "(4.x: 11), yet stored",
     ),
     *_both(
@@ -198,7 +198,7 @@ SERVERS: tuple[Scenario, ...] = (
         "namesrv-gone",
         namesrv_gone,
         "One of two NameServers is killed while a producer sends",
-        "the client turns to the other one or goes on with its old route",
+        "the client uses the other or its old route",
     ),
     Scenario(
         "acting-master-5x",
@@ -206,14 +206,14 @@ SERVERS: tuple[Scenario, ...] = (
         acting_master,
         "A slave acts as master while the master is gone",
         "light heartbeats every second: 904 by the master, which was told that its NameServer is "
-        "new, and one-way 322 by the slave, which was not; the route shows the slave's address "
+        "new, and oneway 322 by the slave, which was not; the route shows the slave's address "
         "under id 0, without write permission",
     ),
     *both(
         "flush-late",
         flush_late,
         "Sends to a broker that flushes each message and does not wait for it",
-        "answer 10: stored, perhaps not on the disk yet",
+        "response 10: stored, possibly not on disk yet",
         clusters=on_both(hasty),
         shows=("stored-not-durable",),
     ),

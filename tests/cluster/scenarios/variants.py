@@ -168,7 +168,7 @@ VARIANTS: tuple[Scenario, ...] = (
         "midstream-5x",
         midstream,
         "The capture starts while a consumer is running",
-        "its connections have no SYN; answers to pulls that were asked before",
+        "its connections have no SYN; responses to pulls that were sent before",
     ),
     _variant("snaplen-5x", snaplen, "Captured with a snap length of 200 bytes", "bodies are cut"),
     _variant(
@@ -181,7 +181,7 @@ VARIANTS: tuple[Scenario, ...] = (
         "one-direction-5x",
         one_direction,
         "Only packets towards the servers",
-        "requests without answers, though nothing failed",
+        "unanswered requests, although nothing failed",
     ),
     _variant("format-pcapng-5x", pcapng, "A pcapng file"),
     _variant(
@@ -196,12 +196,12 @@ VARIANTS: tuple[Scenario, ...] = (
         "big-bodies-5x",
         big_bodies,
         "Messages of 40 KB, not compressed",
-        "frames over several segments, pulled again in one answer",
+        "frames over several segments, pulled again in one response",
     ),
     _variant(
         "go-client-5x",
         go_client,
         "The Go client: sends of every kind, then a push consumer",
-        "language GO, its own field order, one-way without the flag",
+        "language GO, its own field order, oneway without the flag",
     ),
 )

@@ -155,8 +155,8 @@ FAULTS: tuple[
     (
         "fault-freeze",
         frozen,
-        "A broker stops running for 5 s with its connections open",
-        "no answer within the timeout, the client closes; answers come late to closed ports",
+        "A broker hangs for 5 s with its connections open",
+        "no response within the timeout, the client closes; late responses go to closed ports",
         {"warm": True},
     ),
     (
@@ -177,20 +177,20 @@ FAULTS: tuple[
         "fault-disk-full",
         disk_full,
         "A broker's disk is full",
-        "answer 14 with the ratios in the remark; tried again on the other broker",
+        "response 14 with the ratios in the remark; retried at the other broker",
         {},
     ),
     (
         "fault-no-permission",
         no_permission,
         "A broker refuses an ordered topic as it may not be written",
-        "answer 16 while the client has the old route",
+        "response 16 while the client has the old route",
         {},
     ),
     (
         "fault-reset",
         cut,
-        "Connections are reset in the middle of an answer, the fault strategy is off",
+        "Connections are reset in the middle of a response, the fault strategy is off",
         "after 2 bytes, inside the length; after 60 and 150, inside the header",
         {"fault_strategy": False},
     ),
@@ -223,7 +223,7 @@ FAULTY: tuple[Scenario, ...] = (
         masters_5x,
         faulty(disk_full, fault_strategy=False),
         "As fault-disk-full-5x with the fault strategy off",
-        "every send that comes to the full broker is refused first, then tried on the other one",
+        "every send that comes to the full broker is refused first, then retried at the other",
     ),
     Scenario(
         "fault-freeze-plain-5x",
@@ -236,7 +236,7 @@ FAULTY: tuple[Scenario, ...] = (
         "fault-unknown-topic-5x",
         masters_5x,
         unknown_topic,
-        "Nobody may make the topic",
+        "Topics cannot be created automatically",
         "the route of TBW102 lets the client try: each send is refused with 17 three times",
     ),
 )

@@ -117,7 +117,7 @@ LOSSES: tuple[Scenario, ...] = (
         "lost-from-broker",
         lost_from_broker,
         "Packets from one of two brokers are lost for five seconds",
-        "both ends send again: the broker's answers do not arrive, nor do its acknowledgements",
+        "both ends send again: the broker's responses do not arrive, nor do its acknowledgements",
         clusters=on_both(pair),
         shows=("packets-unacknowledged",),
     ),

@@ -130,7 +130,7 @@ def killed_beside(scene: Scene, proxy: faults.Proxy) -> None:
 
 
 def frozen_beyond_timeout(scene: Scene, proxy: faults.Proxy) -> None:
-    """A broker stops running for longer than the timeout, not so long that anybody hangs up."""
+    """A broker hangs for longer than the timeout, not so long that anybody hangs up."""
     with faults.frozen(scene.cluster.broker("broker-a")):
         time.sleep(4.4)
     time.sleep(4)
@@ -140,7 +140,7 @@ def full_for_a_moment(scene: Scene, proxy: faults.Proxy) -> None:
     """The disk of broker-a is full for nine seconds, then two minutes pass.
 
     The producer of 5.1.4, with the fault strategy on and without the detector, never sends to
-    broker-a again after its first answer 14: a broker that refused counts as unreachable, and
+    broker-a again after its first response 14: a broker that refused counts as unreachable, and
     only the detector, or a send, could change that. Other releases wait ten seconds.
     """
     with faults.disk_full(scene.cluster.broker("broker-a")):
@@ -178,8 +178,8 @@ OUTAGES: tuple[Scenario, ...] = (
         "fault-freeze-43",
         masters_5x,
         faulty(frozen_beyond_timeout, kept_as=KNOWN, timeout_ms=3000, warm=True),
-        "A broker stops running for longer than the timeout of a client of 4.3.2",
-        "the client keeps the connection: the answer to the send that timed out comes late on it;"
+        "A broker hangs for longer than the timeout of a client of 4.3.2",
+        "the client keeps the connection: the response to the send that timed out comes late on it;"
         " no request names its broker",
         OLD_4,
     ),

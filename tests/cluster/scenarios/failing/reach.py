@@ -238,7 +238,7 @@ def going_away(scene: Scene) -> None:
     """broker-b ends in order while a producer sends 60 messages to AwayTopic: for a second it
     serves nobody and answers 1500, go away.
 
-    The client connects anew, greets with a heartbeat, is answered 1500 again, and so on; its sends
+    The client connects again, sends a heartbeat, gets response 1500 again, and so on; its sends
     go to broker-a in the end.
     """
     scene.cluster.make_topic("AwayTopic", queues=2)
@@ -273,7 +273,7 @@ def routes_differ(scene: Scene) -> None:
     """NameServer 127.77.0.2 was added later and no broker knows it; 127.77.0.1 knows RouteTopic.
 
     127.0.0.1@first asks the first one and sends three messages; 127.0.0.1@second asks the second
-    one, is answered 17, and fails three times.
+    one, gets response 17, and fails three times.
     """
     scene.cluster.make_topic("RouteTopic", queues=2)
     with scene.cluster.unknown_namesrv() as added, scene.capture():
@@ -349,7 +349,7 @@ REACH: tuple[Scenario, ...] = (
         "idle-closed",
         idle_closed,
         "A broker that closes connections after four seconds without a frame",
-        "FIN by the server; a program that sends all the same is answered by a RST",
+        "FIN by the server; a program that sends anyway receives a RST",
         clusters=on_both(idle),
         shows=("idle-close",),
     ),
@@ -374,14 +374,14 @@ REACH: tuple[Scenario, ...] = (
         waiting_5x,
         namesrv_not_ready,
         "A NameServer that waits before it answers routes",
-        "105 is answered 1, not 17",
+        "105 gets response 1, not 17",
         shows=("namesrv-not-ready",),
     ),
     *both(
         "routes-differ",
         routes_differ,
         "A second NameServer that no broker registers with",
-        "105 for the same topic is answered 0 by one and 17 by the other",
+        "105 for the same topic gets response 0 from one and 17 from the other",
         shows=("inconsistent-route",),
     ),
     *both(

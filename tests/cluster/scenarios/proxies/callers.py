@@ -1,4 +1,4 @@
-"""More clients that speak gRPC: inside TLS, in other languages, with a proxy that is the broker.
+"""More clients that use gRPC: inside TLS, in other languages, with a proxy that is the broker.
 
 Rules: a proxy makes its certificate at its start, and takes TLS and plain text on one port.
 """
@@ -88,7 +88,7 @@ def local_proxy(scene: Scene) -> None:
 
 
 def slow_proxy(scene: Scene) -> None:
-    """A proxy in local mode stands still for 600 ms, three times, while a producer sends."""
+    """A proxy in local mode hangs for 600 ms, three times, while a producer sends."""
     grpc.make_topics(scene)
     with with_broker(scene.cluster, version=PROXY_53) as proxy:
         grpc.run(proxy, topic="GrpcNormal", count=4)
@@ -151,7 +151,7 @@ CALLERS: tuple[Scenario, ...] = (
         "grpc-tls-keys-5x",
         single_5x,
         inside_tls,
-        "A producer and a simple consumer that speak gRPC over TLS, with the secrets in the file",
+        "A producer and a simple consumer that use gRPC over TLS, with the secrets in the file",
         "the certificate is one that the proxy made; calls are decoded as in the clear",
         GRPC_5,
     ),
@@ -201,7 +201,7 @@ CALLERS: tuple[Scenario, ...] = (
         "grpc-slow-53",
         slow_local_53,
         slow_proxy,
-        "A proxy of 5.3.3 in local mode stands still for 600 ms, three times, under sends",
+        "A proxy of 5.3.3 in local mode hangs for 600 ms, three times, under sends",
         "as in a garbage collection: calls wait and are answered, none is sent again",
         GRPC_5,
         shows=("call-slow",),

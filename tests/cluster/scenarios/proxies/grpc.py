@@ -1,4 +1,4 @@
-"""Clients of 5.x that speak gRPC with a proxy, in the clear; the proxy speaks with the broker."""
+"""Clients of 5.x that use gRPC through a proxy, in the clear; the proxy speaks with the broker."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ GRPC: tuple[Scenario, ...] = (
         "grpc-send-5x",
         single_5x,
         send_kinds,
-        "Producers that speak gRPC with a proxy: normal, FIFO, delayed, transactions",
+        "Producers that use gRPC through a proxy: normal, FIFO, delayed, transactions",
         "each send is seen twice, by gRPC and by remoting, with the same message id",
         GRPC_5,
     ),
@@ -153,7 +153,7 @@ GRPC: tuple[Scenario, ...] = (
         single_5x,
         too_many,
         "More sends at once than a proxy with one thread has room for",
-        "the proxy drops what it has no room for without an answer; calls end at their deadline",
+        "the proxy drops what it has no room for without a response; calls end at their deadline",
         GRPC_5,
         shows=("call-given-up",),
     ),

@@ -45,7 +45,7 @@ PROXIED: tuple[Scenario, ...] = (
         through_a_proxy,
         "Sends through the remoting port of a proxy in cluster mode, at last to a full disk",
         "each send is seen from the client to the proxy and from there to the broker, with the same"
-        " ids in both answers; routes name the proxy's address for the broker",
+        " ids in both responses; routes name the proxy's address for the broker",
         NEWEST_5,
     ),
 )
