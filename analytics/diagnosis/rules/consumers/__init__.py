@@ -16,6 +16,7 @@ MODULES: Final = (
     "queue_began_anew",
     "offsets_lost",
     "consumer_not_pulling",
+    "long_poll_lost",
     "grpc_consumer_stuck",
     "response_unreadable",
     "broadcast_gap",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.rows.record import ExchangeRecord
 
@@ -53,6 +53,10 @@ class Commits:
         if before is None or point > before:
             self._points[at] = point
 
+    def ordered(self) -> list[_Stored]:
+        """Return what was stored, by time."""
+        return [self._points[at] for at in sorted(self._points)]
+
     def against(self, pulled: Sequence[Point]) -> list[Point]:
         """Return what is consumed beside where the queue ended as of its last pull, by time."""
         found = []
@@ -65,6 +69,61 @@ class Commits:
                 end = pulled[number - 1].end
                 found.append(Point(time, offset, end, capture, packet, conversation, ""))
         return found
+
+
+class Stand(NamedTuple):
+    """A time in which the stored offset of a queue did not move although it had more messages."""
+
+    offset: int
+    since: int
+    """ns"""
+    until: int
+    end: int
+    """offset at which the queue ended by then"""
+    following: int
+    """offset that was fetched next by then"""
+    begun: Evidence
+    more: Evidence
+    """the pull that shows that there are more messages"""
+    ended: Evidence
+    recovered: bool
+    """it moved on later"""
+
+
+def longest_stand(commits: Commits, pulled: Sequence[Point], queue: int) -> Stand | None:
+    """Return the longest time in which an offset stood still; None: it never did."""
+    points = commits.ordered()
+    found: list[Stand] = []
+    at = 0
+    while at < len(points):
+        last = at
+        while last + 1 < len(points) and points[last + 1][1] == points[at][1]:
+            last += 1
+        offset, until = points[at][1], points[last][0]
+        more = [one for one in pulled if one.end > offset and one.time <= until]
+        if more:
+            recovered = any(one[1] > offset for one in points[last + 1 :])
+            found.append(
+                Stand(
+                    offset,
+                    max(more[0].time, points[at][0]),
+                    until,
+                    more[-1].end,
+                    more[-1].following,
+                    _evidence(points[at], queue),
+                    more[-1].evidence(queue),
+                    _evidence(points[last], queue),
+                    recovered,
+                )
+            )
+        at = last + 1
+    return max(found, key=lambda one: (one.until - one.since, -one.since), default=None)
+
+
+def _evidence(point: _Stored, queue: int) -> Evidence:
+    time, offset, capture, packet, conversation = point
+    what = f"queue {queue}: stored offset {offset}"
+    return Evidence(capture, packet or None, time, conversation, what)
 
 
 def _shown(row: ExchangeRecord, offset: int) -> Evidence:

@@ -18,12 +18,13 @@ from ...problem import (
     Case,
     Confidence,
     ProblemSeverity,
+    ProblemState,
     Subject,
     Tally,
 )
 from ...refusals import counted, only
 from ...rule import DiagnosisRule, Exchanges, Fold
-from .consumed import Commits
+from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end
 from .queue_began_anew import began_anew
 
@@ -163,36 +164,39 @@ class _Fold(Fold):
         """Return the case of queues that have more while the stored offset does not move."""
         tally = Tally()
         beyond = fetched = longest = 0
-        queues: set[_Queue] = set()
+        stands: dict[_Queue, Stand] = {}
         for queue, commits in sorted(self.commits.items()):
-            if commits.lowest != commits.highest or queue not in self.pulled:
+            if queue not in self.pulled:
                 continue
-            points = self.pulled[queue].ordered()
-            more = [point for point in points if point.end > commits.highest]
-            if not more:
+            stand = longest_stand(commits, self.pulled[queue].ordered(), queue[1])
+            if stand is None or stand.until - stand.since < STANDS_NS:
                 continue
-            since = max(more[0].time, commits.first.time)
-            if commits.last.time - since < STANDS_NS:
-                continue
-            tally.add(commits.first)
-            tally.add(more[-1].evidence(queue[1]))
-            tally.add(commits.last)
-            beyond += more[-1].end - commits.highest
-            fetched += max(0, more[-1].following - commits.highest)
-            longest = max(longest, commits.last.time - since)
-            queues.add(queue)
-        if not queues:
+            for one in (stand.begun, stand.more, stand.ended):
+                tally.add(one)
+            beyond += stand.end - stand.offset
+            fetched += max(0, stand.following - stand.offset)
+            longest = max(longest, stand.until - stand.since)
+            stands[queue] = stand
+        if not stands:
             return None
         tally.count = beyond
-        brokers = {context.broker(address) for address, _ in queues}
-        queue_id = _only_number(number for _, number in queues)
-        where = f"queue {queue_id}" if len(queues) == 1 else f"{len(queues)} queues"
+        brokers = {context.broker(address) for address, _ in stands}
+        queue_id = _only_number(number for _, number in stands)
+        where = f"queue {queue_id}" if len(stands) == 1 else f"{len(stands)} queues"
+        recovered = all(one.recovered for one in stands.values())
+        stood, has, until = (
+            ("stood", "did not move", ", and then moved on")
+            if recovered
+            else ("stands", "has not moved", "")
+        )
+        are = ("message was", "messages were") if recovered else ("message is", "messages are")
         case = tally.case(
-            f"{group} stands still in {where} of {topic}: its stored offset has not moved for"
-            f" {longest / SECOND:.0f} s although {counted(beyond, 'message is', 'messages are')}"
-            " behind it",
+            f"{group} {stood} still in {where} of {topic}: its stored offset {has} for"
+            f" {longest / SECOND:.0f} s although {counted(beyond, *are)} behind it{until}",
             Subject(broker=only(brokers), topic=topic, group=group, queue=queue_id),
         )
+        if recovered:
+            case.state = ProblemState.OVER
         if fetched:
             case.details.append(
                 f"{fetched:,} of them were fetched: a consumer that is not orderly may have"
@@ -242,7 +246,7 @@ RULE = DiagnosisRule(
         "Answers to pulls: maxOffset less nextBeginOffset grows over the time seen and fewer"
         " messages are fetched than arrive; or the same of maxOffset less the offset that the group"
         " stores (15). Or that offset does not move for a minute although the queue has more"
-        " messages."
+        " messages, whether or not it moves on later."
     ),
     explanation=(
         "Producers store messages faster than the group takes them. A push consumer stops pulling a"

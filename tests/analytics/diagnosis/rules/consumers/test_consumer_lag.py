@@ -129,3 +129,19 @@ def test_healthy_consumers_do_not_lag() -> None:
 
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, BEHIND)
+
+
+def test_a_queue_that_stood_still_and_moved_on() -> None:
+    before = [oneway(1000 + 5000 * number, COMMIT, queue_offset=3, **OF) for number in range(3)]
+    stood = [oneway(20_000 + 5000 * number, COMMIT, queue_offset=7, **OF) for number in range(20)]
+    after = [oneway(150_000 + 5000 * number, COMMIT, queue_offset=20, **OF) for number in range(3)]
+    rows = [pull(15_000, 20, 20), *before, *stood, *after]
+    (one,) = problems(RULE, rows)
+    assert one.title == (
+        "bills stood still in queue 0 of orders: its stored offset did not move for 95 s although"
+        " 13 messages were behind it, and then moved on"
+    )
+    assert one.state == "ended"
+    assert same_in_any_order(RULE, rows)
+    (other,) = problems(RULE, [*rows[:1], *before, *stood])
+    assert other.title.startswith("bills stands still in queue 0 of orders")

@@ -1,0 +1,134 @@
+"""A broker never answers a pull, although its connection gets other responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import UNANSWERED, ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, seconds
+from ...refusals import counted, listed, only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_PULLS: Final = 4_096
+MAX_CONNECTIONS: Final = 10_000
+LONGEST: Final = 40_000_000_000
+"""ns after which a long poll is lost: brokers answer one after 15 s to 30 s, clients wait 30 s"""
+_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
+_OTHERS: Final = frozenset(
+    int(code)
+    for code in (
+        RequestCode.HEART_BEAT,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+    )
+)
+_Place = tuple[str, int]
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._waiting: list[ExchangeRecord] = []
+        self._answered: dict[_Place, int] = {}
+        """connection -> time of its last response, ns"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        self.add_exchanges((row,))
+
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        first = rows[0]
+        if first.status == UNANSWERED:
+            if first.request_code in _PULLS:
+                self._waiting += rows[: max(0, MAX_PULLS - len(self._waiting))]
+            return
+        for row in rows:
+            place, time = (row.capture, row.conversation), row.response_time or 0
+            before = self._answered.get(place)
+            if before is None:
+                if len(self._answered) < MAX_CONNECTIONS:
+                    self._answered[place] = time
+            elif time > before:
+                self._answered[place] = time
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        lost: dict[tuple[str, str, str], list[tuple[ExchangeRecord, int]]] = {}
+        for row in self._waiting:
+            until = self._answered.get((row.capture, row.conversation), 0)
+            if row.request_time is not None and until - row.request_time >= LONGEST:
+                place = context.broker(row.responder), row.group or "", row.topic or ""
+                lost.setdefault(place, []).append((row, until))
+        for (broker, group, topic), found in sorted(lost.items()):
+            yield _case(broker, group, topic, found, context)
+
+
+def _case(
+    broker: str,
+    group: str,
+    topic: str,
+    found: list[tuple[ExchangeRecord, int]],
+    context: Context,
+) -> Case:
+    tally = Tally()
+    for row, until in found:
+        tally.add(asked(row, f"pull of queue {row.queue_id} is never answered"), last=until)
+    longest = max(until - (row.request_time or until) for row, until in found)
+    queues = {row.queue_id for row, _ in found if row.queue_id is not None}
+    clients = {context.client(row.requester) for row, _ in found}
+    numbers = listed(str(one) for one in queues)
+    case = tally.case(
+        f"{broker} never answered {counted(len(found), 'pull')} of group {group} for"
+        f" {'queue' if len(queues) == 1 else 'queues'} {numbers} of {topic}: no response for"
+        f" {seconds(longest)} since {clock(tally.first)} UTC, while the connection got others",
+        Subject(
+            broker=broker,
+            topic=topic,
+            group=group,
+            client=only(clients),
+            queue=queues.pop() if len(queues) == 1 else None,
+        ),
+    )
+    case.details = [f"clients: {listed(clients)}"]
+    return case
+
+
+RULE = DiagnosisRule(
+    id="long-poll-lost",
+    severity=ProblemSeverity.WARNING,
+    title="A broker never answers a pull",
+    searched=(
+        "consumer stops pulling one queue",
+        "long polling never returns",
+        "PullRequestHoldService lost pull request",
+    ),
+    proof=(
+        "A pull has no response 40 s after it was sent, while its connection got other responses"
+        " until then: a broker answers a suspended pull after suspendTimeoutMillis (15 s by"
+        " default, 30 s at most) at the latest."
+    ),
+    explanation=(
+        "A broker holds a pull at the end of a queue until there is a message or its time is over."
+        " A response that was lost inside broker or relay is never sent again. A Java client gives"
+        " up after 30 s and pulls anew; clients without such a timeout wait for ever, and nothing"
+        " more of that queue is delivered while all other queues are."
+    ),
+    advice=(
+        "Restart the consumer to pull the queue again, and use a client that gives up on a pull"
+        " (consumerTimeoutMillisWhenSuspend, default 30000 ms in Java). Look in the broker's log"
+        " for exceptions of PullRequestHoldService, and at relays in between."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=whole, requests=_PULLS | _OTHERS, of_flow=True),),
+    references=("NewLifeX/NewLife.RocketMQ#109",),
+    limits=(
+        "suspendTimeoutMillis of a pull is not in the rows: one that asks for more than 40 s looks"
+        " the same. POP and gRPC have long polls of a time that the client chooses."
+    ),
+    needs=frozenset((Need.PULLS,)),
+    rests_on_absence=True,
+)
