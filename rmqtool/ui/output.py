@@ -63,7 +63,7 @@ class Output:
         if self.path is None:
             return sys.stdout.buffer
         if self.path.is_dir() or self.name.endswith("/"):
-            hint = "a folder takes --format parquet; for the other formats name a file"
+            hint = "a decoded log needs --format parquet or jsonl; other formats need a file name"
             raise CommandError(f"{self.path} is a folder", hint, ExitStatus.USAGE)
         refuse_existing(self.name, self._force)
         is_file = not self.path.exists() or self.path.is_file()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.record import ExchangeRecord
+from rmqtool.api.tables.named import EXCHANGES
+from rmqtool.browse.model.export import write_rows
 from rmqtool.browse.model.packets import packets_in, write_packets
 from rmqtool.browse.model.reading import BackgroundReading, decoding
 from rmqtool.browse.model.session import BrowseSession
@@ -44,6 +47,20 @@ def test_what_is_written_has_the_chosen_exchanges_and_no_others(name: str, tmp_p
     rows = [row for n in numbers if (row := store.row(n)) is not None]
     assert sorted(map(str, map(told, decoded))) == sorted(map(str, map(told, rows)))
     assert written == sum(1 for _ in packets_in([str(path)]))
+    session.close()
+
+
+def test_a_file_named_json_is_one_array(tmp_path: Path) -> None:
+    session = session_of(sample("acl-5x.pcap"))
+    store = session.exchanges
+    numbers = range(store.count)
+    for chosen in (numbers, ()):
+        lines, array = tmp_path / f"{len(chosen)}.jsonl", tmp_path / f"{len(chosen)}.json"
+        for path in (lines, array):
+            assert write_rows(store, chosen, EXCHANGES, path) == len(chosen)
+        rows = [json.loads(line) for line in lines.read_text().splitlines()]
+        assert json.loads(array.read_text()) == rows
+        assert len(rows) == len(chosen)
     session.close()
 
 

@@ -65,7 +65,7 @@ def test_marked_rows_become_exactly_their_packets(view: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("view", "name", "said"),
     [
-        ("1", "some.txt", "the name ends in .pcapng, .jsonl or .parquet"),
+        ("1", "some.txt", "the name ends in .pcapng, .json, .jsonl, or .parquet"),
         ("1", "there.jsonl", "is there already"),
         ("3", "some.pcapng", "packets are those of exchanges and messages"),
         ("1", "no-folder/some.jsonl", "not written: "),
