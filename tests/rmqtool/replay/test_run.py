@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
+from dissectors.times import moment_of
 from replay.run.journal import read_steps
 from replay.run.journal_rows import OutcomeEntry
-from replay.sandbox import Injection, InjectionKind, SandboxOptions, sandbox_thread
+from replay.sandbox import Injection, InjectionKind, SandboxOptions, TopicSpec, sandbox_thread
 from replay.sandbox.injection.latency import latency_of
 from rmqtool.replay.arguments import ReplayArguments
 from rmqtool.replay.options import request_of
@@ -21,6 +23,7 @@ from tests.traffic.talk import MILLISECOND, SECOND, START, End, Talk
 
 SENDS, RATE, QUEUES = 300, 150, 4
 """of two brokers each"""
+EIGHT = [TopicSpec("Orders", 8)]
 
 
 def concurrent_capture(path: Path) -> None:
@@ -88,3 +91,73 @@ def test_a_ramp_is_shown_and_kept(tmp_path: Path) -> None:
     rows = [row for row in read_steps(tmp_path / "run") if isinstance(row, OutcomeEntry)]
     assert len(rows) == SENDS
     assert request_of(ReplayArguments(resume=str(tmp_path / "run"))).given.rate == ramp[1]
+
+
+def fast_capture(path: Path, sends: int) -> int:
+    """3,000 asynchronous sends a second over eight queues, responses after 20 ms; return how many
+    are in flight at most.
+    """
+    rate, latency = 3000, 20 * MILLISECOND
+    talk = Talk(server=End("10.0.1.1", 10911), step=1000).open()
+    said = []
+    for n in range(sends):
+        at, queue, one = START + SECOND + n * SECOND // rate, str(n % 8), send(n + 1)
+        one = replace(one, ext={**one.ext, "e": queue})
+        stored = one.answer(ext={"queueId": queue, "queueOffset": str(n)})
+        said += [(at, 0, one.frame), (at + latency, 1, stored.frame)]
+    for at, side, data in sorted(said):
+        talk.now = max(at, talk.now)
+        talk.say(side, data)
+    path.write_bytes(pcap_of(talk.segments, "raw", nano=True))
+    return most_in_flight([(at, at + latency) for at, side, _ in said if not side])
+
+
+def most_in_flight(times: list[tuple[int, int]]) -> int:
+    """Return how many of some spans of time overlap at most; one that ends lets the next begin."""
+    changes = sorted([(begin, 1) for begin, _ in times] + [(end, -1) for _, end in times])
+    now = most = 0
+    for _, change in changes:
+        now += change
+        most = max(most, now)
+    return most
+
+
+def test_as_many_sends_are_in_flight_as_the_capture_shows(tmp_path: Path) -> None:
+    """Where the target answers late enough, a busy machine cannot make them fewer."""
+    sends = 240
+    captured = fast_capture(tmp_path / "a.pcap", sends)
+    assert captured == 60  # 3,000 a second for 20 ms
+    slow = Injection(InjectionKind.LATENCY, latency=latency_of("1s"))
+    with sandbox_thread(SandboxOptions(topics=EIGHT, injections=[slow])) as box:
+        arguments = ("-n", box.namesrv, "-o", tmp_path / "run", "--in-flight", str(captured))
+        ended = rmqtool("replay", tmp_path / "a.pcap", *arguments)
+    assert ended.status == 0, ended.err
+    assert f"{sends} messages in {sends} sends; 0 failed" in ended.out
+    assert "left late because" not in ended.err  # no send waited for another one
+    assert most_in_flight(_times(tmp_path / "run")) == captured
+
+
+def test_captured_concurrency_leaves_at_the_captured_rate(tmp_path: Path) -> None:
+    """Slowed down to what any machine can send; in turn by queue it would be 8 in 20 ms."""
+    fast_capture(tmp_path / "a.pcap", 600)
+    slow = Injection(InjectionKind.LATENCY, latency=latency_of("200ms"))
+    with sandbox_thread(SandboxOptions(topics=EIGHT, injections=[slow])) as box:
+        arguments = ("-n", box.namesrv, "-o", tmp_path / "run", "--speed", "0.1x")
+        ended = rmqtool("replay", tmp_path / "a.pcap", *arguments)
+    assert ended.status == 0, ended.err
+    times = _times(tmp_path / "run")
+    seconds = (max(times)[0] - min(times)[0]) / SECOND
+    assert 600 / seconds > 150  # of 300; eight queues in turn let 40 a second leave
+    assert most_in_flight(times) > 3 * 8
+
+
+def _times(journal: Path) -> list[tuple[int, int]]:
+    """When each attempt began and ended."""
+    rows = map(json.loads, (journal / "attempts.jsonl").read_text().splitlines())
+    return [(_ns(row["request_time"]), _ns(row["response_time"])) for row in rows]
+
+
+def _ns(text: str) -> int:
+    moment = moment_of(text)
+    assert moment is not None
+    return moment.ns
