@@ -98,6 +98,11 @@ class Pdu:
             self._command = command
         return command
 
+    def forget_fields(self) -> None:
+        """Let go of a header in JSON, decoded whole; who asks for it gets it decoded again."""
+        if self._command is not None and self._command.serialize_type == JSON:
+            self._command = None
+
     @property
     def serialize_type(self) -> str:
         """How the header was written: JSON, ROCKETMQ or PROTOBUF."""

@@ -291,6 +291,8 @@ class CapturedSend:
         self.seen.body = b""
         self.seen.messages = None
         self.seen.ext_fields = {}
+        if self.seen.pdu is not None:  # its connection may wait for the response still
+            self.seen.pdu.forget_fields()
         self.header = self.header.shortened()
         self.seen.pdu = self.answer.pdu = self.answer.request = None
         self.overtaken_by = []

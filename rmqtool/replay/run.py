@@ -21,7 +21,7 @@ from .options import ReplayRequest
 from .plan import batches_of, planned_of, readable, refuse_undecoded, say_cut, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
 
-_COLLECT_AFTER: Final = (20_000, 5, 5)
+_COLLECT_AFTER: Final = (10_000, 3, 3)
 """Objects, and rounds, after which Python looks for circles: each connection that ended is one."""
 
 

@@ -323,3 +323,12 @@ def test_numbers_of_packets_are_those_that_completed_the_frame() -> None:
     assert pdu.packet == 3 + -(-frames // 50)
     assert pdu.ts == talk.segments[-1].ts
     assert pdu.offset == 0
+
+
+def test_a_header_that_was_let_go_is_decoded_again() -> None:
+    outcome = decode_segments(Talk().open().say(0, send(1).frame).segments)
+    (pdu,) = outcome.pdus
+    before = pdu.command
+    pdu.forget_fields()
+    assert pdu.command is not before
+    assert pdu.command == before
