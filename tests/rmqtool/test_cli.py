@@ -57,7 +57,7 @@ def test_lines_fit_the_width(capture: Path, width: str) -> None:
     notes = sum(line.startswith("  └ ") for line in lines)
     assert notes == 2
     assert len(lines) >= 8 + notes
-    assert lines[0].startswith("PACKET")
+    assert lines[0].startswith(("PACKET", "TIME"))
     assert max(map(len, lines)) <= int(width)
 
 
@@ -285,7 +285,7 @@ def test_every_command_has_help(arguments: list[str]) -> None:
     assert result.status == 0
     assert "Usage" in result.out
     assert "Examples:" in result.out
-    assert "  rmqtool decode pcap" in result.out
+    assert "  rmqtool decode" in result.out
 
 
 @pytest.mark.slow
