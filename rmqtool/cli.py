@@ -142,7 +142,7 @@ class _Root(CommandGroup):
             "Replay captured messages to a safe target and compare the results.",
             common=(
                 *("namesrv", "target", "interface", "where", "speed", "rate", "rewrite", "dry_run"),
-                *("yes", "journal", "resume", "fail_on", "format"),
+                *("yes", "journal", "resume", "jobs", "fail_on", "format"),
             ),
             panel=_TEST,
         ),

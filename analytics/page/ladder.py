@@ -38,7 +38,11 @@ def _section(name: str, life: Life) -> str:
     told = [f"{what} {text}" for what, text in (("keys", life.keys), ("tag", life.tags)) if text]
     about = ", ".join([f"Topic {life.topic or 'unknown'}", *told, *life.summary])
     unseen = "".join(f"<li>{escaped(line)}</li>" for line in life.unseen)
-    remarks = f'<p class="dim">Not visible in this capture:</p><ul class="remarks">{unseen}</ul>' if unseen else ""
+    remarks = (
+        f'<p class="dim">Not visible in this capture:</p><ul class="remarks">{unseen}</ul>'
+        if unseen
+        else ""
+    )
     return (
         f'<section class="report" id="{name}"><h2>{escaped(life.name)}</h2>'
         f'<p class="dim">{escaped(about)}</p>{remarks}'
