@@ -44,7 +44,7 @@ EXCEPTIONS = {
     "analytics/inputs/shuffle.py": "what the tasks of one Spark job tell each other",
     "analytics/consuming/delivery.py": "items of its own, which tasks of one Spark job hand on",
     "analytics/consuming/group_fold.py": "items of its own, which tasks of one Spark job hand on",
-    "rmqtool/ui/by_time.py": "rows of this run, in a file that has no name",
+    "rmqtool/ui/sorting.py": "rows of this run, in a file that has no name",
     "rmqtool/browse/model/disk.py": "rows of this run, in a file that has no name",
     "rmqtool/browse/model/frames.py": "frames of this run, in a file that has no name",
     "rmqtool/api/plugins.py": "a plug-in, the user's own Python file, named by the user",
