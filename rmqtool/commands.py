@@ -87,7 +87,8 @@ class _WholeCommand(TyperCommand):
         ]
 
 
-_HELP_ALL: Final = "--help-all"
+HELP_ALL: Final = "--help-all"
+"""option that shows the help with all options"""
 
 
 class LazyCommand(TyperCommand):
@@ -119,8 +120,8 @@ class LazyCommand(TyperCommand):
     ) -> Any:
         """Return the context of the whole command; `--help-all` is a help that shows all."""
         whole = self.whole()
-        whole.shows_all = _HELP_ALL in args
-        known = ["--help" if one == _HELP_ALL else one for one in args]
+        whole.shows_all = HELP_ALL in args
+        known = ["--help" if one == HELP_ALL else one for one in args]
         return whole.make_context(info_name, known, parent, **extra)
 
     def get_short_help_str(self, limit: int = 45) -> str:
@@ -160,6 +161,10 @@ class CommandGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, not imported yet."""
         return self._lazy.get(cmd_name) or super().get_command(ctx, cmd_name)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments; the help of a group shows all, so `--help-all` is `--help`."""
+        return super().parse_args(ctx, ["--help"] if args[:1] == [HELP_ALL] else args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""

@@ -15,7 +15,7 @@ _LEAST_DIGITS: Final = 16
 """Hex digits of a text that is no file name."""
 _HEAD: Final = 4096
 """Bytes of a file that are read to detect its format."""
-_GROUP_OPTIONS: Final = ("-h", "--help")
+_GROUP_OPTIONS: Final = ("-h", "--help", "--help-all")
 
 
 def command_for(arguments: Sequence[str], commands: Collection[str]) -> str:

@@ -34,7 +34,13 @@ from .published import published
 
 PROTOCOLS = {".pcap": "http2", ".pcapng": "tls"}
 """Suffix of a sample → what its TCP carries: those with secrets are pcapng."""
-CALLS = sorted(path for path in SAMPLES.glob("grpc-*.pcap*") if path.suffix in PROTOCOLS)
+NO_CALLS = ("grpc-wrong-port-5x",)
+"""Samples in which no server speaks HTTP/2."""
+CALLS = sorted(
+    path
+    for path in SAMPLES.glob("grpc-*.pcap*")
+    if path.suffix in PROTOCOLS and path.stem not in NO_CALLS
+)
 PACKAGE = "apache.rocketmq.v2."
 ENUM = 14
 """number of the type of a field that is an enum"""

@@ -56,7 +56,7 @@ def test_a_certificate_for_another_host(driver: Driver, elsewhere: tuple[Respond
         (error,) = driver(config_of(server, tls=settings), [SYNC])
         assert isinstance(error, NameServerError)
         assert "for another name" in str(error)
-        assert "--tls-name" in error.hint
+        assert "server_name" in error.hint
     assert server.received == []
     for settings in (
         TlsSettings(trusted, server_name="broker.example"),

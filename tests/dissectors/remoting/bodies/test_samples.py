@@ -16,6 +16,9 @@ SAMPLES = Path(__file__).resolve().parents[4] / "samples"
 LARGEST = 400_000
 """Bytes of a capture that is read here: the rest has more of the same."""
 CAPTURES = sorted(path.name for path in SAMPLES.glob("*.pcap") if path.stat().st_size <= LARGEST)
+RESPELLED = "heartbeat-respelled-"
+"""samples of a client that spells the members of its heartbeat in another case"""
+IGNORED = "(fastjson2) ignores ClientID"
 STANDARD_JSON_SINCE = 401
 """Version of a client that a NameServer answers in standard JSON (V4_9_4)."""
 
@@ -54,7 +57,9 @@ def bodies_of(capture: str) -> Iterator[Seen]:
 def test_every_body_is_understood_and_survives_both_directions(capture: str) -> None:
     for seen in bodies_of(capture):
         body = seen.body
-        assert (body.problem, body.notes) == (None, ()), (capture, seen.code, body)
+        assert body.problem is None, (capture, seen.code, body)
+        is_respelled = capture.startswith(RESPELLED) and body.kind == "HeartbeatData"
+        assert [IGNORED in note for note in body.notes] == [True] * is_respelled, (capture, body)
         if body.kind in ("stored-messages", "stored-message"):
             assert b"".join(map(encode_message, body.messages)) == seen.data
         elif body.messages:
