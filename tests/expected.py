@@ -25,6 +25,8 @@ from dissectors.decode.pipeline import Decode
 from dissectors.rows.tables import jsonl_of
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
+WITHOUT_CALLS = ("grpc-wrong-port-5x",)
+"""Samples named grpc-* in which no server speaks HTTP/2."""
 SUFFIX = ".expected.jsonl.gz"
 BODY_LIMIT = 512
 """bytes of a body that are in the expected decode: samples stay small"""

@@ -118,7 +118,7 @@ def test_in_flight_least_runs_however_slow_the_responses() -> None:
                 await outcomes(sends)
 
         asyncio.run(run())
-    with pytest.raises(ConfigError, match="in_flight_least is 0"):
+    with pytest.raises(ConfigError, match="in_flight_least: must be positive, not 0"):
         ProducerConfig(group="g", in_flight_least=0)
 
 

@@ -27,19 +27,17 @@ from dissectors.tcp.capture import packet_number
 from tests.cluster.fixtures import require_jars
 from tests.cluster.servers.artifacts import PROXY_5, Unavailable, fetch
 from tests.dissectors.wireshark.tshark import Layer, layer_of, text_of
-from tests.expected import SAMPLES
+from tests.expected import SAMPLES, WITHOUT_CALLS
 
 from .proto_text import write_proto_files
 from .published import published
 
 PROTOCOLS = {".pcap": "http2", ".pcapng": "tls"}
 """Suffix of a sample → what its TCP carries: those with secrets are pcapng."""
-NO_CALLS = ("grpc-wrong-port-5x",)
-"""Samples in which no server speaks HTTP/2."""
 CALLS = sorted(
     path
     for path in SAMPLES.glob("grpc-*.pcap*")
-    if path.suffix in PROTOCOLS and path.stem not in NO_CALLS
+    if path.suffix in PROTOCOLS and path.stem not in WITHOUT_CALLS
 )
 PACKAGE = "apache.rocketmq.v2."
 ENUM = 14
