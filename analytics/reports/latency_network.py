@@ -30,7 +30,7 @@ def slowest(
     """
     slow = "latency_us is not null" if least_us is None else f"latency_us >= {least_us}"
     calls = given.exchanges.where(f"{slow} and status = 'answered' and not {derived.WAITS}")
-    order = ["request_time", "capture", "request_packet", "response_packet"]
+    order = ["request_time", "capture", "request_packet", "response_packet", "unique_key"]
     chosen = calls.ordered(("latency_us desc", *order), count)
     if given.conversations is None:
         known = chosen.adding({"network_us": "cast(null as bigint)"})

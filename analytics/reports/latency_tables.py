@@ -187,7 +187,8 @@ SLOWEST = ReportTable(
         TableColumn("response_packet", "int", "", "response packet number"),
         TableColumn("unique_key", "string", "", "UNIQ_KEY of the message"),
     ),
-    order=("-latency_us", "time", "capture", "request_packet", "response_packet"),
+    # calls of one packet may have all of these in common but the key
+    order=("-latency_us", "time", "capture", "request_packet", "response_packet", "unique_key"),
     brief=(
         "latency_us",
         "time",
