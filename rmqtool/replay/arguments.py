@@ -15,7 +15,7 @@ from ..ui.console import When
 from ..ui.letters import named
 
 _TARGET, _TIME, _WHAT = "Target", "Pace", "Selection"
-_LIVE = "A live interface"
+_LIVE = "Live capture"
 _HOW, _SAFE, _RESULT = "Sending", "Safety", "Journal and results"
 
 
