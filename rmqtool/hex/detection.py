@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from .pasted import BytesForm, guess
+from .pasted import BytesForm, BytesFormError, decode_input
 
 _HEX: Final = re.compile(r"(?:0x)?[0-9A-Fa-f]{2}[0-9A-Fa-f:]*")
 _LEAST_DIGITS: Final = 16
@@ -45,4 +45,9 @@ def _is_text_of_bytes(path: Path) -> bool:
             head = file.read(_HEAD)
     except OSError:  # reported when the file is decoded
         return False
-    return guess(head) is not BytesForm.raw
+    if len(head) == _HEAD:  # cut between two lines, not between two digits
+        head = head[: head.rfind(b"\n") + 1] or head
+    try:
+        return bool(head) and decode_input(head, BytesForm.auto)[0] is not BytesForm.raw
+    except BytesFormError:
+        return False

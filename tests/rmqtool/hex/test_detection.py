@@ -50,3 +50,19 @@ def test_a_file_instead_of_a_command_gets_the_command() -> None:
     result = rmqtool(CAPTURE, COLUMNS="200")
     assert result.status == 2
     assert f"rmqtool decode {CAPTURE}" in " ".join(result.err.split())
+
+
+@pytest.mark.parametrize("data", [b"", b"hello\n", b"not hex, not a dump\n" * 400])
+def test_other_files_are_no_captures(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    named = rmqtool("decode", "pcap", path)
+    assert rmqtool("decode", path) == named
+    assert named.status == 1
+
+
+def test_a_long_hex_dump_is_detected(tmp_path: Path) -> None:
+    path = tmp_path / "frames.txt"
+    path.write_text("\n".join([HEX] * 100))
+    assert path.stat().st_size > 8192
+    _same((path,), ("hex", path))
