@@ -13,7 +13,7 @@ from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import Final, cast
 
 from dissectors.endpoint import host_of
@@ -23,7 +23,13 @@ from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ONEWAY, ORPHAN, ExchangeRecord
+from dissectors.rows.record import (
+    ONEWAY,
+    ORPHAN,
+    ExchangeRecord,
+    MessageIdentity,
+    identity_of,
+)
 from dissectors.rows.relays import hop_of, inner_hops, proven_relays
 
 from ..sends.attempts import (
@@ -87,12 +93,12 @@ def span_of_message(message: ObservedMessage) -> tuple[int, int]:
 
 
 class AttemptStore:
-    """Sends by UNIQ_KEY, as far as they may matter."""
+    """Sends by message, as far as they may matter."""
 
     def __init__(self) -> None:
         self._source = ""
-        self._recent: dict[str, ExchangeRecord | Placed] = {}
-        self._telling: dict[str, list[Placed]] = {}
+        self._recent: dict[MessageIdentity, ExchangeRecord | Placed] = {}
+        self._telling: dict[MessageIdentity, list[Placed]] = {}
         self._connections: OrderedDict[_Connection, ConversationRecord] = OrderedDict()
         self._failures: list[ConversationRecord] = []
         self._failed: dict[str, list[int]] = {}
@@ -123,17 +129,17 @@ class AttemptStore:
             return None
         oneway = flow.status == ONEWAY
         stored = flow.response_code in STORED
-        telling, recent = self._telling, self._recent
+        telling, recent, topic = self._telling, self._recent, flow.topic
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
-            if not stored or not self._took_quick(rows):
+            if not stored or not self._took_quick(rows, topic):
                 add_each(rows)
             if len(recent) > MAX_RECENT:
                 self._forget()
 
         def add_each(rows: Sequence[ExchangeRecord]) -> None:
             for row in rows:
-                key = row.unique_key
+                key = identity_of(row)
                 if key is None or row.request_time is None:
                     continue
                 if key in telling:
@@ -150,24 +156,25 @@ class AttemptStore:
 
         return add
 
-    def _took_quick(self, rows: Sequence[ExchangeRecord]) -> bool:
+    def _took_quick(self, rows: Sequence[ExchangeRecord], topic: str | None) -> bool:
         """Take sends that were stored at once and are the first of their messages; False, and none
         is taken, where one is not.
         """
         keys, recent, slowest = message_keys(rows), self._recent, slowest_of(rows)
         if slowest is None or slowest > LONG_US or None in keys or None in ask_times(rows):
             return False
-        if not (recent.keys().isdisjoint(keys) and self._telling.keys().isdisjoint(keys)):
+        messages = list(zip(cast("list[str]", keys), repeat(topic)))  # noqa: B905
+        if not (recent.keys().isdisjoint(messages) and self._telling.keys().isdisjoint(messages)):
             return False
         before = len(recent)
-        recent.update(zip(cast("list[str]", keys), rows, strict=True))
+        recent.update(zip(messages, rows, strict=True))
         if len(recent) == before + len(rows):
             return True
-        for key in keys:  # one was sent twice
-            recent.pop(key or "", None)
+        for key in messages:  # one was sent twice
+            recent.pop(key, None)
         return False
 
-    def _add_again(self, key: str, row: ExchangeRecord) -> None:
+    def _add_again(self, key: MessageIdentity, row: ExchangeRecord) -> None:
         """Take a send of a message that another one was seen of."""
         rows = self._telling.get(key)
         if rows is not None:
@@ -222,7 +229,7 @@ class AttemptStore:
         place = bisect_right(failed, begin)
         return place > 0 and begin - failed[place - 1] <= _SOON and is_producers(row)
 
-    def keep(self, key: str, rows: list[Placed]) -> None:
+    def keep(self, key: MessageIdentity, rows: list[Placed]) -> None:
         """Keep the sends of a message to the end."""
         if len(self._telling) >= MAX_TELLING:
             self.left_out += 1
@@ -237,7 +244,7 @@ class AttemptStore:
         self._keep_after_failures()
         failures = self._connect_failures(names)
         by_process: dict[str, list[list[Send]]] = {}
-        rows_of: dict[str, list[ExchangeRecord]] = {}
+        rows_of: dict[MessageIdentity, list[ExchangeRecord]] = {}
         hops = {
             key: [hop_of(row) for _, row in rows]
             for key, rows in self._telling.items()
@@ -250,7 +257,7 @@ class AttemptStore:
             own.sort(key=lambda one: (one[1].request_time or 0, one[1].opaque))
             rows_of[key] = [row for _, row in own]
             made = [self._send_of(source, row, names) for source, row in own]
-            by_process.setdefault(process_of(key, made[0].host), []).append(made)
+            by_process.setdefault(process_of(key[0], made[0].host), []).append(made)
         found = []
         for several in by_process.values():
             learnt = timeout_learnt(several)
@@ -259,12 +266,15 @@ class AttemptStore:
             for made in several:
                 near = failures.get(made[0].host, [])
                 attempts = attempts_of(made, near, timeout, learnt is not None)
-                key = made[0].unique_key
+                first = made[0]
                 chain = chain_of(attempts, limits)
+                rows = rows_of[first.unique_key, first.topic]
                 found.append(
-                    ObservedMessage(key, attempts, chain, timeout, learnt is not None, rows_of[key])
+                    ObservedMessage(
+                        first.unique_key, attempts, chain, timeout, learnt is not None, rows
+                    )
                 )
-        found.sort(key=lambda one: (one.attempts[0].begin, one.key))
+        found.sort(key=lambda one: (one.attempts[0].begin, one.key, one.last.send.topic or ""))
         return found
 
     def _connect_failures(self, names: Mapping[str, str]) -> dict[str, list[ConnectFailure]]:

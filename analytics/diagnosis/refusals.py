@@ -19,7 +19,7 @@ from dissectors.endpoint import host_of
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import ResponseCode
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
 from .context import Context
 from .keys import whole, with_remark
@@ -81,8 +81,8 @@ class Refusals(Fold):
         self.figures: dict[str, tuple[int, int]] = {}
         """least and most of each figure"""
         self.names: dict[str, Counter[str]] = {}
-        self.tried: dict[str, list[RefusedAttempt]] = {}
-        """UNIQ_KEY -> its refusals"""
+        self.tried: dict[MessageIdentity, list[RefusedAttempt]] = {}
+        """message -> its refusals"""
         self._parts: Parts[Self] | None = None
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -194,7 +194,7 @@ class Refusals(Fold):
         self.take(row)
 
     def _note_attempt(self, row: ExchangeRecord) -> None:
-        key = row.unique_key
+        key = identity_of(row)
         if key is None:
             return
         attempts = self.tried.get(key)

@@ -13,7 +13,7 @@ import msgspec
 
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.record import ExchangeRecord, MessageIdentity
 
 from ..diagnosis.context import Context
 from ..diagnosis.engine import concluded, folds_of_messages, found_by
@@ -165,7 +165,7 @@ def stitched(names_text: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
 
         names = msgspec.json.decode(names_text, type=dict[str, str])
         store = AttemptStore()
-        rows: dict[str, list[tuple[str, ExchangeRecord]]] = {}
+        rows: dict[MessageIdentity, list[tuple[str, ExchangeRecord]]] = {}
         parts = zip(
             *(map(str, table.column(name).to_pylist()) for name in ("source", "kind", "item")),
             strict=True,
@@ -173,12 +173,12 @@ def stitched(names_text: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
         for source, kind, item in sorted(parts):
             if kind == EXCHANGE:
                 row = msgspec.json.decode(item, type=ExchangeRecord)
-                rows.setdefault(row.unique_key or "", []).append((source, row))
+                rows.setdefault((row.unique_key or "", row.topic), []).append((source, row))
             else:
                 store.source = source
                 store.add_connection(msgspec.json.decode(item, type=ConversationRecord))
-        for unique_key, one in rows.items():
-            store.keep(unique_key, one)
+        for message, one in rows.items():
+            store.keep(message, one)
         takers = [(rule.messages, rule) for rule in rules() if rule.messages is not None]
         found = []
         for message in store.messages(names):

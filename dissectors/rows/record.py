@@ -13,7 +13,14 @@ import msgspec
 from .column import Description, columns_of
 from .outcome import ANSWERED, ONEWAY, ORPHAN, STATUSES, UNANSWERED, outcome_class_of
 
-__all__ = ["ANSWERED", "COLUMNS", "ONEWAY", "ORPHAN", "STATUSES", "UNANSWERED", "ExchangeRecord"]
+__all__ = [
+    *("ANSWERED", "COLUMNS", "ONEWAY", "ORPHAN", "STATUSES", "UNANSWERED"),
+    *("ExchangeRecord", "MessageIdentity", "identity_of"),
+]
+
+MessageIdentity = tuple[str, str | None]
+"""UNIQ_KEY and the topic that the message was sent to: a consumer that forwards a message to
+another topic, or a producer that sends one object to two, makes two messages with one UNIQ_KEY"""
 
 
 class ExchangeRecord(msgspec.Struct, gc=False):
@@ -190,6 +197,11 @@ class ExchangeRecord(msgspec.Struct, gc=False):
             self.outcome_class = outcome_class_of(
                 self.status, self.request_name, self.response_name, self.topic
             )
+
+
+def identity_of(row: ExchangeRecord) -> MessageIdentity | None:
+    """Return what tells the message of an exchange from others; None: it has no UNIQ_KEY."""
+    return None if row.unique_key is None else (row.unique_key, row.topic)
 
 
 COLUMNS: Final = columns_of(ExchangeRecord)

@@ -26,7 +26,7 @@ from ..histogram import Histogram
 from ..remoting.code_sets import SENDS
 from ..times import SECOND
 from .outcome import is_call, is_send
-from .record import ExchangeRecord
+from .record import ExchangeRecord, MessageIdentity, identity_of
 
 MAX_OPEN: Final = 15 * SECOND
 """capture time within which an inner hop begins where the outer one has no response"""
@@ -203,14 +203,14 @@ class Relays:
     """Exchanges in; the relays that they prove, and the sends through each."""
 
     def __init__(self) -> None:
-        self._open: dict[str, ExchangeRecord | list[Hop]] = {}
-        """UNIQ_KEY -> its only send so far, or its hops; in the order in which the keys came"""
+        self._open: dict[MessageIdentity, ExchangeRecord | list[Hop]] = {}
+        """message -> its only send so far, or its hops; in the order in which messages came"""
         self._counted: _Sends = {}
         """sends through relays, proven or not, of messages that are no longer open"""
 
     def add(self, row: ExchangeRecord) -> None:
         """Take an exchange; anything but a send is skipped."""
-        key, code = row.unique_key, row.request_code
+        key, code = identity_of(row), row.request_code
         if key is None or row.request_time is None:
             return
         if code in SENDS if code is not None else is_send(row.request_name):
@@ -241,7 +241,7 @@ class Relays:
                 _count(found, known)
         return {relay: sends for relay, sends in found.items() if sends.proven}
 
-    def _add_hops(self, key: str, hops: Sequence[Hop]) -> None:
+    def _add_hops(self, key: MessageIdentity, hops: Sequence[Hop]) -> None:
         known = self._open.get(key)
         both = self._open[key] = [] if known is None else _hops(known)
         both += hops[: max(0, MAX_HOPS - len(both))]

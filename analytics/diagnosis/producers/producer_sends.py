@@ -96,7 +96,14 @@ class ProducerSends:
             for one in (self.marks, self.begins, self.ends, self.numbers)
         )
         begins -= _leads(marks, begins)
-        others = np.flatnonzero(~np.isin(marks, [_mark_of(one.key) for one in messages]))
+        places: dict[str | None, int] = {}
+        of_kind = [places.setdefault(topic, len(places)) for *_, topic in self.kinds]
+        looked_at = [one for one in messages if one.last.send.topic in places]
+        their_marks = np.array([_mark_of(one.key) for one in looked_at], dtype=np.int64)
+        their_topics = [places[one.last.send.topic] for one in looked_at]
+        of_theirs = their_marks * len(places) + np.array(their_topics, dtype=np.int64)
+        of_sends = marks * len(places) + np.array(of_kind, dtype=np.int64)[numbers]
+        others = np.flatnonzero(~np.isin(of_sends, of_theirs))
         tried = [one for message in messages for one in message.attempts]
         begin = np.append(begins[others], np.array([one.begin for one in tried], dtype=np.int64))
         end = np.append(

@@ -16,7 +16,7 @@ from dissectors.remoting.row_facts.names import RECONSUMED
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows.outcome import is_call
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
 from ...problem import Evidence, end_of, place_of, shown
 
@@ -86,13 +86,13 @@ class Returns:
     MAX_MESSAGES: ClassVar = 20_000
 
     def __init__(self) -> None:
-        self.messages: dict[str, ReturnedMessage] = {}
+        self.messages: dict[MessageIdentity, ReturnedMessage] = {}
         self.left_out = 0
         """returns of further messages"""
 
     def add(self, row: ExchangeRecord) -> None:
         """Take a return that the broker accepted."""
-        key = row.unique_key
+        key = identity_of(row)
         if key is None:
             return
         one = self.messages.get(key)
@@ -100,7 +100,7 @@ class Returns:
             if len(self.messages) >= self.MAX_MESSAGES:
                 self.left_out += 1
                 return
-            one = self.messages[key] = ReturnedMessage(key)
+            one = self.messages[key] = ReturnedMessage(key[0])
         attempts = number_in(row.facts, RECONSUMED) if is_call(row.request_name) else None
         limit = row.max_reconsume_times
         if attempts is None:
@@ -115,7 +115,7 @@ class Returns:
         time = end_of(row)
         one.first_time = min(one.first_time, time) if one.first_time else time
         one.last_time = max(one.last_time, time)
-        evidence = shown(row, f"return of {key} accepted by {row.responder}")
+        evidence = shown(row, f"return of {key[0]} accepted by {row.responder}")
         if one.last is None or place_of(evidence) > place_of(one.last):
             one.last = evidence
 
