@@ -13,7 +13,7 @@ from ..diagnosis.keys import parts_of
 from .items import LAG, MESSAGE, QUEUE, Item, SeenFetch, SeenMessage
 from .known import Known
 from .lag_fold import LagFold
-from .message_fold import MAX_ROWS, fold_message
+from .message_fold import MAX_ROWS, fold_messages
 from .queue_fold import QueueFold
 from .sums import GroupSums, Spread, Sums, TopicSums
 
@@ -59,7 +59,7 @@ def _finish(
     sums: Sums,
 ) -> None:
     if messages:
-        fold_message(messages, known, sums)
+        fold_messages(messages, known, sums)
     if queue is not None:
         queue.finish()
     if lag is not None:

@@ -1,4 +1,4 @@
-"""All rows about one message, by time: sent, stored, delivered to whom how often and why again.
+"""All rows with one UNIQ_KEY, by time: sent, stored, delivered to whom how often and why again.
 
 A relay between client and broker makes an exchange twice; of these the client's own counts. A
 message is dead by the rule of the diagnosis (`ReturnedMessage`), why it came again is judged by
@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.message_rows.seen_exchange import names_itself
 from dissectors.rows.message_record import COMMITTED, DEAD, DELIVERED, RETURNED, STORED
 from dissectors.rows.outcome import is_send
 
+from ..diagnosis.refusals import only
 from ..diagnosis.rules.consumers.returns import ReturnedMessage
 from ..life.again import Again, record_of, why_again
 from ..life.hops import inner_rows
@@ -34,9 +36,36 @@ CAPTURE, PRODUCERS, BROKERS = "capture", "producer and capture", "broker and cap
 """whose clocks measured"""
 
 
-def fold_message(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None:
-    """Add one message."""
-    rows = without_inner_hops(rows)
+def fold_messages(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None:
+    """Add the messages with one UNIQ_KEY: one for each topic that it was sent to."""
+    for message in messages_among(rows):
+        _add_message(without_inner_hops(message), known, sums)
+
+
+def messages_among(rows: Sequence[SeenMessage]) -> list[list[SeenMessage]]:
+    """Return the rows of each message; a row may say its place in the log or its group alone."""
+    topics = dict.fromkeys(row.origin for row in rows if names_itself(row.origin))
+    if len(topics) < 2:
+        return [list(rows)]
+    of_record: dict[tuple[str, int | None], str] = {}
+    of_group: dict[str | None, set[str]] = {}
+    for row in rows:
+        if row.origin in topics:
+            if row.commit_log_offset is not None:
+                of_record[row.broker_name, row.commit_log_offset] = row.origin
+            of_group.setdefault(row.consumer_group, set()).add(row.origin)
+    messages: dict[str | None, list[SeenMessage]] = {topic: [] for topic in topics}
+    for row in rows:
+        topic = of_record.get((row.broker_name, row.commit_log_offset))
+        if row.origin in topics:
+            topic = row.origin
+        elif topic is None and row.consumer_group is not None:
+            topic = only(of_group.get(row.consumer_group, ()))
+        messages.get(topic, []).append(row)
+    return list(messages.values())
+
+
+def _add_message(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None:
     origins = [row.origin for row in rows if row.origin]
     topic = next((one for one in origins if not is_own(one)), origins[0] if origins else "")
     stored_at = _add_sends(rows, topic, sums)

@@ -163,7 +163,7 @@ class AttemptStore:
         keys, recent, slowest = message_keys(rows), self._recent, slowest_of(rows)
         if slowest is None or slowest > LONG_US or None in keys or None in ask_times(rows):
             return False
-        messages = list(zip(cast("list[str]", keys), repeat(topic)))  # noqa: B905
+        messages = list(zip(cast("list[str]", keys), repeat(topic)))
         if not (recent.keys().isdisjoint(messages) and self._telling.keys().isdisjoint(messages)):
             return False
         before = len(recent)
@@ -268,10 +268,10 @@ class AttemptStore:
                 attempts = attempts_of(made, near, timeout, learnt is not None)
                 first = made[0]
                 chain = chain_of(attempts, limits)
-                rows = rows_of[first.unique_key, first.topic]
+                own_rows = rows_of[first.unique_key, first.topic]
                 found.append(
                     ObservedMessage(
-                        first.unique_key, attempts, chain, timeout, learnt is not None, rows
+                        first.unique_key, attempts, chain, timeout, learnt is not None, own_rows
                     )
                 )
         found.sort(key=lambda one: (one.attempts[0].begin, one.key, one.last.send.topic or ""))

@@ -41,6 +41,8 @@ class Found:
     rows: list[MessageRecord] = field(default_factory=list)
     """in the order they were seen"""
     unique_key: str | None = None
+    topic: str | None = None
+    """topic that it was sent to: one unique key may be sent to several, as by a forwarder"""
     left_out: int = 0
     """rows beyond the limit"""
     covered: dict[tuple[str | None, Place], MessageRecord] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class MessageSearch:
         """rows that were no longer there when a message was recognised"""
         self._key = key
         self._test = test
-        self._by_key: dict[str, Found] = {}
+        self._by_key: dict[str, list[Found]] = {}
         self._by_record: dict[tuple[str, int], Found] = {}
         self._by_place: dict[Place, Found] = {}
         self._by_queue: dict[tuple[str, int], list[tuple[Place, Found]]] = {}
@@ -146,10 +148,10 @@ class MessageSearch:
         return self._test is None or self._test(row)
 
     def _found_by(self, row: MessageRecord) -> Found | None:
-        if row.unique_key is not None:
-            found = self._by_key.get(row.unique_key)
-            if found is not None:
-                return found
+        same = self._by_key.get(row.unique_key, ()) if row.unique_key is not None else ()
+        if same and row.original_topic is not None:
+            topics = (None, row.original_topic)
+            return next((found for found in same if found.topic in topics), None)
         if row.commit_log_offset is not None:
             for broker in _brokers(row):
                 found = self._by_record.get((broker, row.commit_log_offset))
@@ -160,7 +162,7 @@ class MessageSearch:
                 found = self._by_place.get(place)
                 if found is not None:
                     return found
-        return None
+        return same[0] if same else None
 
     def _take(self, found: Found, row: MessageRecord) -> bool:
         """Keep a row and what the message is called in it; return whether a name is new."""
@@ -169,10 +171,13 @@ class MessageSearch:
             return False
         found.rows.append(row)
         is_new = False
-        if row.unique_key is not None and row.unique_key not in self._by_key:
+        found.topic = found.topic or row.original_topic
+        if row.unique_key is not None:
             found.unique_key = found.unique_key or row.unique_key
-            self._by_key[row.unique_key] = found
-            is_new = True
+            same = self._by_key.setdefault(row.unique_key, [])
+            if all(one is not found for one in same):
+                same.append(found)
+                is_new = True
         if row.commit_log_offset is not None and row.unique_key is not None:
             for broker in _brokers(row):
                 self._by_record.setdefault((broker, row.commit_log_offset), found)

@@ -177,8 +177,8 @@ def stitched(names_text: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
             else:
                 store.source = source
                 store.add_connection(msgspec.json.decode(item, type=ConversationRecord))
-        for message, one in rows.items():
-            store.keep(message, one)
+        for identity, one in rows.items():
+            store.keep(identity, one)
         takers = [(rule.messages, rule) for rule in rules() if rule.messages is not None]
         found = []
         for message in store.messages(names):

@@ -11,12 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
-from dissectors.rows.outcome import EXPECTED, FAILED, NOT_DURABLE, OK
+from dissectors.rows.outcome import (
+    EXPECTED,
+    FAILED,
+    NOT_DURABLE,
+    OK,
+    RECEIVE_CALLS,
+    SEND_CALLS,
+)
 
 from .. import derived
 from ..report import Report, ReportInput, ReportOptions, Row, Rows
 from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
-from ..sends.hops import RELAYS, relays
+from ..sends.hops import RELAYS, inner_sends, relays
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import (
     UNAVAILABLE,
@@ -46,9 +53,10 @@ _DIFFERENCES = (
 )
 """What alike remarks differ in: pattern, replacement."""
 
-_SENDS = f"operation in {texts(map(request_name, SENDS))}"
+_SENDS = f"operation in {texts((*map(request_name, SENDS), *SEND_CALLS))}"
 _GOOD = texts((OK, NOT_DURABLE))
 _FETCHES = f"operation in {texts(map(request_name, FETCHES))}"
+_RECEIVES = f"operation in {texts(RECEIVE_CALLS)}"
 
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
@@ -68,7 +76,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
         RELAYED.name: lambda: relays(given),
         UNANSWERED.name: lambda: _unanswered(requests, names),
         OPERATIONS.name: lambda: _operations(cells),
-        TOPICS.name: lambda: _topics(with_names(cells, names)),
+        TOPICS.name: lambda: _topics(with_names(cells, names), inner_sends(given)),
         CLIENTS.name: lambda: _clients(cells),
     }
     failed = failed_connects(given)
@@ -129,19 +137,31 @@ def _operations(cells: Relation) -> Relation:
     return found.adding({"share": "exchanges / sum(exchanges) over ()"})
 
 
-def _topics(cells: Relation) -> Relation:
-    return cells.where("topic is not null").grouped(
+def _topics(cells: Relation, inner: Relation) -> Relation:
+    """Return the topics; what a relay sends again, and a proxy asks a broker, counts once."""
+
+    def fetched(number: str) -> str:
+        asked = f"sum(if({_FETCHES}, {number}, 0L))"
+        return f"if(count_if({_FETCHES}) > 0, {asked}, sum(if({_RECEIVES}, {number}, 0L)))"
+
+    topics = cells.where("topic is not null").grouped(
         ["topic"],
         {
             **_SUMS,
-            "sends": f"sum(if({_SENDS}, exchanges, 0L))",
-            "sent": f"sum(if({_SENDS}, messages, 0L))",
-            "fetches": f"sum(if({_FETCHES}, exchanges, 0L))",
-            "fetched": f"sum(if({_FETCHES}, messages, 0L))",
+            "every_send": f"sum(if({_SENDS}, exchanges, 0L))",
+            "every_sent": f"sum(if({_SENDS}, messages, 0L))",
+            "fetches": fetched("exchanges"),
+            "fetched": fetched("messages"),
             "groups": _GROUPS,
             "brokers": _names(f"if({_SENDS} or {_FETCHES}, broker, null)"),
             "clients": "count(distinct client)",
         },
+    )
+    return topics.join(inner, ["topic"], "left", small=True).adding(
+        {
+            "sends": "every_send - coalesce(inner_sends, 0L)",
+            "sent": "every_sent - coalesce(inner_sent, 0L)",
+        }
     )
 
 
@@ -231,8 +251,9 @@ def remarks(rows: Rows) -> list[str]:
     if behind := rows.get(RELAYED.name, ()):
         addresses = ", ".join(sorted({str(row["relay"]) for row in behind})[:5])
         said.append(
-            f"Sends through {addresses} were seen on both sides of it and count twice here, once"
-            " for each hop; the retry report counts them once (proxies and other relays)."
+            f"Sends through {addresses} were seen on both sides of it and count twice among the"
+            " exchanges, once for each hop; the table of topics and the retry report count them"
+            " once (proxies and other relays)."
         )
     if unanswered is not None:
         said += _about_unanswered(unanswered)

@@ -149,9 +149,19 @@ TOPICS = ReportTable(
     (
         TableColumn("topic", "string", "", "topic"),
         *COUNTS,
-        TableColumn("sends", "int", "", "send requests"),
+        TableColumn(
+            "sends",
+            "int",
+            "",
+            "send requests of clients; those of a relay or proxy for them do not count",
+        ),
         TableColumn("sent", "int", "", "messages in successful sends"),
-        TableColumn("fetches", "int", "", "fetch requests: pull and POP"),
+        TableColumn(
+            "fetches",
+            "int",
+            "",
+            "fetch requests: pull and POP; gRPC calls if no others were captured",
+        ),
         TableColumn("fetched", "int", "", "messages in fetch responses"),
         _BYTES,
         TableColumn("groups", "list", "", "number of groups"),

@@ -1,7 +1,7 @@
 """Messages that were sent more than once or failed: attempts, causes, copies, what they cost.
 
-Rules: a message is its UNIQ_KEY; attempts on any connection, broker or capture belong to it. By
-gRPC a call is an attempt, and what the proxy sends to a broker for it is none.
+Rules: a message is its UNIQ_KEY and topic; attempts on any connection, broker or capture belong to
+it. By gRPC a call is an attempt, and what the proxy sends to a broker for it is none.
 Consumers retry apart, by sending back. Counts are of what was seen; what the packets do not show is
 `unknown` and is not counted as a failure. Only messages with more than one attempt or a failure are
 looked at one by one; the others are counted. RocketMQ: DefaultMQProducerImpl, MQClientAPIImpl.
@@ -66,7 +66,10 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
     stitch = stitched(given, limits_of(options))
     attempts = stitch.attempts
-    listed = attempts.where(f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNTOLD))}")
+    listed = attempts.where(
+        f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNTOLD))}"
+        f" or (unique_key is null and final != '{STORED}')"
+    )
     failed = failed_connects(given)
     seen = {} if failed is None else {CONNECTS.name: _connects(given, failed, attempts)}
     return {
@@ -85,26 +88,31 @@ def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation
     """Return what all sends count, less those looked at, and what these come to instead."""
     names = [column.name for column in SUMS]
     counted = {
-        "messages": "sum(times)",
+        "messages": "sum(messages)",
+        "sends": "sum(times)",
         "attempts": "sum(times)",
-        "unknown": "sum(if(outcome_class = 'unanswered', times, 0L))",
+        "unknown": "sum(if(outcome_class = 'unanswered', messages, 0L))",
     }
     hosts = ("topic", "group", "host", "process")
-    less = telling.select(*hosts, "outcome_class", "-1L as times")
-    sent = counts.select(*hosts, "outcome_class", "times").union(less)
+    less = telling.select(*hosts, "outcome_class", "-1L as times", f"-{sends.MESSAGES} as messages")
+    sent = counts.select(*hosts, "outcome_class", "times", "messages").union(less)
     raw = sent.grouped(hosts, counted).renamed({"host": "client"})
     every = raw.adding({"process": sends.process_name("process")})
-    one = "attempt = 1 and "
+
+    def messages_of(which: str) -> str:
+        return f"sum(if(attempt = 1 and {which}, messages, 0L))"
+
     looked_at = {
-        "messages": "count_if(attempt = 1)",
+        "messages": messages_of("true"),
+        "sends": "count_if(attempt = 1)",
         "attempts": "count(*)",
-        "retried": f"count_if({one}attempts > 1)",
-        "failed": f"count_if({one}final = '{FAILED}')",
-        "maybe": f"count_if({one}final = '{MAYBE}')",
-        "untold": f"count_if({one}final = '{STORED_UNTOLD}')",
-        "unknown": f"count_if({one}final = '{UNKNOWN}')",
-        "duplicates": f"count_if({one}copies > 1)",
-        "copies": f"sum(if({one}copies > 1, copies - 1, 0))",
+        "retried": messages_of("attempts > 1"),
+        "failed": messages_of(f"final = '{FAILED}'"),
+        "maybe": messages_of(f"final = '{MAYBE}'"),
+        "untold": messages_of(f"final = '{STORED_UNTOLD}'"),
+        "unknown": messages_of(f"final = '{UNKNOWN}'"),
+        "duplicates": messages_of("copies > 1"),
+        "copies": "sum(if(attempt = 1 and copies > 1, messages * (copies - 1), 0L))",
         "unsure": "sum(if(attempt = 1, unsure, 0))",
         "over_budget": "count_if(after_budget)",
         "stale_queue": "count_if(stale_queue)",
@@ -112,24 +120,39 @@ def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation
     whole = every.adding(dict.fromkeys(looked_at.keys() - counted.keys(), "0L"))
     both = whole.union(attempts.grouped(TOTAL_KEYS, looked_at))
     summed = both.grouped(TOTAL_KEYS, {name: f"coalesce(sum({name}), 0)" for name in names})
-    return summed.adding({"amplification": "try_divide(attempts, messages)"})
+    return summed.adding({"amplification": "try_divide(attempts, sends)"})
 
 
 def _causes(listed: Relation) -> Relation:
-    stored = texts((STORED, STORED_UNTOLD))
-    return listed.where(f"outcome != '{STORED}'").grouped(
-        ("broker", "cause"),
+    # An attempt without UNIQ_KEY is the only one of its message.
+    message = "if(unique_key is null, xxhash64(requester, responder, attempt_begin), 0L) as alone"
+    failed = listed.where(f"outcome != '{STORED}'").select("*", message)
+    each = failed.grouped(
+        ("broker", "cause", "client", "topic", "unique_key", "alone"),
         {
             "attempts": "count(*)",
-            "messages": "count(distinct unique_key)",
+            "messages": "max(messages)",
             "retried": "count(next_broker)",
-            "stored": f"count(distinct if(final in {stored}, unique_key, null))",
+            "final": "max(final)",
             "inferred": "count_if(inferred)",
-            "topics": "count(distinct topic)",
-            "clients": "count(distinct client)",
             "remark": "min(remark)",
             "first_time": "min(attempt_begin)",
             "last_time": "max(attempt_begin)",
+        },
+    )
+    return each.grouped(
+        ("broker", "cause"),
+        {
+            "attempts": "sum(attempts)",
+            "messages": "sum(messages)",
+            "retried": "sum(retried)",
+            "stored": f"sum(if(final in {texts((STORED, STORED_UNTOLD))}, messages, 0L))",
+            "inferred": "sum(inferred)",
+            "topics": "count(distinct topic)",
+            "clients": "count(distinct client)",
+            "remark": "min(remark)",
+            "first_time": "min(first_time)",
+            "last_time": "max(last_time)",
         },
     )
 
@@ -144,7 +167,7 @@ def _connects(given: ReportInput, failed: Relation, attempts: Relation) -> Relat
 
 
 def _flows(listed: Relation) -> Relation:
-    following = "over (partition by client, process, unique_key order by attempt)"
+    following = "over (partition by client, process, topic, unique_key order by attempt)"
     pairs = listed.select(
         "broker as from_broker",
         "next_broker as to_broker",
@@ -175,7 +198,7 @@ def _verdicts(listed: Relation) -> Relation:
     return listed.where("verdict is not null and next_broker is null").grouped(
         ("verdict", "cause", "version_name"),
         {
-            "messages": "count(*)",
+            "messages": "sum(messages)",
             "attempts": "sum(attempts)",
             "remark": "min(remark)",
             "unique_key": "min(unique_key)",

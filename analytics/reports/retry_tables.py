@@ -8,7 +8,8 @@ from ..sends.unavailable import CONNECT_COLUMNS
 
 TOTAL_KEYS = ("topic", "group", "client", "process")
 SUMS: tuple[TableColumn, ...] = (
-    TableColumn("messages", "int", "", "messages sent"),
+    TableColumn("messages", "int", "", "messages sent; a batch counts with all of its messages"),
+    TableColumn("sends", "int", "", "messages sent alone, and batches"),
     TableColumn("attempts", "int", "", "send attempts, including inferred ones"),
     TableColumn("retried", "int", "", "messages with more than one attempt"),
     TableColumn("failed", "int", "", "messages not stored by any broker"),
@@ -36,7 +37,7 @@ TOTALS = ReportTable(
             "process", "string", "", "process ID in the UNIQ_KEYs; empty for other key formats"
         ),
         *SUMS,
-        TableColumn("amplification", "float", "", "attempts / messages"),
+        TableColumn("amplification", "float", "", "attempts / sends"),
     ),
     order=("-retried", "-failed", "-messages", *TOTAL_KEYS),
     brief=(

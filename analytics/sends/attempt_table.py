@@ -16,6 +16,7 @@ from dissectors.foreign import hexadecimal_of
 from ..report import TableColumn
 from ..schema import SOURCE, arrow_rows
 from ..sql.relation import Relation
+from . import sends
 from .attempts import (
     REFUSED,
     UNSURE,
@@ -36,7 +37,12 @@ if TYPE_CHECKING:
     from ..kept import Kept
 
 MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("unique_key", "string", "", "UNIQ_KEY or message ID shared by all attempts"),
+    TableColumn(
+        "unique_key",
+        "string",
+        "",
+        "UNIQ_KEY or message ID shared by all attempts; empty: the request has none",
+    ),
     TableColumn("topic", "string", "", "topic of the message"),
     TableColumn("group", "string", "", "producer group"),
     TableColumn("client", "string", "", "client address without port"),
@@ -48,6 +54,7 @@ MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
     ),
     TableColumn("language", "string", "", "language of the client"),
     TableColumn("version_name", "string", "", "version that the client says"),
+    TableColumn("messages", "int", "", "messages in the send; more than one: a batch"),
     TableColumn("attempts", "int", "", "attempts known, with the inferred ones"),
     TableColumn(
         "views",
@@ -140,7 +147,8 @@ def with_attempts(
     `chosen` are all sends of the messages in question, with their connections.
     """
     columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
-    sent = chosen.renamed({"broker_name": "asked_broker"}).select(*SEND_SELECTION, "process")
+    sent = chosen.adding({"messages": sends.MESSAGES}).renamed({"broker_name": "asked_broker"})
+    sent = sent.select(*SEND_SELECTION, "process")
     if failures is None:
         return kept.by_group(sent, "host", _of_one_host(limits), columns, share)
     return kept.by_groups(sent, failures, "host", _with_failures(limits), columns, share)
@@ -204,6 +212,7 @@ def sends_in(table: pyarrow.Table) -> Iterator[Send]:
         name: table.column(name).to_pylist() for name in SEND_SELECTION
     }
     columns["how_ended"], columns["end"] = columns["end"], columns["end_us"]
+    columns["unique_key"] = [key or "" for key in columns["unique_key"]]
     made = zip(columns["unique_key"], columns["begin"], strict=True)
     columns["lead"] = [lead_to(key, begin) for key, begin in made]
     return map(Send._make, zip(*(columns[name] for name in Send._fields), strict=True))
@@ -237,9 +246,11 @@ def _limits_of_processes(
 
 
 def _by_message(table: pyarrow.Table) -> Iterator[tuple[str | None, list[Send]]]:
-    messages: dict[str, tuple[str | None, list[Send]]] = {}
-    for send, process in zip(sends_in(table), table.column("process").to_pylist(), strict=True):
-        messages.setdefault(send.unique_key, (process, []))[1].append(send)
+    messages: dict[tuple[str | int, str | None], tuple[str | None, list[Send]]] = {}
+    processes = table.column("process").to_pylist()
+    for place, (send, process) in enumerate(zip(sends_in(table), processes, strict=True)):
+        identity = send.unique_key or place, send.topic
+        messages.setdefault(identity, (process, []))[1].append(send)
     return iter(messages.values())
 
 
@@ -264,13 +275,14 @@ def _message_row(
     first = attempts[0].send
     last = max(max(one.begin, one.send.end or 0, one.end or 0) for one in attempts)
     return {
-        "unique_key": first.unique_key,
+        "unique_key": first.unique_key or None,
         "topic": first.topic,
         "group": first.group,
         "client": first.host,
         "process": process,
         "language": first.language,
         "version_name": first.version_name,
+        "messages": first.messages,
         "attempts": len(attempts),
         "views": sum(one.views for one in attempts if not one.inferred),
         "final": chain.final,

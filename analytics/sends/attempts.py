@@ -1,7 +1,7 @@
 """Sends of one message stitched together: attempts, in order, each with what became of it.
 
-Pure logic over rows of sends, without Spark. Rules: attempts of a message have its UNIQ_KEY,
-whatever connection, broker or capture they were seen on; one that two captures saw is one attempt.
+Pure logic over rows of sends, without Spark. Rules: attempts of a message have its UNIQ_KEY and
+topic, whatever connection, broker or capture they were seen on; one that two captures saw is one.
 What the client took an attempt for is told by what it did next: an answer that came after the next
 attempt had begun came too late, and so did one after sendMsgTimeout, which older clients wait for
 on a connection that they keep. The timeout is that of the options, else learnt from when the client
@@ -85,6 +85,7 @@ class Send(NamedTuple):
     """What an exchange and its connection say of one send; times in µs since the epoch."""
 
     unique_key: str
+    """empty: the header has none, so no other attempt of the message is known"""
     host: str
     group: str | None
     topic: str | None
@@ -131,6 +132,8 @@ class Send(NamedTuple):
     """why its stream was reset, and by whom: client or server"""
     said: str | None = None
     """what a broker behind the proxy answered for it, STORED or REFUSED; None: not captured"""
+    messages: int = 1
+    """messages that it carries; more than one: a batch"""
 
 
 class ConnectFailure(NamedTuple):

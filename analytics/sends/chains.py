@@ -105,14 +105,15 @@ def chain_of(attempts: Sequence[ObservedAttempt], limits: Limits) -> Chain:
         for attempt in attempts
         if attempt.stored
     }
-    begin = attempts[0].begin
+    begin, final = attempts[0].begin, _final(attempts)
+    alone = not attempts[0].send.unique_key  # whether it was sent again cannot be told
     return Chain(
-        final=_final(attempts),
+        final=UNKNOWN if alone and final in (FAILED, MAYBE) else final,
         copies=len(copies),
         unsure=sum(attempt.outcome in MAY_BE_STORED for attempt in attempts[:-1]),
         late=sum(attempt.outcome == LATE for attempt in attempts),
         after_budget=sum(one.is_after_budget(begin, limits.timeout_us) for one in attempts),
-        verdict=_verdict(attempts, limits),
+        verdict=None if alone or final in (STORED, STORED_UNTOLD) else _verdict(attempts, limits),
     )
 
 

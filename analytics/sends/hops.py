@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dissectors.endpoint import host_of
-from dissectors.rows.outcome import FAILED
+from dissectors.rows.outcome import FAILED, NOT_DURABLE, OK
 from dissectors.rows.relays import Hop, hop_pairs
 
 from ..report import ReportInput, TableColumn
 from ..schema import SOURCE, arrow_schema_of
+from ..sql.expressions import texts
 from ..sql.percentiles import percentiles, with_bucket
 from ..sql.relation import Relation
 from . import sends
@@ -57,6 +58,12 @@ _PAIR_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("inner_us", "int", "µs", ""),
 )
 """One row per inner hop and outer hop that it may be made of: `relays.HopPair`."""
+_INNER_COLUMNS: tuple[TableColumn, ...] = (
+    TableColumn("topic", "string", "", ""),
+    TableColumn("inner_sends", "int", "", ""),
+    TableColumn("inner_sent", "int", "", ""),
+)
+_GOOD = texts((OK, NOT_DURABLE))
 _FOUND = ("relay", "from_host", "server")
 _SIDES = ("outer", "inner", "own")
 """What the latency of a send on both sides of a relay is split into."""
@@ -94,7 +101,7 @@ def _paired(given: ReportInput) -> Relation:
     parts = 1 if given.kept.engine.small else _PARTS
     hops = every.where("unique_key is not null and not " + sends.LOGGED).select(
         *(SOURCE, "capture", "conversation", "opaque", "requester", "responder", "offset_msg_id"),
-        *("unique_key", "`call`", "unix_micros(request_time) as begin", "latency_us"),
+        *("unique_key", "topic", "`call`", "unix_micros(request_time) as begin", "latency_us"),
         f"pmod({sends.KEY}, {parts}) as part",
     )
     paired = given.kept.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS, RELAYS)
@@ -112,8 +119,11 @@ def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
     import pyarrow
 
     messages: dict[object, list[int]] = {}
-    for row, key in enumerate(table.column("unique_key").to_pylist()):
-        messages.setdefault(key, []).append(row)
+    identities = zip(
+        *(table.column(name).to_pylist() for name in ("unique_key", "topic")), strict=True
+    )
+    for row, identity in enumerate(identities):
+        messages.setdefault(identity, []).append(row)
     hops = list(map(_hop_of, *(table.column(name).to_pylist() for name in _OF_HOP)))
     inner: list[int] = []
     outer: list[int] = []
@@ -163,6 +173,21 @@ def _repeated(given: ReportInput) -> Relation | None:
         return known.sends
     every = sends.sends_and_calls_of(given.exchanges)
     return every.join(known.keys, f"{sends.KEY} = key", "left semi")
+
+
+def inner_sends(given: ReportInput) -> Relation:
+    """Return (topic, inner_sends, inner_sent): sends of relays and proxies, messages stored so."""
+    inner = _pairs(given)
+    every = _repeated(given)
+    if every is None or given.kept.is_empty(inner):
+        return given.kept.empty(_INNER_COLUMNS)
+    return every.join(inner, _PLACE, "left semi", small=True).grouped(
+        ("topic",),
+        {
+            "inner_sends": "count(*)",
+            "inner_sent": f"sum(if(outcome_class in {_GOOD}, {sends.MESSAGES}, 0L))",
+        },
+    )
 
 
 def without_inner(given: ReportInput) -> Relation:

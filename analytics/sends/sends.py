@@ -63,7 +63,7 @@ _COLUMNS = (
         "version",
         "version_name",
     ),
-    *("topic", "group", "queue_id", "broker_name", "unique_key", "offset_msg_id"),
+    *("topic", "group", "queue_id", "broker_name", "unique_key", "offset_msg_id", "message_count"),
 )
 """Columns of a send that are read at all."""
 _CALLERS_ID = "^01[0-9A-F]{32}$"
@@ -119,14 +119,18 @@ def _sends_of(exchanges: Relation, which: str, keys: Relation | None = None) -> 
     return chosen.adding(told).select(*_COLUMNS, *told)
 
 
+MESSAGES = "coalesce(message_count, 1L)"
+"""SQL: how many messages a send carries; more than one: a batch."""
 HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {derived.address_of('requester')})"
 """SQL: address of the client that sent."""
 PROCESS = process_of("unique_key")
 """SQL: digits of the process that sent."""
 NEVER_OPENED = f"`end` in {texts(tcp.NEVER_OPENED)}"
 """SQL: a connect failed."""
-KEY = "if(unique_key is null, null, xxhash64(unique_key))"
-"""SQL: a number for a message, which takes a quarter of the memory of its UNIQ_KEY."""
+_NO_KEY = "xxhash64(source, capture, conversation, opaque, unix_micros(request_time))"
+KEY = f"if(unique_key is null, {_NO_KEY}, xxhash64(unique_key, topic))"
+"""SQL: a number for a message, which takes a quarter of the memory of `dissectors.rows.identity_of`
+it. A send without UNIQ_KEY, such as a batch of 4.x, is a message of its own."""
 
 
 def described(sends: Relation, names: Relation) -> Relation:

@@ -43,7 +43,7 @@ class Stitched(NamedTuple):
     attempts: Relation
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
     counts: Relation
-    """the sends by COUNTED, and `times`: how many"""
+    """the sends by COUNTED, with `times`: how many, and their `messages`"""
 
 
 def stitched(given: ReportInput, limits: Limits) -> Stitched:
@@ -64,8 +64,9 @@ def _stitched(given: ReportInput, limits: Limits) -> Stitched:
 
 def _counts(given: ReportInput, produced: Relation) -> Relation:
     """Return `Stitched.counts`."""
+    counted = {"times": "count(*)", "messages": f"sum({sends.MESSAGES})"}
     placed = produced.adding({"host": sends.HOST, "process": sends.PROCESS})
-    return given.kept.frame(placed.grouped(COUNTED, {"times": "count(*)"}), STITCHED)
+    return given.kept.frame(placed.grouped(COUNTED, counted), STITCHED)
 
 
 def _telling(

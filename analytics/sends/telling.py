@@ -1,6 +1,6 @@
 """Which messages' attempts are looked at one by one: found among all sends of an input.
 
-Rules: a message is looked at if its UNIQ_KEY was seen more than once, or if one of its sends
+Rules: a message is looked at if more than one send of it was seen, or if one of its sends
 failed, was answered late, or began soon after a connect of the same host had failed. All others
 are one attempt each. Keys are compared as numbers (`sends.KEY`): two messages with one number are
 both looked at, which changes no result. `Kept.repeated` finds those that are seen more than once.
@@ -25,13 +25,12 @@ def flagged_keys(
 
     `failures` are `sends.connect_failures`.
     """
-    keyed = sends.where("unique_key is not null")
     took = "unix_micros(response_time) - unix_micros(request_time)"
     wrong = f"({FAILED_ITSELF} or coalesce({took} > {timeout_us * 9 // 10}, false))"
     if failures is not None:
-        keyed = _with_failures(with_names(keyed, names), failures)
+        sends = _with_failures(with_names(sends, names), failures)
         wrong = f"({wrong} or failed_host is not null)"
-    return keyed.select(f"{KEY} as key", f"{wrong} as wrong")
+    return sends.select(f"{KEY} as key", f"{wrong} as wrong")
 
 
 def _with_failures(sends: Relation, failures: Relation) -> Relation:

@@ -67,6 +67,8 @@ LONG_POLLS = frozenset(
 
 SEND_CALLS = frozenset(("SendMessage",))
 """Names of the calls of gRPC that send messages."""
+RECEIVE_CALLS = frozenset(("ReceiveMessage", "PullMessage"))
+"""Names of the calls of gRPC that fetch messages."""
 
 
 def is_notable(response_name: str | None) -> bool:

@@ -14,8 +14,15 @@ from .column import Description, columns_of
 from .outcome import ANSWERED, ONEWAY, ORPHAN, STATUSES, UNANSWERED, outcome_class_of
 
 __all__ = [
-    *("ANSWERED", "COLUMNS", "ONEWAY", "ORPHAN", "STATUSES", "UNANSWERED"),
-    *("ExchangeRecord", "MessageIdentity", "identity_of"),
+    "ANSWERED",
+    "COLUMNS",
+    "ONEWAY",
+    "ORPHAN",
+    "STATUSES",
+    "UNANSWERED",
+    "ExchangeRecord",
+    "MessageIdentity",
+    "identity_of",
 ]
 
 MessageIdentity = tuple[str, str | None]

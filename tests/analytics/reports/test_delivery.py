@@ -90,6 +90,18 @@ def test_what_was_sent_is_that_of_the_rows(name: str) -> None:
         assert line["sent"] == (len(keys) if keys else None)
 
 
+def test_what_is_forwarded_is_another_message() -> None:
+    tables = of_sample("forwarded-5x")
+    counted = {
+        key: (row["sent"], row["stored"], row["stored_again"], row["delivered"], row["deliveries"])
+        for key, row in by_group(tables).items()
+    }
+    assert counted == {
+        ("Orders", "forwarders"): (12, 12, 0, 8, 8),
+        ("Audit", "auditors"): (12, 12, 0, 12, 12),
+    }
+
+
 def test_given_back_until_dead() -> None:
     """README: every message fails, is given back and comes again, at last to %DLQ%."""
     for name in ("push-retry-dlq-5x", "push-retry-dlq-4x"):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from analytics.kept import Kept
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.outcome import ORPHAN
 from rmqtool.summary.summary import Summary
-from tests.analytics.reported import Tables, tables_from, tables_of
+from tests.analytics.reported import Tables, input_of, tables_from, tables_of
 from tests.analytics.rows import moment, report_input, row
 from tests.expected import SAMPLES
 
@@ -111,3 +114,20 @@ def test_another_topic_without_a_route_is_a_failure() -> None:
         ("failed", 1),
         ("expected", 2),
     ]
+
+
+@pytest.mark.parametrize("serialize_type", [None, "PROTOBUF"])
+def test_sends_by_grpc_count_once_whichever_hops_are_chosen(serialize_type: str | None) -> None:
+    """Twelve calls, of which the proxy makes sends to the broker."""
+    given = input_of((str(SAMPLES / "grpc-send-5x.pcap"),))
+    if serialize_type is not None:
+        chosen = given.exchanges.where(f"serialize_type = '{serialize_type}'")
+        given = replace(given, exchanges=chosen, kept=Kept(given.kept.engine))
+    topics = tables_from("overview", given, "topics")["topics"]
+    assert sum(row["sends"] for row in topics) == 12  # type: ignore[misc]
+    assert sum(row["sent"] for row in topics) == 12  # type: ignore[misc]
+
+
+def test_fetches_by_grpc_count_where_no_others_were_captured() -> None:
+    topics = tables_of("overview", [str(SAMPLES / "grpc-local-53.pcap")])["topics"]
+    assert sum(row["fetched"] for row in topics) == 5  # type: ignore[misc]

@@ -77,6 +77,28 @@ def test_attempts_are_those_that_java_logged(recorded: Tables, name: str) -> Non
     assert not run & set(reported)
 
 
+def test_what_is_sent_to_two_topics_is_two_messages() -> None:
+    """Java keeps the UNIQ_KEY of what a consumer forwards, and of an object that is sent again."""
+    found = tables_of("retries", [str(SAMPLES / "forwarded-5x.pcap")])
+    totals = sorted(
+        (row["topic"], row["group"], row["messages"], row["attempts"], row["retried"])
+        for row in found["retry_totals"]
+    )
+    assert totals == [
+        ("Audit", "forwarders", 8, 8, 0),
+        ("Audit", "sample_group", 4, 4, 0),
+        ("Orders", "sample_group", 4, 4, 0),
+        ("Orders", "sample_group", 8, 8, 0),
+    ]
+    assert found["retry_messages"] == []
+
+
+def test_a_batch_counts_with_its_messages() -> None:
+    (totals,) = tables_of("retries", [str(SAMPLES / "send-batch-4x.pcap")])["retry_totals"]
+    assert (totals["messages"], totals["sends"], totals["attempts"]) == (12, 3, 3)
+    assert totals["amplification"] == 1.0
+
+
 def test_every_logged_call_is_a_message(recorded: Tables) -> None:
     counted = sorted(row["messages"] for row in recorded["retry_totals"])
     assert counted == sorted(

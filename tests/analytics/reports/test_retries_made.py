@@ -112,6 +112,46 @@ def made() -> Tables:
     return tables_from("retries", report_input(ROWS, CONNECTIONS))
 
 
+def test_a_send_without_key_is_a_message_of_its_own() -> None:
+    """A batch of 4.x that is refused and sent again: nothing says that both are one."""
+    batch = {"unique_key": None, "message_count": 4, "topic": "batches"}
+    rows = [sent(1, 1000, **batch, **REFUSED), sent(1, 3000, "b", **batch), *ROWS[:30]]
+    found = tables_from("retries", report_input(rows, CONNECTIONS))
+    (totals,) = [row for row in found["retry_totals"] if row["topic"] == "batches"]
+    assert (totals["messages"], totals["sends"], totals["attempts"]) == (8, 2, 2)
+    assert (totals["unknown"], totals["failed"], totals["retried"]) == (4, 0, 0)
+    (cause,) = found["retry_causes"]
+    assert (cause["cause"], cause["attempts"], cause["messages"]) == ("SYSTEM_BUSY", 1, 4)
+    (attempt,) = found["retry_attempts"]
+    assert (attempt["unique_key"], attempt["outcome"]) == (None, "refused")
+
+
+def test_one_key_in_two_topics_is_two_messages() -> None:
+    rows = [
+        sent(1, 1000, topic="from"),
+        sent(1, 5000, "b", topic="to", **REFUSED),
+        sent(1, 9000, "c", topic="to"),
+    ]
+    found = tables_from("retries", report_input(rows, CONNECTIONS))
+    (message_,) = found["retry_messages"]
+    assert (message_["topic"], message_["causes"]) == ("to", "SYSTEM_BUSY → stored")
+    totals = {row["topic"]: (row["messages"], row["retried"]) for row in found["retry_totals"]}
+    assert totals == {"from": (1, 0), "to": (1, 1)}
+
+
+def test_a_stored_message_has_no_verdict_though_the_clock_stepped_back() -> None:
+    """The retry that was stored seems to come before the attempt that was refused."""
+    rows = [
+        *ROWS[:30],
+        sent(1, 9000, version=453, version_name="V5_2_0", **REFUSED),
+        sent(1, 1000, "b", version=453, version_name="V5_2_0"),
+    ]
+    found = tables_from("retries", report_input(rows, CONNECTIONS))
+    (one,) = found["retry_messages"]
+    assert (one["final"], one["verdict"]) == ("stored", None)
+    assert found["retry_verdicts"] == []
+
+
 def test_a_late_answer_makes_a_copy(made: Tables) -> None:
     found = message(made, 1)
     assert found["causes"] == "stored too late → stored"

@@ -44,8 +44,8 @@ def _told(engine: SqlEngine) -> int:
 
 
 def test_messages_that_repeat_or_went_wrong_are_looked_at() -> None:
-    assert _told(LocalEngine()) == 4
+    assert _told(LocalEngine()) == 5
 
 
 def test_spark_finds_as_many_whatever_the_size(spark: SparkSession) -> None:
-    assert [_told(SparkEngine(spark, small)) for small in (True, False)] == [4, 4]
+    assert [_told(SparkEngine(spark, small)) for small in (True, False)] == [5, 5]

@@ -77,6 +77,26 @@ def two_groups(scene: Scene) -> None:
     scene.tell(sent, first, second)
 
 
+def forwarded(scene: Scene) -> None:
+    """Eight messages to Orders, which a consumer forwards to Audit; four objects to both topics.
+
+    Java keeps the UNIQ_KEY of an object that is sent again.
+    """
+    for topic in ("Orders", "Audit"):
+        scene.cluster.make_topic(topic)
+    with scene.capture():
+        auditors = _consumer(scene, "auditors", "Audit", "auditors")
+        forwarder = _consumer(scene, "forwarder", "Orders", "forwarders", forward="Audit")
+        time.sleep(2)
+        sent = _send(scene, "Orders", 8)
+        _wait_done("what was forwarded", [auditors], 8)
+        _end(forwarder)
+        both_topics = _send(scene, "Orders", 4, also="Audit")
+        _wait_done("what was sent to both", [auditors], 12)
+        _end(auditors)
+    scene.tell(sent, both_topics, auditors, forwarder)
+
+
 def consumer_killed(scene: Scene) -> None:
     """127.0.0.1@killed of killed_group is killed in the middle of a batch of four messages.
 
@@ -297,6 +317,13 @@ LIVES: tuple[Scenario, ...] = (
         two_groups,
         "Two groups consume one topic",
         "each message is delivered once to each group",
+    ),
+    Scenario(
+        "forwarded-5x",
+        single_5x,
+        forwarded,
+        "A consumer forwards messages to another topic; one object is sent to two topics",
+        "two messages have one UNIQ_KEY: they differ in their topic, and none is a retry",
     ),
     *both(
         "consumer-killed",

@@ -10,16 +10,19 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
 
 /** A push consumer that runs until it has consumed enough or its time has ended; with {@code until-end=true}, its input. */
 public final class PushConsume {
     private final Options options;
     private final CountDownLatch wanted;
+    private final DefaultMQProducer forwarder;
     private Told told;
 
     private PushConsume(Options options) {
         this.options = options;
         this.wanted = new CountDownLatch(options.number("count", 1));
+        this.forwarder = options.text("forward", "").isEmpty() ? null : options.producer();
     }
 
     public static void main(String[] args) throws Exception {
@@ -55,6 +58,9 @@ public final class PushConsume {
         told = new Told(options, consumer.buildMQClientId());
         told.watch(consumer);
         listen(consumer);
+        if (forwarder != null) {
+            forwarder.start();
+        }
         consumer.start();
         told.say("started");
         System.out.println("started");
@@ -67,6 +73,9 @@ public final class PushConsume {
         Thread.sleep(options.number("linger-ms", 0));
         told.say("stopping");
         consumer.shutdown();
+        if (forwarder != null) {
+            forwarder.shutdown();
+        }
         told.say("stopped");
         return complete;
     }
@@ -98,6 +107,23 @@ public final class PushConsume {
         }
     }
 
+    /** Sends the same object to another topic, which keeps its UNIQ_KEY. */
+    private void forward(MessageExt message) {
+        if (forwarder == null) {
+            return;
+        }
+        String topic = message.getTopic();
+        try {
+            message.setTopic(options.text("forward", ""));
+            long begin = System.currentTimeMillis();
+            told.sent(begin, message, forwarder.send(message), null);
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        } finally {
+            message.setTopic(topic);
+        }
+    }
+
     /** Fails each message until it was delivered again often enough; {@code fail=0} never fails. */
     private boolean succeeds(List<MessageExt> messages) {
         told.about("given", messages);
@@ -105,6 +131,7 @@ public final class PushConsume {
             System.out.println(message.getTopic() + " " + message.getQueueId() + " " + message.getQueueOffset()
                 + " " + message.getReconsumeTimes());
             work();
+            forward(message);
             wanted.countDown();
         }
         return messages.get(0).getReconsumeTimes() >= options.number("fail", 0);

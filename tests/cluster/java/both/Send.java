@@ -77,6 +77,11 @@ public final class Send {
                 SendResult result = send(message, i);
                 told.sent(begin, message, result, null);
                 System.out.println(result == null ? "sent" : result.getSendStatus() + " " + result.getOffsetMsgId());
+                if (!options.text("also", "").isEmpty()) {
+                    message.setTopic(options.text("also", ""));  // the same object, with its UNIQ_KEY
+                    begin = System.currentTimeMillis();
+                    told.sent(begin, message, producer.send(message), null);
+                }
             } catch (MQClientException | MQBrokerException | RemotingException error) {
                 told.sent(begin, message, null, error);
                 System.out.println("failed " + error.getClass().getSimpleName() + " " + error.getMessage());
