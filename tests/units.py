@@ -32,6 +32,8 @@ VERSION = "rmqtool.version"
 """the version of the program"""
 ERRORS = "rmqtool.errors"
 """what programs catch"""
+PLUGINS = "rmqtool.plugins"
+"""finds the plug-ins that decode bodies"""
 VIEWS = ("rmqtool.ui", "rmqtool.decode", VERSION)
 
 EVERYWHERE = ("dissectors.foreign",)
@@ -385,9 +387,11 @@ UNITS: dict[str, tuple[str, ...]] = {
     ),
     VERSION: (),
     ERRORS: (),
+    PLUGINS: (ERRORS, "dissectors.remoting.bodies.custom"),
     "rmqtool.api.tables": (ERRORS, "dissectors"),
     "rmqtool.api": (
-        *(ERRORS, VERSION, "rmqtool.api.tables", "rmqtool.summary", "rmqtool.ui", "dissectors"),
+        *(ERRORS, VERSION, PLUGINS, "rmqtool.api.tables", "rmqtool.summary", "rmqtool.ui"),
+        "dissectors",
         *(f"analytics.{name}" for name in ("diagnosis", "inputs", "life")),
     ),
     "rmqtool.__main__": ("rmqtool.cli", "rmqtool.owners"),
@@ -395,7 +399,10 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.commands": (),
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (
-        *(VERSION, ERRORS, "dissectors.printable", "dissectors.temporary", "dissectors.times"),
+        *(VERSION, ERRORS, PLUGINS),
+        *("dissectors.printable", "dissectors.temporary", "dissectors.times"),
+        *("dissectors.decode.secrets", "dissectors.tcp.decompression"),
+        "dissectors.remoting.bodies.custom",
         *("dissectors.owned_folder", "dissectors.quantities", "dissectors.where.fields"),
     ),
     "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),

@@ -16,7 +16,7 @@ from .inputs import decoded_logs, inputs_of, interface_inputs
 if TYPE_CHECKING:
     from dissectors.remoting.bodies.custom import NamedDecoder
 
-    from .plugins import BodyDecoder
+    from ..plugins import BodyDecoder
 
 Given = str | os.PathLike[str] | bytes | bytearray | memoryview | Iterable[Any]
 
@@ -57,7 +57,7 @@ def read(
     named = [plugins] if isinstance(plugins, (str, os.PathLike)) else list(plugins)
     decoders: Sequence[NamedDecoder] = ()
     if named:
-        from .plugins import decoders_of
+        from ..plugins import decoders_of
 
         decoders = decoders_of(named)
     if interface is None and (logs := decoded_logs(given)):

@@ -1,13 +1,13 @@
-"""`rmqtool browse`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool browse`: its help; its options are in `options`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import BrowseArguments
+from .options import BrowseRequest
 
 
-def _run(given: BrowseArguments) -> ExitStatus:
+def _run(request: BrowseRequest) -> ExitStatus:
     """Explore captures, decoded logs, or live traffic in a terminal UI.
 
     Exchanges, messages, connections, and problems, down to each byte. Press ? for keys.
@@ -23,7 +23,7 @@ def _run(given: BrowseArguments) -> ExitStatus:
     """
     from .run import run_browse
 
-    return run_browse(given)
+    return run_browse(request)
 
 
-browse = command_with(BrowseArguments, _run)
+browse = command_with(BrowseRequest, _run)

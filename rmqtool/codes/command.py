@@ -4,40 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 
 from ..ui.console import When, terminal_of
 from ..ui.status import CommandError, ExitStatus
 from .as_json import value_of
-from .options import CodesFormat, EntryKind
+from .options import CodesFormat, CodesRequest
 from .search import Query, SearchResult, find, number_of, query_of, suggestions
 from .text import detail_lines, list_lines
 
 _EXAMPLES = "rmqtool codes 310, rmqtool codes response 17, rmqtool codes UNIQ_KEY"
 
 
-def codes(
-    words: Sequence[str],
-    kind: EntryKind | None = None,
-    format_: CodesFormat = CodesFormat.table,
-    colour: When = When.auto,
-) -> ExitStatus:
-    """Show what a query finds, everything where there is none; CommandError if that is nothing.
-
-    A query is a number (decimal, hexadecimal, or what 16 bits leave of it), a name or a part of
-    one; it may begin with a kind, as in ``response 17``.
-    """
-    for word in words:
+def run_codes(request: CodesRequest) -> ExitStatus:
+    """Show what a query finds, everything where there is none; CommandError if that is nothing."""
+    for word in request.query:
         if word.startswith("-") and number_of(word) is None:
             raise CommandError(f"no such option: {word}", status=ExitStatus.USAGE)
-    query = query_of(" ".join(words), kind)
+    query = query_of(" ".join(request.query), request.kind)
     found = find(query)
     if not found.entries:
         raise _nothing(query)
-    if format_ is CodesFormat.json:
+    if request.format is CodesFormat.json:
         print(json.dumps([value_of(entry) for entry in found.entries], indent=2))
     else:
-        print("\n".join(_lines(found, colour)))
+        print("\n".join(_lines(found, request.colour)))
     return ExitStatus.OK
 
 

@@ -1,22 +1,13 @@
-"""`rmqtool codes`: its help and options; the work is in `command`, which loads the tables."""
+"""`rmqtool codes`: its help; its options are in `options`, the work in `command`."""
 
 from __future__ import annotations
 
-import typer
-
-from ..ui import common_options
-from ..ui.console import When
-from ..ui.errors import guarded
+from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from . import options
+from .options import CodesRequest
 
 
-def codes(
-    query: options.Words = None,
-    kind: options.KindName = None,
-    format_: options.FormatName = options.CodesFormat.table,
-    color: common_options.Color = When.auto,
-) -> None:
+def _run(request: CodesRequest) -> ExitStatus:
     """Look up codes, headers, bodies, properties, and versions.
 
     Examples:
@@ -30,9 +21,9 @@ def codes(
     Codes and fields of all headers: rmqtool codes.
     """
 
-    def run() -> ExitStatus:
-        from .command import codes
+    from .command import run_codes
 
-        return codes(query or [], kind, format_, color)
+    return run_codes(request)
 
-    raise typer.Exit(int(guarded(run)))
+
+codes = command_with(CodesRequest, _run)

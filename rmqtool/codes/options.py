@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
 
-import typer
-
-from ..ui.letters import named
+from ..ui import common_options as options
+from ..ui.console import When
+from ..ui.declared import argument, declared, option
 
 
 class EntryKind(StrEnum):
@@ -29,16 +28,17 @@ class CodesFormat(StrEnum):
     json = "json"
 
 
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="QUERY",
-        help="Number (also hex) or part of a name, optionally after its kind: response 17 "
+@declared
+class CodesRequest:
+    """A `codes` command: what is looked up."""
+
+    query: list[str] = argument(
+        "QUERY",
+        "Number (also hex) or part of a name, optionally after its kind: response 17 "
         "(default: list everything).",
-        show_default=False,
-    ),
-]
-KindName = Annotated[
-    EntryKind | None, typer.Option("--kind", help="Show only entries of this kind.")
-]
-FormatName = Annotated[CodesFormat, typer.Option(*named("--format"), help="Output format.")]
+    )
+    """a number (decimal, hexadecimal, or what 16 bits leave of it), a name or a part of one; it
+    may begin with a kind, as in ``response 17``"""
+    kind: EntryKind | None = option("Show only entries of this kind.")
+    format: CodesFormat = option("Output format.", None, CodesFormat.table)
+    colour: When = options.COLOR

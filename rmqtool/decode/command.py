@@ -1,13 +1,13 @@
-"""`rmqtool decode pcap`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool decode pcap`: its help; its options are in `options`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import DecodeArguments
+from .options import DecodeRequest
 
 
-def _run(given: DecodeArguments) -> ExitStatus:
+def _run(request: DecodeRequest) -> ExitStatus:
     """Decode captures: one line per exchange by default.
 
     Examples:
@@ -24,10 +24,9 @@ def _run(given: DecodeArguments) -> ExitStatus:
 
     Columns: rmqtool help decoded-log. Filters: rmqtool help decoded-log filters.
     """
-    from .options import request_of
     from .run import run_decode
 
-    return run_decode(request_of(given))
+    return run_decode(request)
 
 
-decode_pcap = command_with(DecodeArguments, _run)
+decode_pcap = command_with(DecodeRequest, _run)

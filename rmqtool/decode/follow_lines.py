@@ -35,7 +35,7 @@ _FROM_CLIENT, _FROM_SERVER = "→", "←"
 
 def follow_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen]:
     """Return the commands of the conversation that the request names."""
-    number = request.conversation
+    number = request.follow_conversation
 
     def batches() -> Iterator[Sequence[CommandSeen]]:
         for batch in decode.commands():

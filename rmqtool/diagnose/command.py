@@ -1,13 +1,13 @@
-"""`rmqtool diagnose`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool diagnose`: its help; its options are in `request`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import DiagnoseArguments
+from .request import DiagnoseRequest
 
 
-def _run(given: DiagnoseArguments) -> ExitStatus:
+def _run(request: DiagnoseRequest) -> ExitStatus:
     """Find problems: what went wrong, why, and how to fix it.
 
     Problems are grouped into incidents, cause first.
@@ -25,15 +25,15 @@ def _run(given: DiagnoseArguments) -> ExitStatus:
 
     More: rmqtool help diagnosis.
     """
-    from .request import request_of
     from .rules_text import explained, listed
     from .run import run_diagnose
 
-    if given.show_list:
-        return listed(given)
-    if given.explain is not None:
-        return explained(given, given.explain)
-    return run_diagnose(request_of(given))
+    if request.show_list:
+        return listed(request)
+    if request.explain is not None:
+        return explained(request, request.explain)
+    request.check()
+    return run_diagnose(request)
 
 
-diagnose = command_with(DiagnoseArguments, _run)
+diagnose = command_with(DiagnoseRequest, _run)

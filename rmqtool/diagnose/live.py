@@ -13,10 +13,8 @@ from analytics.diagnosis.engine import Diagnosis, Engine
 from dissectors.decode.pipeline import Decode, DecodeOptions
 
 from ..api.judged import engine_of, fed
-from ..live.keeping import Keeping, refuse_same_file, refuse_stdout
-from ..live.opened import opened_capture
-from ..live.request import LiveRequest
-from ..live.run import seconds_of
+from ..live.keeping import Keeping, opened_capture, refuse_same_file
+from ..live.options import LiveRequest
 from ..summary.watch import ProblemChange, ProblemEvent, Watch, event_lines
 from ..ui.interrupt import first_ends
 from ..ui.output import Output, refuse_existing
@@ -29,20 +27,18 @@ from .write import problems_output, status_of, write_diagnosis, write_objects
 def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
     """Watch the interface until the time is over or Ctrl-C; then write the whole diagnosis."""
     assert request.interface is not None
-    refuse_stdout(request.keep)
     refuse_same_file(request.keep, request.output, "problems")
     for target in (request.keep, request.output):
         refuse_existing(target, request.force)
     live = LiveRequest(
-        request.interface,
-        request.filter_text,
-        request.keep,
-        force=request.force,
-        duration=seconds_of("--duration", request.duration),
+        interface=request.interface,
+        filter=request.filter,
+        keep=request.keep,
+        duration=request.duration,
     )
     capture = opened_capture(live, request.quiet)
     engine = engine_of(request.rules)
-    with Keeping(live, capture) as keeping:
+    with Keeping(live, capture, request.force) as keeping:
         # Only now: what opened the interface may have had root's rights.
         output = problems_output(request, direct=True) if request.format.is_json else None
         try:

@@ -1,98 +1,52 @@
-"""What a user asked `diagnose` for, checked: texts of the command line become values."""
+"""What a user asks `diagnose` for: its options and what they may be."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from analytics.diagnosis.problem import Problem, ProblemSeverity
 from analytics.diagnosis.registry import rule_of, rules
 from analytics.diagnosis.rule import DiagnosisRule
-from dissectors.decode.secrets import key_log_named
-from dissectors.times import Moment
+from dissectors.times import Moment, Zone
 from dissectors.where.fields import suggestion
 
+from ..live.options import kept_in, seconds_of
+from ..ui import common_options as options
 from ..ui.console import When
-from ..ui.option_values import ports_of, time_option, usage_error, zone_option
+from ..ui.declared import argument, declared, option
+from ..ui.option_values import usage_error
 from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
-from .arguments import DiagnoseArguments, DiagnoseFormat
 
+_WHAT, _LIVE, _OUTPUT = "Rules", "Live capture", "Output"
 LIST = "; rmqtool diagnose --list shows them"
+SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
+
+
+class DiagnoseFormat(StrEnum):
+    """How problems are written."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether problems are objects: one array of them, or one on each line."""
+        return self is not DiagnoseFormat.table
+
+
 _SUFFIXES: Final = {
     ".json": DiagnoseFormat.json,
     ".jsonl": DiagnoseFormat.jsonl,
     ".ndjson": DiagnoseFormat.jsonl,
 }
-SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
 
 
-@dataclass(frozen=True, slots=True)
-class DiagnoseRequest:
-    """A `diagnose` command, checked."""
-
-    inputs: Sequence[str]
-    """captures, decoded logs, files of their rows, journals; empty: an interface"""
-    rules: Sequence[DiagnosisRule]
-    since: Moment | None
-    until: Moment | None
-    decode_as: frozenset[int]
-    tls_keylog: str
-    max_ratio: int
-    jobs: int | None
-    interface: str | None
-    filter_text: str
-    keep: str | None
-    """file that the packets of the interface are kept in"""
-    duration: str | None
-    verbose: bool
-    format: DiagnoseFormat
-    output: str
-    force: bool
-    """files that exist may be replaced"""
-    fail_on: Sequence[str]
-    """severities and ids of rules"""
-    colour: When
-    quiet: bool
-
-
-def request_of(given: DiagnoseArguments) -> DiagnoseRequest:
-    """Return the command line as a request; raise CommandError where it asks for nothing."""
-    if bool(given.inputs) == (given.interface is not None):
-        raise CommandError(
-            "no input given; name a file, or an interface with -i",
-            "rmqtool diagnose incident.pcap",
-            ExitStatus.USAGE,
-        )
-    if given.keep is not None and given.interface is None:
-        raise usage_error("-w", "saves packets of a live capture; add -i NAME")
-    zone = zone_option(given.tz)
-    return DiagnoseRequest(
-        inputs=given.inputs,
-        rules=chosen_rules(given.rules),
-        since=time_option("--since", given.since, zone),
-        until=time_option("--until", given.until, zone),
-        decode_as=ports_of(given.decode_as or []),
-        tls_keylog=key_log_named(given.tls_keylog),
-        max_ratio=given.max_ratio,
-        jobs=given.jobs,
-        interface=given.interface,
-        filter_text=given.filter,
-        keep=given.keep,
-        duration=given.duration,
-        verbose=given.verbose,
-        format=format_of(given.format, given.output),
-        output=given.output,
-        force=given.force,
-        fail_on=conditions_of(given.fail_on),
-        colour=given.colour,
-        quiet=given.quiet,
-    )
-
-
-def chosen_rules(names: Sequence[str]) -> Sequence[DiagnosisRule]:
+def _chosen_rules(_option: str, names: Sequence[str]) -> Sequence[DiagnosisRule]:
     """Return the rules of these names, all without names; raise CommandError for an unknown one."""
     once = dict.fromkeys(names)
     return [known_rule("--rule", name) for name in once] if names else rules()
@@ -109,20 +63,100 @@ def known_rule(option: str, name: str) -> DiagnosisRule:
     return rule
 
 
-def conditions_of(texts: Sequence[str]) -> Sequence[str]:
+def _conditions(option: str, texts: Sequence[str]) -> Sequence[str]:
     """Return the conditions of --fail-on; raise CommandError for an unknown one."""
     for text in texts:
         if text not in SEVERITIES:
-            known_rule("--fail-on", text)
+            known_rule(option, text)
     return texts
 
 
-def format_of(format_: DiagnoseFormat | None, output: str) -> DiagnoseFormat:
+def _format(_option: str, format_: DiagnoseFormat | None, output: str) -> DiagnoseFormat:
     """Return the format: the one asked for, else by the name of the output."""
     refuse_text_as_page(output, "`rmqtool report diagnosis -o X.html` makes a page")
     if format_ is not None:
         return format_
     return _SUFFIXES.get(Path(output).suffix.lower(), DiagnoseFormat.table)
+
+
+@declared
+class DiagnoseRequest:
+    """A `diagnose` command: what is judged by which rules, and how problems are written."""
+
+    inputs: list[str] = argument(
+        "INPUT...",
+        "Captures, folders of captures, decoded logs, row files, replay journals, or - for stdin.",
+    )
+    show_list: bool = option("List all rules and exit.", _WHAT, False, names="--list")
+    explain: str | None = option(
+        "Explain a rule: proof, explanation, advice, limits.", _WHAT, metavar="RULE"
+    )
+    rules: Sequence[DiagnosisRule] = option(
+        "Check only this rule; repeatable.",
+        _WHAT,
+        [],
+        names="--rule",
+        metavar="RULE",
+        typed=list[str],
+        read=_chosen_rules,
+    )
+    since: Moment | None = options.SINCE
+    until: Moment | None = options.UNTIL
+    zone: Zone = options.TIME_ZONE
+    decode_as: frozenset[int] = options.DECODE_AS
+    tls_keylog: str = options.TLS_KEYLOG
+    max_ratio: int = options.MAX_RATIO
+    jobs: int | None = options.JOBS
+    interface: str | None = option(
+        "Diagnose live traffic on this interface until Ctrl-C.", _LIVE, metavar="NAME"
+    )
+    filter: str = options.capture_filter(_LIVE)
+    keep: str | None = option(
+        "Also save the packets as pcapng.", _LIVE, names="--write", metavar="FILE", read=kept_in
+    )
+    duration: float | None = option(
+        "Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C).",
+        _LIVE,
+        metavar="TIME",
+        typed=str | None,
+        read=seconds_of,
+    )
+    verbose: bool = option(
+        "Show evidence, explanation, advice, and references for each problem.", _OUTPUT, False
+    )
+    format: DiagnoseFormat = option(
+        "Output format; json is one array (default: from the -o extension, otherwise "
+        "table). With -i, JSON rows are events of problems.",
+        _OUTPUT,
+        value=DiagnoseFormat.table,
+        typed=DiagnoseFormat | None,
+        read=_format,
+        needs=("output",),
+    )
+    output: str = options.OUTPUT
+    force: bool = options.FORCE
+    fail_on: Sequence[str] = option(
+        "Exit 4 on a problem of this severity or higher, or of this rule; repeatable.",
+        _OUTPUT,
+        [],
+        metavar="error|warning|info|RULE",
+        typed=list[str],
+        read=_conditions,
+    )
+    colour: When = options.COLOR
+    pager: bool = options.PAGER
+    quiet: bool = options.QUIET
+
+    def check(self) -> None:
+        """Raise CommandError where nothing, or too much, is to be judged."""
+        if bool(self.inputs) == (self.interface is not None):
+            raise CommandError(
+                "no input given; name a file, or an interface with -i",
+                "rmqtool diagnose incident.pcap",
+                ExitStatus.USAGE,
+            )
+        if self.keep is not None and self.interface is None:
+            raise usage_error("-w", "saves packets of a live capture; add -i NAME")
 
 
 def held(conditions: Sequence[str], problems: Sequence[Problem]) -> list[str]:

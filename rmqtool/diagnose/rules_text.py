@@ -12,13 +12,12 @@ from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
-from .arguments import DiagnoseArguments
-from .request import format_of, known_rule
+from .request import DiagnoseRequest, known_rule
 
 
-def listed(given: DiagnoseArguments) -> ExitStatus:
+def listed(request: DiagnoseRequest) -> ExitStatus:
     """Write all rules, one line per rule, by family."""
-    terminal = _terminal_of(given, "--list")
+    terminal = _terminal_of(request, "--list")
     lines: list[str] = []
     width = max(len(rule.id) for family in FAMILIES for rule in rules_of(family))
     for family in FAMILIES:
@@ -28,13 +27,13 @@ def listed(given: DiagnoseArguments) -> ExitStatus:
             label = f"  {rule.id.ljust(width)}  {str(rule.severity).ljust(7)}  "
             facts.append(Labelled(rule.title, label=label, indent=len(label)))
         lines += fact_lines(facts, terminal)
-    return _write(given, lines)
+    return _write(request, lines)
 
 
-def explained(given: DiagnoseArguments, name: str) -> ExitStatus:
+def explained(request: DiagnoseRequest, name: str) -> ExitStatus:
     """Write what one rule says."""
     rule = known_rule("--explain", name)
-    return _write(given, rule_lines(rule, _terminal_of(given, "--explain")))
+    return _write(request, rule_lines(rule, _terminal_of(request, "--explain")))
 
 
 def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
@@ -59,20 +58,20 @@ def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
     return lines
 
 
-def _terminal_of(given: DiagnoseArguments, option: str) -> Terminal:
+def _terminal_of(request: DiagnoseRequest, option: str) -> Terminal:
     """Return what the lines are for: a file has neither a width nor colours.
 
     Raise CommandError where they should be anything but text.
     """
-    if format_of(given.format, given.output).is_json:
+    if request.format.is_json:
         raise usage_error(option, "is text, not JSON: omit --format, and name the output .txt")
-    if given.output == "-":
-        return terminal_of(sys.stdout, given.colour)
+    if request.output == "-":
+        return terminal_of(sys.stdout, request.colour)
     return Terminal(False, UNLIMITED, False)
 
 
-def _write(given: DiagnoseArguments, lines: list[str]) -> ExitStatus:
-    output = Output(given.output, force=given.force)
+def _write(request: DiagnoseRequest, lines: list[str]) -> ExitStatus:
+    output = Output(request.output, force=request.force)
     output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
     output.finish()
     return ExitStatus.OK

@@ -18,8 +18,7 @@ from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
 from ..ui.output import Output
 from ..ui.status import ExitStatus
-from .arguments import DiagnoseFormat
-from .request import DiagnoseRequest, held
+from .request import DiagnoseFormat, DiagnoseRequest, held
 from .text import diagnosis_lines
 
 _ENCODER: Final = msgspec.json.Encoder()

@@ -32,7 +32,7 @@ def help_(
     context: typer.Context,
     words: Words = None,
     search: Search = None,
-    color: options.Color = When.auto,
+    color: Annotated[When, options.COLOR.made("color")] = When.auto,
 ) -> None:
     """Show documentation: columns, filters, reports, sandbox faults, replay rules.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -18,20 +17,21 @@ from dissectors.budget import Budget
 from dissectors.decode.command_row import WHOLE, command_row_of, kind_of, name_of
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
 from dissectors.expert import ExpertInfo, Severity
-from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
+from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.remoting.framing.layout import PREFIX, is_prefix, total_of
 
 from ..decode.options import View
 from ..decode.sinks import with_cut
 from ..decode.tree import STEP, Tree
 from ..ui.common_options import RowFormat
-from ..ui.console import Style, When, one_line, styled, terminal_of
+from ..ui.console import Style, one_line, styled, terminal_of
 from ..ui.errors import say_remark
 from ..ui.figures import counted
 from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
 from ..ui.screen.trees import tree_lines
 from ..ui.status import CommandError, ExitStatus
+from .options import HexRequest
 from .pasted import BytesForm, BytesFormError, SideBytes, decode_input
 from .source import CHUNK, PORT, PartsSource
 
@@ -39,30 +39,6 @@ MOST = 256 * 1024 * 1024
 """bytes of an input that is not raw"""
 _NOT_KNOWN = ("packet", "time", "conversation", "src", "dst", "request_packet", "latency_us")
 """columns of a command that bytes without a capture cannot fill"""
-
-
-@dataclass(frozen=True, slots=True)
-class HexRequest:
-    """What was asked, checked."""
-
-    texts: Sequence[str]
-    """the input: text in pieces, a file, or ``-``; none: standard input"""
-    form: BytesForm = BytesForm.auto
-    """how the bytes are written down"""
-    view: View = View.tree
-    """tree, or commands: a line each"""
-    format: RowFormat = RowFormat.table
-    """table for text, or JSON: one object per command"""
-    body_limit: int | None = None
-    """bytes of a body that are shown; None: as the view thinks best"""
-    colour: When = When.auto
-    """when to use colours"""
-    quiet: bool = False
-    """no remarks"""
-    max_output: int | None = None
-    """bytes that bodies may become; None: as much as the budget has by default"""
-    plugins: tuple[NamedDecoder, ...] = ()
-    """what decodes bodies of messages"""
 
 
 def run_hex(request: HexRequest) -> ExitStatus:
@@ -226,12 +202,12 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
     if not texts or list(texts) == ["-"]:
         if sys.stdin.isatty():
             raise CommandError("no input given", _why(_Counter(())), ExitStatus.USAGE)
-        if request.form is BytesForm.raw:
+        if request.input is BytesForm.raw:
             return "-", _raw_stdin()
-        return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.form)
+        return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.input)
     if len(texts) == 1 and _is_file(texts[0]):
-        return texts[0], _decoded(texts[0], Path(texts[0]).read_bytes(), request.form)
-    return "argument", _decoded("the text", " ".join(texts).encode(), request.form)
+        return texts[0], _decoded(texts[0], Path(texts[0]).read_bytes(), request.input)
+    return "argument", _decoded("the text", " ".join(texts).encode(), request.input)
 
 
 def _is_file(text: str) -> bool:

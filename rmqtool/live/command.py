@@ -1,13 +1,13 @@
-"""`rmqtool decode live`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool decode live`: its help; its options are in `options`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import LiveArguments
+from .options import NOT_LIVE, LiveDecodeRequest
 
 
-def _run(given: LiveArguments) -> ExitStatus:
+def _run(request: LiveDecodeRequest) -> ExitStatus:
     """Decode live traffic on a network interface: one line per exchange by default.
 
     Ctrl-C ends the capture and shows pending requests. Short options follow tshark.
@@ -21,13 +21,9 @@ def _run(given: LiveArguments) -> ExitStatus:
 
     Permissions, buffers, remote hosts: rmqtool help live.
     """
-    from .options import decode_request_of, live_request_of
     from .run import run_live, show_interfaces
 
-    if given.list_interfaces:
-        return show_interfaces(given.colour)
-    live = live_request_of(given)
-    return run_live(decode_request_of(given), live)
+    return show_interfaces(request.colour) if request.list_interfaces else run_live(request)
 
 
-decode_live = command_with(LiveArguments, _run)
+decode_live = command_with(LiveDecodeRequest, _run, NOT_LIVE)

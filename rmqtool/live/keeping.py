@@ -1,4 +1,4 @@
-"""A live capture while it is read: its packets kept in a file, what was lost reported.
+"""A live capture: opened, read without the rights that this takes, its packets kept in a file.
 
 Rules: what the kernel had to drop is reported when it begins and in the end, also with `--quiet`,
 because then exchanges are missing that were there.
@@ -15,26 +15,60 @@ from typing import Self
 
 from dissectors.live.interface import LiveCapture, LiveSource
 from dissectors.live.packet_ring import RingPacket
+from dissectors.live.privileges import Account, account_of, give_up, is_root
 from dissectors.tcp.pcapng_writer import PcapngWriter
 
+from ..api.opened import open_interface
 from ..ui.errors import say_remark
 from ..ui.figures import count, counted, size
 from ..ui.option_values import usage_error
 from ..ui.output import Output, naming
-from ..ui.status import CommandError, ExitStatus
-from .request import LiveRequest
+from .options import LiveRequest
 
 LOOK = 2.0
 """Seconds between two looks at what was dropped."""
 
 
+def opened_capture(live: LiveRequest, quiet: bool) -> LiveCapture:
+    """Return the open capture; from here on the process has no right that its user lacks."""
+    account = account_of(live.user, os.environ)
+    capture = open_interface(
+        live.interface,
+        live.filter,
+        promiscuous=live.promiscuous,
+        buffer_bytes=live.buffer,
+    )
+    was_root = is_root()
+    try:
+        give_up(account)
+    except BaseException:
+        capture.close()
+        raise
+    if was_root and not quiet:
+        say_remark(said_of(live.interface, account))
+    return capture
+
+
+def said_of(interface: str, account: Account | None) -> str:
+    """Return what is said where root opened the interface."""
+    if account is not None and account.uid:
+        return f"root opened {interface}; from here on it runs as {account.name}"
+    return (
+        f"root opened {interface}, then gave up its capabilities; files are root's "
+        "(--user NAME: another user; without root: rmqtool help live)"
+    )
+
+
 class Keeping:
     """Reads an open capture; closes it, and completes the file of `-w`, where the block ends."""
 
-    def __init__(self, live: LiveRequest, capture: LiveCapture) -> None:
+    def __init__(self, live: LiveRequest, capture: LiveCapture, force: bool = False) -> None:
+        """Read `capture`; `force`: the file that packets are kept in is replaced if it exists."""
         self._capture = capture
         self._losses = _Losses(capture)
-        self._kept = _KeptPackets(live, capture.linktype) if live.keep is not None else None
+        self._kept = None
+        if live.keep is not None:
+            self._kept = _KeptPackets(live, capture.linktype, force)
         self.source = LiveSource(capture, duration=live.duration, keep=self._keep)
         """what `Decode` reads"""
 
@@ -68,16 +102,6 @@ class Keeping:
         self._losses.look()
         if self._kept is not None:
             self._kept.write(packets)
-
-
-def refuse_stdout(keep: str | None) -> None:
-    """Raise CommandError where packets should go where rows go."""
-    if keep == "-":
-        raise CommandError(
-            "-w -: stdout is used for rows",
-            "name a file; for packets only, use tcpdump -i INTERFACE -U -w -",
-            ExitStatus.USAGE,
-        )
 
 
 def refuse_same_file(keep: str | None, output: str, what: str) -> None:
@@ -120,7 +144,7 @@ class _Losses:
 class _KeptPackets:
     """The file that packets are written to; it is opened when reading begins."""
 
-    def __init__(self, live: LiveRequest, linktype: int) -> None:
+    def __init__(self, live: LiveRequest, linktype: int, force: bool) -> None:
         assert live.keep is not None
         self.name = live.keep
         self.packets = 0
@@ -131,6 +155,7 @@ class _KeptPackets:
         self._secrets_begun = False
         self._live = live
         self._linktype = linktype
+        self._force = force
         self._output: Output | None = None
         self._writer: PcapngWriter | None = None
 
@@ -173,12 +198,12 @@ class _KeptPackets:
 
     def _opened(self) -> tuple[Output, PcapngWriter]:
         if self._output is None or self._writer is None:
-            self._output = Output(self.name, direct=True, private=True, force=self._live.force)
+            self._output = Output(self.name, direct=True, private=True, force=self._force)
             with naming(self.name):
                 self._writer = PcapngWriter(
                     self._output.stream,
                     self._linktype,
                     interface=self._live.interface,
-                    filter_text=self._live.filter_text,
+                    filter_text=self._live.filter,
                 )
         return self._output, self._writer

@@ -1,67 +1,146 @@
-"""What a user asked `decode live` for, checked: texts of the command line become values."""
+"""What a user asks `decode live` for: the interface, and how `decode pcap` decodes its packets."""
 
 from __future__ import annotations
 
-import sys
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from dissectors.decode.secrets import key_log_named
+from dissectors.live.packet_ring import RING_BYTES
 
-from ..decode.arguments import DecodeArguments
-from ..decode.options import DecodeRequest, View, body_limit_option, request_of
+from ..decode.options import BODY_LIMIT, UNANSWERED_AFTER, DecodeRequest
+from ..ui import common_options as options
+from ..ui.declared import declared, derived, option
 from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
-from .arguments import LiveArguments
-from .keeping import refuse_stdout
-from .request import LiveRequest
-from .run import seconds_of
 
-NO_INTERFACE = "no interface given; use -i NAME"
+_CAPTURE = "Capture"
 
 
-def live_request_of(given: LiveArguments) -> LiveRequest:
-    """Return where packets come from; raise CommandError where it makes no sense."""
-    if not given.interface:
+def _interface(_option: str, name: str | None, only_lists: bool) -> str:
+    if not name and not only_lists:
         raise CommandError(
-            NO_INTERFACE, "list interfaces: rmqtool decode live -D", ExitStatus.USAGE
+            "no interface given; use -i NAME",
+            "list interfaces: rmqtool decode live -D",
+            ExitStatus.USAGE,
         )
-    refuse_stdout(given.keep)
-    secrets = key_log_named(given.tls_keylog) if given.write_secrets else ""
-    if given.write_secrets and not (given.keep and secrets):
+    return name or ""
+
+
+def refuse_stdout(keep: str | None) -> None:
+    """Raise CommandError where packets should go where rows go."""
+    if keep == "-":
+        raise CommandError(
+            "-w -: stdout is used for rows",
+            "name a file; for packets only, use tcpdump -i INTERFACE -U -w -",
+            ExitStatus.USAGE,
+        )
+
+
+def kept_in(_option: str, path: str | None) -> str | None:
+    """Return the file of `-w`; raise CommandError where that is standard output."""
+    refuse_stdout(path)
+    return path
+
+
+def _secrets(write_secrets: bool, keep: str | None, tls_keylog: str) -> str:
+    if write_secrets and not (keep and tls_keylog):
         raise usage_error("--write-secrets", "needs -w FILE and --tls-keylog FILE")
-    return LiveRequest(
-        given.interface,
-        given.filter,
-        given.keep,
-        given.force,
-        secrets,
-        seconds_of("--duration", given.duration),
-        not given.no_promiscuous,
-        size_option("--buffer", given.buffer) or 0,
-        given.user,
-        tuple(given.plugin or ()),
-    )
+    return tls_keylog if write_secrets else ""
 
 
-def decode_request_of(given: LiveArguments) -> DecodeRequest:
-    """Return how what is captured is decoded, by the options that `decode pcap` has, too."""
-    names = {one.name for one in fields(LiveArguments)} - {"plugin"}
-    shared = {
-        one.name: getattr(given, one.name) for one in fields(DecodeArguments) if one.name in names
-    }
-    request = request_of(DecodeArguments([given.interface or ""], follow=True, **shared))
-    somebody_watches = sys.stderr.isatty() and not request.quiet
-    return replace(
-        request,
-        body_limit=body_limit_option(given.body_limit, given.plugin, request.view),
-        watched=request.view is View.exchanges and somebody_watches,
-        unanswered_after=_positive("--unanswered-after", given.unanswered_after),
-    )
+def seconds_of(option: str, text: str | None) -> float | None:
+    """Return the seconds that an option names: ``30``, ``500ms``, ``10m``; 0 is none."""
+    length = duration_option(option, text)
+    if length is not None and not length:
+        raise usage_error(option, f"not a valid duration: {text!r}; give 30s, 10m or 2h")
+    return None if length is None else float(length) / 1e9
 
 
-def _positive(option: str, text: str) -> int:
-    """Return the nanoseconds that an option names; raise CommandError where it is none."""
+def _overdue(option: str, text: str) -> int:
     length = duration_option(option, text)
     if not length:
         raise usage_error(option, f"not a valid duration: {text!r}; give 5s or 500ms")
     return int(length)
+
+
+@declared
+class LiveRequest:
+    """Where packets come from, and which of them are kept."""
+
+    interface: str = option(
+        "Capture from this network interface.",
+        _CAPTURE,
+        metavar="NAME",
+        value="",
+        typed=str | None,
+        read=_interface,
+        needs=("list_interfaces",),
+    )
+    list_interfaces: bool = option("List interfaces and exit.", _CAPTURE, False)
+    filter: str = options.capture_filter(_CAPTURE)
+    keep: str | None = option(
+        "Also save the packets as pcapng.", _CAPTURE, names="--write", metavar="FILE", read=kept_in
+    )
+    write_secrets: bool = option(
+        "Also save the --tls-keylog secrets to the -w file. Anyone with that "
+        "file can then decrypt it.",
+        _CAPTURE,
+        False,
+    )
+    secrets: str = derived(_secrets, "write_secrets", "keep", "tls_keylog", value="")
+    """key log whose secrets are written there, too; empty: none"""
+    duration: float | None = option(
+        "Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C).",
+        _CAPTURE,
+        metavar="TIME",
+        typed=str | None,
+        read=seconds_of,
+    )
+    promiscuous: bool = option(
+        "Capture only packets sent or received by this machine.",
+        _CAPTURE,
+        False,
+        names="--no-promiscuous",
+        value=True,
+        read=lambda _option, only_own: not only_own,
+    )
+    buffer: int = option(
+        "Capture buffer size; packets beyond it are dropped.",
+        _CAPTURE,
+        "64MiB",
+        metavar="SIZE",
+        value=RING_BYTES,
+        typed=str,
+        read=lambda option, text: size_option(option, text) or 0,
+    )
+    user: str | None = option(
+        "Switch to this user after opening the interface (default: the user who ran sudo).",
+        _CAPTURE,
+        metavar="NAME",
+    )
+
+
+@declared
+class LiveDecodeRequest(DecodeRequest, LiveRequest):
+    """A `decode live` command: a live capture, decoded as `decode pcap` decodes a growing one."""
+
+    unanswered_after: int = option(
+        "Show a request as unanswered after this time (long polls: 30s). A late "
+        "response is shown as well; an output file contains only the response.",
+        _CAPTURE,
+        "5s",
+        metavar="TIME",
+        value=UNANSWERED_AFTER,
+        typed=str,
+        read=_overdue,
+    )
+    body_limit: int | None = replace(BODY_LIMIT, needs=("plugin", "view"))
+    plugin: Sequence[str] = replace(options.PLUGINS, names=(), typed=list[str] | None, read=None)
+    """plug-ins; loaded once the interface is open, without the rights that this takes"""
+
+
+NOT_LIVE = (
+    *("sources", "follow_conversation", "messages", "list_messages", "sort", "pager"),
+    *("max_ratio", "plugins", "no_message_rows", "follow", "jobs"),
+)
+"""options of `decode pcap` that `decode live` does not have"""

@@ -12,26 +12,31 @@ from dissectors.decode.pipeline import Decode
 from dissectors.live.interface import Interface
 
 from ..api.opened import interfaces
-from ..decode.options import DecodeRequest, plugins_option
+from ..decode.options import View
 from ..decode.run import decode_options, run_decode
+from ..ui.common_options import plugins_of
 from ..ui.console import When, terminal_of
-from ..ui.option_values import duration_option, usage_error
 from ..ui.output import refuse_existing
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
-from .keeping import Keeping, refuse_same_file
-from .opened import opened_capture
-from .request import LiveRequest
+from .keeping import Keeping, opened_capture, refuse_same_file
+from .options import LiveDecodeRequest
 
 
-def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
+def run_live(request: LiveDecodeRequest) -> ExitStatus:
     """Capture and decode until the time is over, the limit reached or Ctrl-C."""
-    refuse_same_file(live.keep, request.output, "rows")
-    for target in (live.keep, request.output):
+    refuse_same_file(request.keep, request.output, "rows")
+    for target in (request.keep, request.output):
         refuse_existing(target, request.force)
-    capture = opened_capture(live, request.quiet)
-    with Keeping(live, capture) as keeping:
-        request = replace(request, plugins=plugins_option(live.plugins))
+    capture = opened_capture(request, request.quiet)
+    with Keeping(request, capture, request.force) as keeping:
+        somebody_watches = sys.stderr.isatty() and not request.quiet
+        request = replace(
+            request,
+            follow=True,
+            plugins=plugins_of(request.plugin or ()),
+            watched=request.view is View.exchanges and somebody_watches,
+        )
         status = run_decode(request, Decode([keeping.source], decode_options(request)))
     keeping.say_end(request.quiet)
     return status
@@ -45,14 +50,6 @@ def show_interfaces(colour: When) -> ExitStatus:
     for line in fact_lines(facts, terminal_of(sys.stdout, colour)):
         print(line)
     return ExitStatus.OK
-
-
-def seconds_of(option: str, text: str | None) -> float | None:
-    """Return the seconds that an option names: ``30``, ``500ms``, ``10m``; 0 is none."""
-    length = duration_option(option, text)
-    if length is not None and not length:
-        raise usage_error(option, f"not a valid duration: {text!r}; give 30s, 10m or 2h")
-    return None if length is None else float(length) / 1e9
 
 
 def _state_of(one: Interface) -> str:

@@ -33,7 +33,7 @@ from replay.run.compare import ComparisonCondition, ConditionError, condition_of
 from replay.run.journal_rows import JournalError, Sync
 from replay.validators import why_not_group
 
-from ..live.keeping import refuse_stdout
+from ..live.options import refuse_stdout
 from ..send.options import timeout_ms_of
 from ..ui.option_values import ports_of, size_option, time_option, usage_error
 from ..ui.output import refuse_existing

@@ -17,9 +17,8 @@ from replay.plan.planner import PlannedSend, Skipped
 from replay.plan.rewrite import RewriteError
 
 from ..decode.undecoded import nothing_decoded
-from ..live.keeping import Keeping
-from ..live.opened import opened_capture
-from ..live.request import LiveRequest
+from ..live.keeping import Keeping, opened_capture
+from ..live.options import LiveRequest
 from ..ui.errors import say_remark
 from ..ui.figures import size
 from ..ui.screen.progress import Far, Progress
@@ -61,8 +60,8 @@ def _captured(request: ReplayRequest, interface: str) -> Iterator[LiveSource]:
     """Give the packets of an interface; the right to capture is given up first."""
     given, length = request.given, request.options.duration
     duration = None if length is None else length / 1e9
-    live = LiveRequest(interface, given.filter, given.keep, force=given.force, duration=duration)
-    with Keeping(live, opened_capture(live, given.quiet)) as keeping:
+    live = LiveRequest(interface, filter=given.filter, keep=given.keep, duration=duration)
+    with Keeping(live, opened_capture(live, given.quiet), given.force) as keeping:
         yield keeping.source
     keeping.say_end(given.quiet)
 

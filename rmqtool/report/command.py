@@ -1,13 +1,13 @@
-"""`rmqtool report`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool report`: its help; its options are in `options`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import ReportArguments
+from .options import ReportRequest
 
 
-def _run(given: ReportArguments) -> ExitStatus:
+def _run(request: ReportRequest) -> ExitStatus:
     """Build latency, retry, and broker-isolation reports.
 
     Examples:
@@ -22,14 +22,13 @@ def _run(given: ReportArguments) -> ExitStatus:
 
     More: rmqtool help reports.
     """
-    if given.show_list:
+    if request.show_list:
         from .listing import show_reports
 
-        return show_reports(given.colour)
-    from .options import request_of
+        return show_reports(request.colour)
     from .run import run_report
 
-    return run_report(request_of(given))
+    return run_report(request)
 
 
-report = command_with(ReportArguments, _run)
+report = command_with(ReportRequest, _run)

@@ -1,28 +1,56 @@
-"""What a user asked `report` for, checked: texts of the command line become values."""
+"""What a user asks `report` for: its options and what they may be."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analytics.reports import REPORT_MODULES
-from dissectors.decode.secrets import key_log_named
-from dissectors.tcp.decompression import MOST_TIMES
-from dissectors.times import UTC_ZONE, Moment, Zone
+from dissectors.times import Moment, Zone
 
+from ..ui import common_options as options
 from ..ui.console import When
-from ..ui.option_values import duration_option, ports_of, time_option, usage_error, zone_option
+from ..ui.declared import argument, declared, derived, option
+from ..ui.option_values import duration_option, usage_error
 from ..ui.output import refuse_text_as_page
-from .arguments import ALL, EngineChoice, ReportArguments, ReportFormat, Switch
 
 if TYPE_CHECKING:
     from analytics.report import ReportOptions
 
-
+_WHAT, _OUTPUT, _SPARK, _CLIENTS = "Reports", "Output", "Engine", "Producer settings"
 LOCAL = "local[*]"
 """Spark master unless another is named."""
+ALL = "all"
+"""names all reports"""
+
+
+class Switch(StrEnum):
+    """On or off."""
+
+    on = "on"
+    off = "off"
+
+
+class EngineChoice(StrEnum):
+    """What computes a report."""
+
+    auto = "auto"
+    spark = "spark"
+    local = "local"
+
+
+class ReportFormat(StrEnum):
+    """How a report is written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+    html = "html"
+
+
 _SUFFIXES = {
     ".json": ReportFormat.json,
     ".csv": ReportFormat.csv,
@@ -33,142 +61,12 @@ _SUFFIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRequest:
-    """A `report` command, checked."""
-
-    reports: tuple[str, ...]
-    """names of reports, in order"""
-    inputs: Sequence[str]
-    """captures, decoded logs, files of their rows"""
-    compare: Sequence[str] = ()
-    """other inputs to compare with"""
-    format: ReportFormat | None = None
-    """how it is written; None: all forms, into a folder"""
-    output: str = "-"
-    """where to"""
-    tables: tuple[str, ...] = ()
-    """only these tables; empty: all"""
-    force: bool = False
-    """files and folders that exist may be replaced"""
-    where: str = ""
-    """filter expression; empty: all"""
-    since: Moment | None = None
-    """earliest time"""
-    until: Moment | None = None
-    """time that is too late"""
-    zone: Zone = UTC_ZONE
-    """whose clocks show times without an offset in `where`, and times on the terminal"""
-    decode_as: frozenset[int] = frozenset()
-    """ports whose conversations are RocketMQ"""
-    tls_keylog: str = ""
-    """key log that TLS is decrypted by; empty: none"""
-    max_ratio: int = MOST_TIMES
-    """bytes that each byte of a compressed capture may become"""
-    engine: EngineChoice = EngineChoice.auto
-    """what computes; with options of Spark never `auto`"""
-    master: str = LOCAL
-    """Spark master"""
-    memory: str | None = None
-    """heap of the driver"""
-    settings: dict[str, str] = field(default_factory=dict)
-    """Spark settings"""
-    plain_start: bool = False
-    """start Spark as it comes, without archive of classes: for measuring"""
-    verbose: bool = False
-    """show what Spark and Java say"""
-    quiet: bool = False
-    """no progress and no remarks"""
-    colour: When = When.auto
-    """when to use colours"""
-    window_us: int | None = None
-    """length of a window over time"""
-    slowest: int = 20
-    """how many of the slowest exchanges are listed"""
-    send_timeout_ms: int | None = None
-    """sendMsgTimeout of the producers"""
-    retry_times: int | None = None
-    """retryTimesWhenSendFailed of the producers"""
-    generation: str | None = None
-    """generation of the fault strategy"""
-    latency_max_ms: tuple[int, ...] | None = None
-    """latencyMax of the fault strategy"""
-    not_available_ms: tuple[int, ...] | None = None
-    """notAvailableDuration of the fault strategy"""
-    fault_strategy: bool | None = None
-    """whether the producers had sendLatencyFaultEnable; None: judged"""
-
-    @property
-    def is_connect(self) -> bool:
-        """Whether Spark is a Spark Connect server."""
-        return self.master.startswith("sc://")
-
-    def options(self) -> ReportOptions:
-        """Return what the reports take."""
-        from analytics.report import ReportOptions
-
-        return ReportOptions(
-            window_us=self.window_us,
-            slowest=self.slowest,
-            send_timeout_ms=self.send_timeout_ms,
-            retry_times=self.retry_times,
-            generation=self.generation,
-            latency_max_ms=self.latency_max_ms,
-            not_available_ms=self.not_available_ms,
-            fault_strategy=self.fault_strategy,
-        )
+def _reports(words: Sequence[str], show_list: bool) -> tuple[str, ...]:
+    return () if show_list else names_and_inputs(words)[0]
 
 
-def request_of(given: ReportArguments) -> ReportRequest:
-    """Return what was asked for; raise CommandError where it makes no sense."""
-    names, inputs = names_and_inputs(given.words)
-    zone = zone_option(given.tz)
-    timeout = span_option("--send-timeout", given.send_timeout)
-    request = ReportRequest(
-        reports=names,
-        inputs=inputs,
-        compare=given.compare,
-        format=format_of(given.format, given.output),
-        output=given.output,
-        tables=tuple(given.tables),
-        force=given.force,
-        where=given.where,
-        since=time_option("--since", given.since, zone),
-        until=time_option("--until", given.until, zone),
-        zone=zone,
-        decode_as=ports_of(given.decode_as or []),
-        tls_keylog=key_log_named(given.tls_keylog),
-        max_ratio=given.max_ratio,
-        engine=engine_of(given),
-        master=given.master or LOCAL,
-        memory=given.memory,
-        settings=settings_option(given.conf),
-        verbose=given.verbose,
-        quiet=given.quiet,
-        colour=given.colour,
-        window_us=span_option("--window", given.window),
-        slowest=given.slowest,
-        send_timeout_ms=None if timeout is None else max(1, timeout // 1000),
-        retry_times=given.retry_times,
-        generation=given.generation,
-        latency_max_ms=numbers_option("--latency-max", given.latency_max),
-        not_available_ms=numbers_option("--not-available", given.not_available),
-        fault_strategy=None if given.fault_strategy is None else given.fault_strategy is Switch.on,
-    )
-    if request.is_connect and request.memory is not None:
-        raise usage_error("--memory", "applies only to a Spark driver started here; omit it")
-    return request
-
-
-def engine_of(given: ReportArguments) -> EngineChoice:
-    """Return what computes: with options of Spark, Spark."""
-    of_spark = {"--master": given.master, "--memory": given.memory, "--conf": given.conf}
-    named = next((option for option, value in of_spark.items() if value), None)
-    if named is None:
-        return given.engine
-    if given.engine is EngineChoice.local:
-        raise usage_error(named, "needs Spark; omit it or --engine local")
-    return EngineChoice.spark
+def _inputs(words: Sequence[str], show_list: bool) -> Sequence[str]:
+    return () if show_list else names_and_inputs(words)[1]
 
 
 def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -188,7 +86,7 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     return chosen, rest
 
 
-def format_of(wanted: ReportFormat | None, output: str) -> ReportFormat | None:
+def format_of(_option: str, wanted: ReportFormat | None, output: str) -> ReportFormat | None:
     """Return the format that was named, else the one of the output's name; None: all forms."""
     if wanted is not None:
         if wanted is not ReportFormat.html:
@@ -207,6 +105,11 @@ def span_option(option: str, text: str | None) -> int | None:
     return None if length is None else int(length) // 1_000
 
 
+def _send_timeout(option: str, text: str | None) -> int | None:
+    span = span_option(option, text)
+    return None if span is None else max(1, span // 1000)
+
+
 def numbers_option(option: str, text: str | None) -> tuple[int, ...] | None:
     """Return the milliseconds that an option names: ``50,100,550``."""
     if text is None:
@@ -217,12 +120,189 @@ def numbers_option(option: str, text: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, parts))
 
 
-def settings_option(texts: Sequence[str]) -> dict[str, str]:
+def _settings(option: str, texts: Sequence[str]) -> dict[str, str]:
     """Return the Spark settings of ``--conf NAME=VALUE``."""
     settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.startswith("spark."):
-            raise usage_error("--conf", f"{text!r} is not a Spark property; use spark.NAME=VALUE")
+            raise usage_error(option, f"{text!r} is not a Spark property; use spark.NAME=VALUE")
         settings[name] = value
     return settings
+
+
+def _memory(option: str, size: str | None, master: str) -> str | None:
+    if size is not None and _is_connect(master):
+        raise usage_error(option, "applies only to a Spark driver started here; omit it")
+    return size
+
+
+def _is_connect(master: str) -> bool:
+    return master.startswith("sc://")
+
+
+def _engine(
+    _option: str,
+    wanted: EngineChoice,
+    master: str | None,
+    memory: str | None,
+    conf: dict[str, str],
+) -> EngineChoice:
+    """Return what computes: with options of Spark, Spark."""
+    of_spark = {"--master": master, "--memory": memory, "--conf": conf}
+    named = next((option for option, value in of_spark.items() if value), None)
+    if named is None:
+        return wanted
+    if wanted is EngineChoice.local:
+        raise usage_error(named, "needs Spark; omit it or --engine local")
+    return EngineChoice.spark
+
+
+@declared
+class ReportRequest:
+    """A `report` command: which reports of what, how they are written, and what computes them."""
+
+    words: list[str] = argument(
+        f"[{'|'.join((*REPORT_MODULES, ALL))}] INPUT...",
+        "Captures, folders of captures, decoded logs, or Parquet or JSON lines files of rows.",
+    )
+    reports: tuple[str, ...] = derived(_reports, "words", "show_list", value=())
+    """names of reports, in order"""
+    inputs: Sequence[str] = derived(_inputs, "words", "show_list", value=())
+    show_list: bool = option("List reports, tables, and columns.", _WHAT, False, names="--list")
+    tables: list[str] = option(
+        "Show only this table; repeatable.", _WHAT, [], names="--table", metavar="NAME"
+    )
+    compare: list[str] = option(
+        "Compare with this baseline input; repeatable.", _WHAT, [], metavar="OTHER"
+    )
+    window_us: int | None = option(
+        "Time window, such as 500ms, 10s, or 5m (default: about 60 windows).",
+        _WHAT,
+        names="--window",
+        metavar="TIME",
+        typed=str | None,
+        read=span_option,
+    )
+    slowest: int = option(
+        "List the N slowest exchanges.", _WHAT, 20, min=1, max=100_000, metavar="N"
+    )
+    where: str = options.WHERE
+    since: Moment | None = options.SINCE
+    until: Moment | None = options.UNTIL
+    zone: Zone = options.TIME_ZONE
+    """whose clocks show times without an offset in `where`, too"""
+    format: ReportFormat | None = option(
+        "Output format (default: from the -o extension, otherwise table; all formats in a folder).",
+        _OUTPUT,
+        read=format_of,
+        needs=("output",),
+    )
+    """None: all forms, into a folder"""
+    output: str = option(
+        "Output file (.html, .json), or a folder for the page and all tables.",
+        _OUTPUT,
+        "-",
+        metavar="FILE|FOLDER|-",
+    )
+    force: bool = options.FORCE
+    colour: When = options.COLOR
+    pager: bool = options.PAGER
+    quiet: bool = options.QUIET
+    decode_as: frozenset[int] = options.DECODE_AS
+    tls_keylog: str = options.TLS_KEYLOG
+    max_ratio: int = options.MAX_RATIO
+    engine: EngineChoice = option(
+        "Run in this process without Java (local) or on Spark. auto uses Spark for "
+        "Spark options, remote inputs, or over 5 million exchanges.",
+        _SPARK,
+        EngineChoice.auto,
+        read=_engine,
+        needs=("master_url", "memory", "settings"),
+    )
+    master_url: str | None = option(
+        "Spark master (spark://host:7077) or Spark Connect server "
+        "(sc://host:15002). Spark's own default is local[*].",
+        _SPARK,
+        names="--master",
+        metavar="URL",
+    )
+    master: str = derived(lambda url: url or LOCAL, "master_url", value=LOCAL)
+    memory: str | None = option(
+        "Spark driver memory, such as 4g (default: 1/8 of RAM, 1 to 8 GiB).",
+        _SPARK,
+        metavar="SIZE",
+        read=_memory,
+        needs=("master",),
+    )
+    settings: dict[str, str] = option(
+        "Set a Spark property; repeatable.",
+        _SPARK,
+        [],
+        names="--conf",
+        metavar="NAME=VALUE",
+        value={},
+        typed=list[str],
+        read=_settings,
+    )
+    verbose: bool = option("Show Spark and Java log output.", _SPARK, False)
+    send_timeout_ms: int | None = option(
+        "Producers' sendMsgTimeout (default: 3s).",
+        _CLIENTS,
+        names="--send-timeout",
+        metavar="TIME",
+        typed=str | None,
+        read=_send_timeout,
+    )
+    retry_times: int | None = option(
+        "Producers' retryTimesWhenSendFailed (default: 2).", _CLIENTS, min=0, metavar="N"
+    )
+    generation: str | None = option(
+        "Generation of the fault strategy (default: from each client's version).",
+        _CLIENTS,
+        metavar="NAME",
+    )
+    latency_max_ms: tuple[int, ...] | None = option(
+        "Values of latencyMax (default: the generation's).",
+        _CLIENTS,
+        names="--latency-max",
+        metavar="MS,...",
+        typed=str | None,
+        read=numbers_option,
+    )
+    not_available_ms: tuple[int, ...] | None = option(
+        "Values of notAvailableDuration (default: the generation's).",
+        _CLIENTS,
+        names="--not-available",
+        metavar="MS,...",
+        typed=str | None,
+        read=numbers_option,
+    )
+    fault_strategy: bool | None = option(
+        "Producers' sendLatencyFaultEnable (default: inferred from traffic).",
+        _CLIENTS,
+        typed=Switch | None,
+        read=lambda _option, switch: None if switch is None else switch is Switch.on,
+    )
+    plain_start: bool = False
+    """start Spark as it comes, without archive of classes: for measuring"""
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether Spark is a Spark Connect server."""
+        return _is_connect(self.master)
+
+    def options(self) -> ReportOptions:
+        """Return what the reports take."""
+        from analytics.report import ReportOptions
+
+        return ReportOptions(
+            window_us=self.window_us,
+            slowest=self.slowest,
+            send_timeout_ms=self.send_timeout_ms,
+            retry_times=self.retry_times,
+            generation=self.generation,
+            latency_max_ms=self.latency_max_ms,
+            not_available_ms=self.not_available_ms,
+            fault_strategy=self.fault_strategy,
+        )

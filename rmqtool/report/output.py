@@ -27,8 +27,7 @@ from ..ui.option_values import text_of_moment, usage_error
 from ..ui.output import Output, naming, refuse_existing, refuse_inputs
 from ..ui.status import CommandError
 from ..version import VERSION
-from .arguments import ReportFormat
-from .options import ReportRequest
+from .options import ReportFormat, ReportRequest
 from .text import report_lines, shower_of
 
 if TYPE_CHECKING:

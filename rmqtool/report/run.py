@@ -26,8 +26,7 @@ from ..ui.option_values import usage_error
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
-from .arguments import EngineChoice, ReportFormat
-from .options import ReportRequest
+from .options import EngineChoice, ReportFormat, ReportRequest
 from .starting import Starting
 
 if TYPE_CHECKING:

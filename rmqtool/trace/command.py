@@ -1,13 +1,13 @@
-"""`rmqtool trace`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool trace`: its help; its options are in `options`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import TraceArguments
+from .options import TraceRequest
 
 
-def _run(given: TraceArguments) -> ExitStatus:
+def _run(request: TraceRequest) -> ExitStatus:
     """Trace one message: sent, stored, delivered, and acknowledged or lost.
 
     Searches all connections, brokers, and captures.
@@ -25,7 +25,7 @@ def _run(given: TraceArguments) -> ExitStatus:
     """
     from .run import run_trace
 
-    return run_trace(given)
+    return run_trace(request)
 
 
-trace = command_with(TraceArguments, _run)
+trace = command_with(TraceRequest, _run)

@@ -15,7 +15,6 @@ from analytics.life.otlp import otlp_of
 from analytics.life.search import MOST_MESSAGES, MessageSearch
 from dissectors.decode.decoded_log import Manifest, is_decoded_log
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.decode.secrets import key_log_named
 from dissectors.processes.choice import decode_of
 from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.remoting.bodies.messages import PREVIEW_LIMIT
@@ -26,65 +25,53 @@ from dissectors.where.filter import Test, WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
 from ..api.lives import searched
-from ..decode.options import plugins_option
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
 from ..ui.errors import said, say_remark
 from ..ui.figures import counted
 from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
-from ..ui.option_values import ports_of, time_option, zone_option
-from ..ui.output import refuse_existing, refuse_inputs, refuse_text_as_page
+from ..ui.output import refuse_existing, refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
-from .arguments import TraceArguments, TraceFormat
 from .ladder_lines import ladder_lines
+from .options import TraceFormat, TraceRequest
 
-_SUFFIXES: Final = {
-    ".jsonl": TraceFormat.jsonl,
-    ".ndjson": TraceFormat.jsonl,
-    ".json": TraceFormat.otlp,
-    ".html": TraceFormat.html,
-    ".htm": TraceFormat.html,
-}
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def run_trace(given: TraceArguments) -> ExitStatus:
+def run_trace(request: TraceRequest) -> ExitStatus:
     """Read, search, write; return the status."""
-    zone = zone_option(given.tz)
-    inputs, key = _inputs_and_key(given)
+    inputs, key = _inputs_and_key(request)
     test: Test | None = None
-    if given.where.strip():
+    if request.where.strip():
         try:
-            test = compile_where(given.where, message_fields(), zone)
+            test = compile_where(request.where, message_fields(), request.zone)
         except WhereError as error:
             raise CommandError(
                 f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE
             ) from None
-    refuse_inputs(given.output, inputs)
-    refuse_existing(given.output, given.force)
-    if given.format not in (None, TraceFormat.html):
-        refuse_text_as_page(given.output, "--format html makes one")
+    refuse_inputs(request.output, inputs)
+    refuse_existing(request.output, request.force)
     search = MessageSearch(key, test)
-    with decoding_with(plugins_option(given.plugin)):
-        around = _read(given, inputs, search)
+    with decoding_with(request.plugins):
+        around = _read(request, inputs, search)
     lives = [life_of(found, around) for found in search.messages]
     if not lives:
         named = f"the key {key}" if key is not None else "the filter"
         return said(f"no message matches {named}", _hint(search))
-    _write(given, lives, key or given.where)
-    if not given.quiet:
+    _write(request, lives, key or request.where)
+    if not request.quiet:
         for line in _limits(search):
             say_remark(line)
     return ExitStatus.OK
 
 
-def _inputs_and_key(given: TraceArguments) -> tuple[list[str], str | None]:
+def _inputs_and_key(request: TraceRequest) -> tuple[list[str], str | None]:
     """Return the inputs and the key, which is the last argument unless there is a filter."""
-    arguments = list(given.arguments)
-    if given.where.strip():
+    arguments = list(request.arguments)
+    if request.where.strip():
         return arguments, None
     if len(arguments) < 2:
         raise CommandError(
@@ -104,19 +91,19 @@ def _hint(search: MessageSearch) -> str:
     return "keys match exactly; for parts use --where 'keys ~ …'"
 
 
-def _read(given: TraceArguments, inputs: Sequence[str], search: MessageSearch) -> Surroundings:
+def _read(request: TraceRequest, inputs: Sequence[str], search: MessageSearch) -> Surroundings:
     """Read all inputs once; return what they show beside the messages."""
     captures = [name for name in inputs if not _is_log(name)]
     gap_bytes = not_decoded = 0
     replications: list[Replication] = []
     for name in inputs:
         if _is_log(name):
-            manifest = _read_log(name, search, *_window(given))
+            manifest = _read_log(name, search, request.since, request.until)
             gap_bytes += manifest.gap_bytes
             not_decoded += sum(manifest.not_decoded.values())
             replications += manifest.replications
     if captures:
-        decode = _read_captures(given, captures, search)
+        decode = _read_captures(request, captures, search)
         gap_bytes += decode.stats.gap_bytes
         not_decoded += sum(decode.stats.not_decoded.values())
         replications += decode.stats.replications
@@ -156,31 +143,23 @@ def _read_log(
     return log.manifest
 
 
-def _window(given: TraceArguments) -> tuple[Moment | None, Moment | None]:
-    zone = zone_option(given.tz)
-    return (
-        time_option("--since", given.since, zone),
-        time_option("--until", given.until, zone),
-    )
-
-
-def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageSearch) -> Decode:
+def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageSearch) -> Decode:
     if "-" in names and sys.stdin.isatty():
         raise CommandError(
             "no capture on stdin (it is a terminal)",
             "pipe one in: tcpdump -w - … | rmqtool trace - KEY",
             ExitStatus.USAGE,
         )
-    since, until = _window(given)
+    since, until = request.since, request.until
     options = DecodeOptions(
-        decode_as=ports_of(given.decode_as or []),
-        tls_keylog=key_log_named(given.tls_keylog),
-        max_ratio=given.max_ratio,
+        decode_as=request.decode_as,
+        tls_keylog=request.tls_keylog,
+        max_ratio=request.max_ratio,
         messages=True,
-        body_limit=PREVIEW_LIMIT if given.plugin else 0,
+        body_limit=PREVIEW_LIMIT if request.plugins else 0,
     )
-    decode = decode_of(names, options, 1 if given.plugin else given.jobs or 1)
-    progress = Progress(sys.stderr, not given.quiet, "messages")
+    decode = decode_of(names, options, 1 if request.plugins else request.jobs or 1)
+    progress = Progress(sys.stderr, not request.quiet, "messages")
     rows = 0
     try:
         for found in searched(decode, search, since, until):
@@ -208,16 +187,15 @@ def _limits(search: MessageSearch) -> Iterator[str]:
         )
 
 
-def _write(given: TraceArguments, lives: list[Life], asked: str) -> None:
-    chosen = given.format or _SUFFIXES.get(Path(given.output).suffix.lower(), TraceFormat.ladder)
-    as_array = chosen is TraceFormat.json
-    output = rows_output(given.output, as_array, private=True, force=given.force)
+def _write(request: TraceRequest, lives: list[Life], asked: str) -> None:
+    as_array = request.format is TraceFormat.json
+    output = rows_output(request.output, as_array, private=True, force=request.force)
     try:
-        terminal = terminal_of(sys.stdout, given.colour)
+        terminal = terminal_of(sys.stdout, request.colour)
         if output.path is not None:
             terminal = Terminal(False, UNLIMITED, False)
-        data = _bytes_of(chosen, lives, terminal, asked)
-        is_json = chosen in (TraceFormat.json, TraceFormat.jsonl, TraceFormat.otlp)
+        data = _bytes_of(request.format, lives, terminal, asked)
+        is_json = request.format in (TraceFormat.json, TraceFormat.jsonl, TraceFormat.otlp)
         output.write(visible_json(data) if is_json and terminal.is_terminal else data)
         output.finish()
     except BaseException:
@@ -225,12 +203,12 @@ def _write(given: TraceArguments, lives: list[Life], asked: str) -> None:
         raise
 
 
-def _bytes_of(chosen: TraceFormat, lives: list[Life], terminal: Terminal, asked: str) -> bytes:
-    if chosen in (TraceFormat.json, TraceFormat.jsonl):
+def _bytes_of(form: TraceFormat, lives: list[Life], terminal: Terminal, asked: str) -> bytes:
+    if form in (TraceFormat.json, TraceFormat.jsonl):
         return _ENCODER.encode_lines(list(lives_as_json(lives)))
-    if chosen is TraceFormat.otlp:
+    if form is TraceFormat.otlp:
         return _ENCODER.encode(encodable_value(otlp_of(lives, VERSION))) + b"\n"
-    if chosen is TraceFormat.html:
+    if form is TraceFormat.html:
         from analytics.page.ladder import ladder_page
 
         return ladder_page(lives, asked, VERSION).encode("utf-8", "replace")

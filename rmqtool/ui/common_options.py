@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from dissectors.tcp.decompression import MOST_TIMES
+from dissectors.times import UTC_ZONE
 
 from .console import When
-from .letters import named
+from .declared import argument, option
+from .option_values import ports_of, size_option, time_option, zone_option
+
+if TYPE_CHECKING:
+    from dissectors.remoting.bodies.custom import NamedDecoder
 
 _VIEW, _SELECT, _OUTPUT, _READ = "View", "Filters", "Output", "Input"
 
@@ -35,342 +41,229 @@ class RowFormat(StrEnum):
         return self in (RowFormat.json, RowFormat.jsonl)
 
 
-Captures = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE...",
-        help="Captures: pcap or pcapng files (also .gz, .zst, .lz4, .xz), folders, or - for stdin.",
-    ),
-]
-Commands = Annotated[
-    bool, typer.Option("--commands", help="Show one line per command.", rich_help_panel=_VIEW)
-]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        *named("--verbose"),
-        help="Show every header field and the decoded body as a tree.",
-        rich_help_panel=_VIEW,
-    ),
-]
-SummaryOnly = Annotated[
-    bool,
-    typer.Option(
-        "--summary",
-        help="Summarize operations, latency, responses, clients, and capture quality.",
-        rich_help_panel=_VIEW,
-    ),
-]
-FollowConversation = Annotated[
-    int | None,
-    typer.Option(
-        "--follow-conversation",
-        metavar="N",
-        min=0,
-        help="Show both directions of one conversation as text.",
-        rich_help_panel=_VIEW,
-    ),
-]
-Messages = Annotated[
-    bool,
-    typer.Option(
-        "--messages",
-        help="Export message bodies and an index to the -o folder.",
-        rich_help_panel=_VIEW,
-    ),
-]
-ListMessages = Annotated[
-    bool,
-    typer.Option(
-        "--list-messages",
-        help="Show one line per message event: sent, delivered, acknowledged, returned, …",
-        rich_help_panel=_VIEW,
-    ),
-]
-NoMessageRows = Annotated[
-    bool,
-    typer.Option(
-        "--no-message-rows",
-        help="Omit the messages table from a decoded log.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Where = Annotated[
-    str,
-    typer.Option(
-        *named("--where"),
-        metavar="EXPR",
-        help="Show only rows that match EXPR, such as 'latency > 50ms and topic ~ \"^Order\"'.",
-        rich_help_panel=_SELECT,
-    ),
-]
+def _ports(_option: str, texts: list[str] | None) -> frozenset[int]:
+    return ports_of(texts or [])
 
 
-def _since_in(zone: str) -> Any:
-    return typer.Option(
+def _key_log(_option: str, path: str | None) -> str:
+    from dissectors.decode.secrets import key_log_named
+
+    return key_log_named(path)
+
+
+def plugins_of(names: Sequence[str] | None) -> tuple[NamedDecoder, ...]:
+    """Return the plug-ins that were named, loaded; raise PluginError."""
+    if not names:
+        return ()
+    from ..plugins import decoders_of
+
+    return tuple(decoders_of(names))
+
+
+CAPTURES = argument(
+    "FILE...",
+    "Captures: pcap or pcapng files (also .gz, .zst, .lz4, .xz), folders, or - for stdin.",
+    required=True,
+    typed=list[str],
+)
+COMMANDS = option("Show one line per command.", _VIEW, False)
+VERBOSE = option("Show every header field and the decoded body as a tree.", _VIEW, False)
+SUMMARY = option(
+    "Summarize operations, latency, responses, clients, and capture quality.", _VIEW, False
+)
+FOLLOW_CONVERSATION = option(
+    "Show both directions of one conversation as text.",
+    _VIEW,
+    metavar="N",
+    min=0,
+)
+MESSAGES = option("Export message bodies and an index to the -o folder.", _VIEW, False)
+LIST_MESSAGES = option(
+    "Show one line per message event: sent, delivered, acknowledged, returned, …", _VIEW, False
+)
+NO_MESSAGE_ROWS = option("Omit the messages table from a decoded log.", _OUTPUT, False)
+WHERE = option(
+    "Show only rows that match EXPR, such as 'latency > 50ms and topic ~ \"^Order\"'.",
+    _SELECT,
+    "",
+    metavar="EXPR",
+)
+
+
+def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
+    return option(
+        "Start at this time: 2026-11-20T10:00:00, or 10:00 on the first packet's "
+        f"day (default zone: {default_zone}).",
+        _SELECT,
         metavar="TIME",
-        help="Start at this time: 2026-11-20T10:00:00, or 10:00 on the first packet's "
-        f"day (default zone: {zone}).",
-        rich_help_panel=_SELECT,
+        typed=str | None,
+        read=time_option,
+        needs=needs,
     )
 
 
-Since = Annotated[str | None, _since_in("--tz")]
-SinceUtc = Annotated[str | None, _since_in("UTC")]
-"""of commands without --tz"""
-Until = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Stop before this time.", rich_help_panel=_SELECT),
-]
-TimeZone = Annotated[
-    str,
-    typer.Option(
-        "--tz",
-        metavar="local|UTC|NAME",
-        help="Time zone for displayed and entered times. JSON, CSV, Parquet, and HTML "
-        "always use UTC.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        *named("--limit"), min=0, metavar="N", help="Stop after N rows.", rich_help_panel=_SELECT
-    ),
-]
-Sort = Annotated[
-    Order | None,
-    typer.Option(
-        "--sort",
-        help="Sort by request time, or slowest first (default: completion order).",
-        rich_help_panel=_SELECT,
-    ),
-]
-FormatName = Annotated[
-    RowFormat | None,
-    typer.Option(
-        *named("--format"),
-        help="Output format; json is one array, jsonl one object per line "
-        "(default: from the -o extension, otherwise table).",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-OutputName = Annotated[
-    str,
-    typer.Option(
-        *named("--output"),
-        metavar="FILE|FOLDER|-",
-        help="Output file. With -T parquet, a FOLDER becomes a decoded log.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Overwrite existing output.", rich_help_panel=_OUTPUT),
-]
+def _until(needs: tuple[str, ...]) -> Any:
+    return option(
+        "Stop before this time.",
+        _SELECT,
+        metavar="TIME",
+        typed=str | None,
+        read=time_option,
+        needs=needs,
+    )
+
+
+SINCE, UNTIL = _since("--tz", ("zone",)), _until(("zone",))
+"""of commands with `TIME_ZONE` as their field `zone`"""
+SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
+"""of commands without"""
+TIME_ZONE = option(
+    "Time zone for displayed and entered times. JSON, CSV, Parquet, and HTML always use UTC.",
+    _OUTPUT,
+    "UTC",
+    names="--tz",
+    metavar="local|UTC|NAME",
+    value=UTC_ZONE,
+    typed=str,
+    read=lambda _option, name: zone_option(name),
+)
+LIMIT = option("Stop after N rows.", _SELECT, min=0, metavar="N")
+OUTPUT = option("Output file.", _OUTPUT, "-", metavar="FILE|-")
+FORCE = option("Overwrite existing output.", _OUTPUT, False)
 """of all commands that write files"""
-BodyLimit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Maximum body bytes to show (default: 1KiB in trees, all in JSON of commands, "
-        "none in message rows).",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-MaxOutput = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Maximum decompressed body bytes (default: 128MiB plus 64 times the captured bytes).",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Plugins = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--plugin",
-        metavar="FILE.py|NAME",
-        help="Decode message bodies with a Python file or installed plug-in; repeatable. "
-        "Plug-ins execute code; load only those you trust.",
-        rich_help_panel=_READ,
-    ),
-]
-Color = Annotated[When, typer.Option("--color", help="Use colors.", rich_help_panel=_OUTPUT)]
-Pager = Annotated[
-    bool,
-    typer.Option(
-        "--pager",
-        help="Page output with $PAGER (default: less).",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Quiet = Annotated[
-    bool,
-    typer.Option(*named("--quiet"), help="Suppress progress and notes.", rich_help_panel=_OUTPUT),
-]
-Check = Annotated[
-    bool,
-    typer.Option(
-        "--check",
-        help="Exit 3 if the capture is damaged. For traffic problems, use --fail-on.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-FailOn = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fail-on",
-        metavar="CONDITION",
-        help="Exit 4 if selected rows match: failed, unanswered, 'failed>1%', "
-        "'unanswered>=5'; repeatable.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-DecodeAs = Annotated[
-    list[str] | None,
-    typer.Option(
-        *named("--decode-as"),
-        metavar="PORT",
-        help="Treat this TCP port as RocketMQ, skipping detection; repeatable.",
-        rich_help_panel=_READ,
-    ),
-]
-TlsKeylog = Annotated[
-    str | None,
-    typer.Option(
-        "--tls-keylog",
-        metavar="FILE",
-        help="Decrypt TLS with this key log (default: $SSLKEYLOGFILE).",
-        rich_help_panel=_READ,
-    ),
-]
-MaxRatio = Annotated[
-    int,
-    typer.Option(
-        "--max-ratio",
-        min=1,
-        metavar="N",
-        help="Maximum decompression ratio of a capture beyond its first 128MiB.",
-        rich_help_panel=_READ,
-    ),
-]
-Follow = Annotated[
-    bool,
-    typer.Option(
-        "--follow",
-        help="Wait for more packets in the last file until Ctrl-C.",
-        rich_help_panel=_READ,
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        *named("--jobs"),
-        min=1,
-        max=64,
-        metavar="N",
-        help="Decoder processes (default: 1; one per core, up to 8, for large inputs). "
-        "Output is identical.",
-        rich_help_panel=_READ,
-    ),
-]
+MAX_OUTPUT = option(
+    "Maximum decompressed body bytes (default: 128MiB plus 64 times the captured bytes).",
+    _OUTPUT,
+    metavar="SIZE",
+    typed=str | None,
+    read=size_option,
+)
+PLUGINS = option(
+    "Decode message bodies with a Python file or installed plug-in; repeatable. "
+    "Plug-ins execute code; load only those you trust.",
+    _READ,
+    names="--plugin",
+    metavar="FILE.py|NAME",
+    value=(),
+    typed=list[str] | None,
+    read=lambda _option, names: plugins_of(names),
+)
+COLOR = option("Use colors.", _OUTPUT, When.auto, names="--color")
+PAGER = option("Page output with $PAGER (default: less).", _OUTPUT, False)
+QUIET = option("Suppress progress and notes.", _OUTPUT, False)
+DECODE_AS = option(
+    "Treat this TCP port as RocketMQ, skipping detection; repeatable.",
+    _READ,
+    metavar="PORT",
+    value=frozenset(),
+    typed=list[str] | None,
+    read=_ports,
+)
+TLS_KEYLOG = option(
+    "Decrypt TLS with this key log (default: $SSLKEYLOGFILE).",
+    _READ,
+    metavar="FILE",
+    value="",
+    typed=str | None,
+    read=_key_log,
+)
+MAX_RATIO = option(
+    "Maximum decompression ratio of a capture beyond its first 128MiB.",
+    _READ,
+    MOST_TIMES,
+    min=1,
+    metavar="N",
+)
+FOLLOW = option("Wait for more packets in the last file until Ctrl-C.", _READ, False)
+JOBS = option(
+    "Decoder processes (default: 1; one per core, up to 8, for large inputs). Output is identical.",
+    _READ,
+    min=1,
+    max=64,
+    metavar="N",
+)
 
 
 def capture_filter(panel: str) -> Any:
     """Return the option `--filter` of a command that captures."""
-    return typer.Option(
-        *named("--filter"),
+    return option(
+        "Capture filter (pcap-filter syntax), such as 'tcp port 10911'.",
+        panel,
+        "",
         metavar="BPF",
-        help="Capture filter (pcap-filter syntax), such as 'tcp port 10911'.",
-        rich_help_panel=panel,
     )
 
 
 def rate(panel: str) -> Any:
     """Return the option `--rate` of a command that sends."""
-    return typer.Option(
-        "--rate",
+    return option(
+        "Messages per second; 100..5000/5m ramps up over 5 minutes.",
+        panel,
         metavar="500/s|100..5000/5m",
-        help="Messages per second; 100..5000/5m ramps up over 5 minutes.",
-        rich_help_panel=panel,
     )
 
 
 def retries(panel: str) -> Any:
     """Return the option `--retries` of a command that sends."""
-    return typer.Option(
-        "--retries",
-        min=0,
-        metavar="N",
-        help="Maximum retries after the first attempt.",
-        rich_help_panel=panel,
-    )
+    return option("Maximum retries after the first attempt.", panel, 2, min=0, metavar="N")
 
 
 def allow(panel: str) -> Any:
     """Return the option `--allow` of a command that sends."""
-    return typer.Option(
-        "--allow",
+    return option(
+        "Send to brokers in this network or at this host without asking; repeatable.",
+        panel,
         metavar="NETWORK|HOST",
-        help="Send to brokers in this network or at this host without asking; repeatable.",
-        rich_help_panel=panel,
     )
 
 
 def yes(panel: str) -> Any:
     """Return the option `--yes` of a command that sends."""
-    return typer.Option(
-        *named("--yes"),
-        help="Don't ask before sending to non-loopback addresses.",
-        rich_help_panel=panel,
-    )
+    return option("Don't ask before sending to non-loopback addresses.", panel, False)
 
 
 def tls_from(panel: str) -> Any:
     """Return the option `--tls` of a command, in one of its panels of help."""
-    return typer.Option(
-        "--tls",
+    return option(
+        "Use TLS and verify server certificates with this CA.",
+        panel,
         metavar="CA.pem|system|insecure",
-        help="Use TLS and verify server certificates with this CA.",
-        rich_help_panel=panel,
     )
 
 
 def tls_name(panel: str) -> Any:
     """Return the option `--tls-name` of a command."""
-    return typer.Option(
-        "--tls-name",
+    return option(
+        "Expect this name in server certificates (default: the address).",
+        panel,
         metavar="NAME",
-        help="Expect this name in server certificates (default: the address).",
-        rich_help_panel=panel,
     )
 
 
 def tls_any_name(panel: str) -> Any:
     """Return the option `--tls-any-name` of a command."""
-    return typer.Option(
-        "--tls-any-name",
-        help="Accept any name in a trusted server certificate.",
-        rich_help_panel=panel,
-    )
+    return option("Accept any name in a trusted server certificate.", panel, False)
 
 
 def tls_cert(panel: str) -> Any:
     """Return the option `--tls-cert` of a command."""
-    return typer.Option(
-        "--tls-cert",
-        metavar="CERT.pem",
-        help="Client certificate; may contain its key.",
-        rich_help_panel=panel,
-    )
+    return option("Client certificate; may contain its key.", panel, metavar="CERT.pem")
 
 
 def tls_key(panel: str) -> Any:
     """Return the option `--tls-key` of a command."""
-    return typer.Option(
-        "--tls-key",
+    return option(
+        "Private key of --tls-cert (password: $ROCKETMQ_TLS_KEY_PASSWORD).",
+        panel,
         metavar="KEY.pem",
-        help="Private key of --tls-cert (password: $ROCKETMQ_TLS_KEY_PASSWORD).",
-        rich_help_panel=panel,
     )
+
+
+# The annotations of commands whose options are still parameters for typer.
+Where = Annotated[str, WHERE]
+SinceUtc = Annotated[str | None, SINCE_UTC]
+Until = Annotated[str | None, UNTIL]
+Color = Annotated[When, COLOR]
+Quiet = Annotated[bool, QUIET]
+DecodeAs = Annotated[list[str] | None, DECODE_AS]
+MaxRatio = Annotated[int, MAX_RATIO]

@@ -1,51 +1,211 @@
-"""A command whose options are the fields of a dataclass: declared once, given on as one value."""
+"""Command options as the fields of a dataclass: each is declared once, with its help and how its
+text becomes a value. The dataclass is what the command then works with.
+
+```python
+@declared
+class CountRequest:
+    inputs: list[str] = argument("INPUT...", "Captures.")
+    limit: int | None = option("Stop after N rows.", "Filters", metavar="N", min=0)
+    buffer: int = option("Buffer size.", default="1MiB", value=1 << 20, typed=str, read=size_option)
+
+count = command_with(CountRequest, run_count)
+```
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from inspect import Parameter, Signature
-from typing import Any, TypeVar, get_type_hints
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature, get_annotations
+from types import SimpleNamespace
+from typing import Annotated, Any, Final, TypeVar, dataclass_transform, get_origin, get_type_hints
 
 import typer
 
 from .errors import guarded
+from .letters import named
 from .pager import paged
 from .status import ExitStatus
 
-Arguments = TypeVar("Arguments")
+Request = TypeVar("Request")
+_REQUIRED: Final = Parameter.empty
+_SAME: Final = object()
+_DECLARED: Final = "declared"
+"""key in the metadata of a field"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Declared:
+    """One option, argument, or value made of them."""
+
+    parameter: Callable[..., Any] | None
+    """`typer.Option` or `typer.Argument`; None: the command line does not have it"""
+    settings: Mapping[str, Any]
+    """what that takes"""
+    names: tuple[str, ...]
+    """how it is spelled; empty: as its field"""
+    default: Any
+    """what typer gives where the command line has nothing"""
+    value: Any
+    """what the field is where a program makes the request"""
+    typed: Any
+    """type for typer; None: that of the field"""
+    read: Callable[..., Any] | None
+    """makes the value"""
+    needs: tuple[str, ...]
+    """fields that are read before, and given to `read`"""
+
+    def spelled(self, field: str) -> tuple[str, ...]:
+        """Return the names of the option that is declared as `field`."""
+        if self.parameter is typer.Argument or any("/" in name for name in self.names):
+            return self.names
+        return named(*(self.names or (f"--{field.replace('_', '-')}",)))
+
+    def made(self, field: str) -> Any:
+        """Return what typer wants to know of the option that is declared as `field`."""
+        assert self.parameter is not None
+        return self.parameter(*self.spelled(field), **self.settings)
+
+
+def option(
+    text: str,
+    panel: str | None = None,
+    default: Any = None,
+    *,
+    names: str | Sequence[str] = (),
+    value: Any = _SAME,
+    typed: Any = None,
+    read: Callable[..., Any] | None = None,
+    needs: tuple[str, ...] = (),
+    **settings: Any,
+) -> Any:
+    """Declare an option: its help, its heading there, its default, and more of `typer.Option`.
+
+    `names`: how it is spelled, if not as its field; letters are added. `read(name, given, *needed)`
+    makes the value from what typer gives, which has the type `typed`; `needs` names the fields that
+    it takes, too. `value` is the value for programs that make the request themselves.
+    """
+    spelled = (names,) if isinstance(names, str) else tuple(names)
+    settings.update(help=text, rich_help_panel=panel)
+    value = default if value is _SAME else value
+    return Declared(typer.Option, settings, spelled, default, value, typed, read, needs)
+
+
+def argument(metavar: str, text: str, *, required: bool = False, typed: Any = None) -> Any:
+    """Declare arguments that are no options: how they are shown, and their help."""
+    settings = {"metavar": metavar, "help": text, "show_default": False}
+    default: Any = _REQUIRED if required else []
+    return Declared(typer.Argument, settings, (), default, [], typed, None, ())
+
+
+def derived(read: Callable[..., Any], *needs: str, value: Any) -> Any:
+    """Declare what is made of options: by `read`, from the fields `needs`."""
+    return Declared(
+        None, {}, (), None, value, None, lambda _name, _given, *rest: read(*rest), needs
+    )
+
+
+@dataclass_transform(frozen_default=True)
+def declared(cls: type[Request]) -> type[Request]:
+    """Make a class a frozen dataclass; the value of an option is the default of its field."""
+    for name in cls.__annotations__:
+        one = cls.__dict__.get(name)
+        if isinstance(one, Declared):
+            setattr(cls, name, _field_of(one))
+    return dataclasses.dataclass(frozen=True)(cls)
+
+
+def _field_of(one: Declared) -> Any:
+    metadata = {_DECLARED: one}
+    if isinstance(one.value, (list, dict)):
+        return dataclasses.field(default_factory=one.value.copy, metadata=metadata)
+    return dataclasses.field(default=one.value, metadata=metadata)
 
 
 def command_with(
-    arguments: type[Arguments], run: Callable[[Arguments], ExitStatus]
+    request: type[Request], run: Callable[[Request], ExitStatus], without: Sequence[str] = ()
 ) -> Callable[..., None]:
-    """Return a function for typer that reads the command line as `arguments` and runs `run`.
+    """Return a function for typer that reads the command line as `request` and runs `run`.
 
-    The fields of `arguments`, a dataclass, are the options: annotated as typer wants parameters to
-    be. The help is the docstring of `run`.
+    `without` names options that this command does not have: their fields keep their defaults. The
+    help is the docstring of `run`.
     """
-    hints = get_type_hints(arguments, include_extras=True)
+    fields = dataclasses.fields(request)  # type: ignore[arg-type]
+    all_declared = {field.name: _declared_as(request, field) for field in fields}
+    known = {
+        name: one for name, one in all_declared.items() if one is not None and name not in without
+    }
 
-    def command(**values: Any) -> None:
-        with paged(bool(values.get("pager"))):
-            status = guarded(lambda: run(arguments(**values)))
+    def command(**given: Any) -> None:
+        with paged(bool(given.get("pager"))):
+            status = guarded(lambda: run(_read(request, known, given)))
         raise typer.Exit(int(status))
 
     parameters = [
         Parameter(
-            field.name,
+            name,
             Parameter.KEYWORD_ONLY,
-            default=_default_of(field),
-            annotation=hints[field.name],
+            default=one.default,
+            annotation=Annotated[one.typed, one.made(name)],
         )
-        for field in dataclasses.fields(arguments)  # type: ignore[arg-type]
+        for name, one in known.items()
+        if one.parameter is not None
     ]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__doc__ = run.__doc__
     return command
 
 
-def _default_of(field: dataclasses.Field[Any]) -> object:
+def _read(
+    request: type[Request], known: Mapping[str, Declared], given: Mapping[str, Any]
+) -> Request:
+    """Return the request with the values of all options, each read after those that it needs."""
+    values: dict[str, Any] = {}
+
+    def value_of(name: str) -> Any:
+        if name not in known:
+            return getattr(request(), name)
+        if name not in values:
+            one = known[name]
+            values[name] = given.get(name)
+            if one.read is not None:
+                spelled = one.spelled(name)[0] if one.parameter is typer.Option else ""
+                values[name] = one.read(spelled, given.get(name), *map(value_of, one.needs))
+        return values[name]
+
+    for name in known:
+        value_of(name)
+    return request(**values)
+
+
+def _declared_as(request: type[Any], field: dataclasses.Field[Any]) -> Declared | None:
+    """Return how a field is declared; None: it is no option."""
+    one: Declared | None = field.metadata.get(_DECLARED)
+    if one is not None:
+        typed = _type_of(request, field.name) if one.typed is None else one.typed
+        return dataclasses.replace(one, typed=typed) if one.parameter is not None else one
+    if request.__dataclass_params__.frozen:
+        return None
+    hint = _type_of(request, field.name)
+    if get_origin(hint) is not Annotated:
+        return None
+    default = field.default
     if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return Parameter.empty if field.default is dataclasses.MISSING else field.default
+        default = field.default_factory()
+    default = _REQUIRED if default is dataclasses.MISSING else default
+    (made,) = hint.__metadata__
+    if isinstance(made, Declared):
+        return dataclasses.replace(made, typed=hint.__origin__, default=default, read=None)
+    return Declared(lambda *_, **__: made, {}, ("/",), default, default, hint.__origin__, None, ())
+
+
+def _type_of(request: type[Any], name: str) -> Any:
+    """Return the type of one field; those of others may be of modules that help must not load."""
+    for owner in request.__mro__:
+        text = get_annotations(owner).get(name)
+        if text is not None:
+            only = SimpleNamespace(__annotations__={name: text})
+            names = vars(sys.modules[owner.__module__])
+            return get_type_hints(only, names, include_extras=True)[name]
+    raise AssertionError(name)

@@ -1,35 +1,24 @@
-"""`rmqtool wireshark`: what can be asked about the dissector for Wireshark."""
+"""`rmqtool wireshark`: its options and its help; the work is in `install`."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from ..ui.errors import guarded
-from ..ui.letters import named
+from ..ui.declared import command_with, declared, option
 from ..ui.status import ExitStatus
 
-Target = Annotated[
-    str | None,
-    typer.Option(*named("--output"), metavar="FILE|-", help="Output file (default: stdout)."),
-]
-Install = Annotated[
-    bool,
-    typer.Option(
-        "--install", help="Install into the personal Lua plugins of Wireshark and tshark."
-    ),
-]
-Uninstall = Annotated[bool, typer.Option("--uninstall", help="Remove the installed dissector.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
+
+@declared
+class WiresharkRequest:
+    """A `wireshark` command: where the dissector goes."""
+
+    output: str | None = option("Output file (default: stdout).", metavar="FILE|-")
+    install: bool = option(
+        "Install into the personal Lua plugins of Wireshark and tshark.", None, False
+    )
+    uninstall: bool = option("Remove the installed dissector.", None, False)
+    force: bool = option("Overwrite existing output.", None, False)
 
 
-def wireshark(
-    output: Target = None,
-    install: Install = False,
-    uninstall: Uninstall = False,
-    force: Force = False,
-) -> None:
+def _run(request: WiresharkRequest) -> ExitStatus:
     """Write a RocketMQ dissector for Wireshark and tshark 4.x, in Lua.
 
     Decodes codes, header fields, and messages; pairs requests with responses.
@@ -43,9 +32,9 @@ def wireshark(
     Filter fields and recipes: rmqtool help wireshark.
     """
 
-    def run() -> ExitStatus:
-        from .install import run_wireshark
+    from .install import run_wireshark
 
-        return run_wireshark(output, install, uninstall, force)
+    return run_wireshark(request.output, request.install, request.uninstall, request.force)
 
-    raise typer.Exit(int(guarded(run)))
+
+wireshark = command_with(WiresharkRequest, _run)

@@ -79,9 +79,9 @@ class BrowseSession:
         }
         self.captures: Sequence[str] = ()
         """names of what is read, by index"""
-        self.decode_as: Sequence[str] = ()
+        self.decode_as: Sequence[int] = ()
         """ports that are taken for RocketMQ, as they were given"""
-        self.tls_keylog: str | None = None
+        self.tls_keylog = ""
         """file with keys of TLS, as it was given"""
         self.max_ratio = MOST_TIMES
         """bytes that each byte of a compressed capture may become"""
@@ -108,7 +108,7 @@ class BrowseSession:
 
     def options_of_reading(self) -> list[str]:
         """Return the options with which other commands read the captures in the same way."""
-        words = [word for port in self.decode_as for word in ("--decode-as", port)]
+        words = [word for port in self.decode_as for word in ("--decode-as", str(port))]
         if self.max_ratio != MOST_TIMES:
             words += ["--max-ratio", str(self.max_ratio)]
         return words

@@ -149,7 +149,7 @@ class Acting(Judging):
         rows = [table.row(number) for number in numbers[:MOST_NUMBERS]]
         there = [row for row in rows if row is not None]
         read = session.options_of_reading()
-        if session.tls_keylog is not None:
+        if session.tls_keylog:
             read += ["--tls-keylog", session.tls_keylog]
         command = command_of(session.captures, read, table.table, where)
         self.copy_to_clipboard(command)

@@ -34,7 +34,7 @@ NAMES = (
 def written(name: str, folder: Path) -> str:
     path = folder / "log.jsonl"
     request = DecodeRequest(
-        [sample(name)], View.commands, RowFormat.jsonl, output=str(path), quiet=True
+        [sample(name)], view=View.commands, format=RowFormat.jsonl, output=str(path), quiet=True
     )
     run_decode(request)
     return str(path)

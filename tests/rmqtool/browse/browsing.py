@@ -15,10 +15,10 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from dissectors.remoting.bodies.custom import NamedDecoder
-from rmqtool.browse.arguments import BrowseArguments
 from rmqtool.browse.model.reading import BackgroundReading, Filling
 from rmqtool.browse.model.session import BrowseSession
 from rmqtool.browse.model.settings import read_settings
+from rmqtool.browse.options import BrowseRequest
 from rmqtool.browse.run import opened
 from rmqtool.browse.views.filter_line import LineInput
 from rmqtool.browse.views.replaying import FullBrowser
@@ -41,7 +41,7 @@ async def browsing(
     plugins: tuple[NamedDecoder, ...] = (),
 ) -> AsyncIterator[tuple[FullBrowser, Pilot[None]]]:
     """Give a browser that has read all, and what presses its keys."""
-    session, filling, stop, _ = opened(BrowseArguments(list(inputs)))
+    session, filling, stop, _ = opened(BrowseRequest(list(inputs)))
     async with browsing_in(session, filling, stop, settings, size, plugins) as (browser, pilot):
         await settled(browser, pilot)
         yield browser, pilot

@@ -9,8 +9,8 @@ import pytest
 
 from rmqtool.codes.as_json import value_of
 from rmqtool.codes.catalog import catalog
-from rmqtool.codes.command import codes
-from rmqtool.codes.options import CodesFormat, EntryKind
+from rmqtool.codes.command import run_codes
+from rmqtool.codes.options import CodesFormat, CodesRequest, EntryKind
 from rmqtool.codes.search import find, query_of
 from rmqtool.codes.text import detail_lines, list_lines, releases_of
 from rmqtool.ui.console import UNLIMITED, Terminal, When
@@ -127,16 +127,17 @@ def test_colours_only_where_they_are_wanted() -> None:
 
 
 def test_the_command_shows_and_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
-    assert codes(["response", "17"]) is ExitStatus.OK
+    assert run_codes(CodesRequest(["response", "17"])) is ExitStatus.OK
     shown = capsys.readouterr()
     assert shown.out.startswith("response 17 TOPIC_NOT_EXIST\n")
     assert shown.err == ""
-    assert codes([], EntryKind.language, CodesFormat.table, When.always) is ExitStatus.OK
+    request = CodesRequest([], EntryKind.language, CodesFormat.table, When.always)
+    assert run_codes(request) is ExitStatus.OK
     assert "\x1b[" in capsys.readouterr().out
 
 
 def test_json_says_all(capsys: pytest.CaptureFixture[str]) -> None:
-    codes(["3442"], format_=CodesFormat.json)
+    run_codes(CodesRequest(["3442"], format=CodesFormat.json))
     (value,) = json.loads(capsys.readouterr().out)
     assert (value["number"], value["cut_number"], value["since"]) == (200050, 3442, "5.0.0")
     assert (value["requester"], value["responder"]) == ("consumer", "broker")
@@ -151,7 +152,7 @@ def test_json_says_all(capsys: pytest.CaptureFixture[str]) -> None:
         "until": None,
     }
     assert value["response_body"]["form"] == "stored-messages"
-    codes(["AUTH_LIST_USER"], format_=CodesFormat.json)
+    run_codes(CodesRequest(["AUTH_LIST_USER"], format=CodesFormat.json))
     (value,) = json.loads(capsys.readouterr().out)
     assert value["response_body"]["form"] == "json-list:UserInfo"
     assert {"name": "username", "wire": "username", "type": "String"} in value["response_body"][
@@ -160,7 +161,7 @@ def test_json_says_all(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_of_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    codes([], format_=CodesFormat.json)
+    run_codes(CodesRequest(format=CodesFormat.json))
     assert len(json.loads(capsys.readouterr().out)) == len(catalog())
 
 
@@ -176,7 +177,7 @@ def test_json_of_everything(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_nothing_found(words: list[str], kind: EntryKind | None, message: str, hint: str) -> None:
     with pytest.raises(CommandError) as error:
-        codes(words, kind)
+        run_codes(CodesRequest(words, kind))
     assert error.value.status is ExitStatus.FAILURE
     assert error.value.message == message
     assert hint in error.value.hint
@@ -184,7 +185,7 @@ def test_nothing_found(words: list[str], kind: EntryKind | None, message: str, h
 
 def test_a_misspelt_option_is_no_query() -> None:
     with pytest.raises(CommandError) as error:
-        codes(["310", "--formt"])
+        run_codes(CodesRequest(["310", "--formt"]))
     assert error.value.status is ExitStatus.USAGE
 
 

@@ -26,7 +26,7 @@ from tests.rmqtool.command import ROOT, rmqtool
     ],
 )
 def test_the_format(wanted: RowFormat | None, output: str, found: RowFormat) -> None:
-    assert format_of(wanted, output, View.exchanges) is found
+    assert format_of("--format", wanted, output, View.exchanges) is found
 
 
 def test_views_exclude_each_other() -> None:

@@ -15,8 +15,7 @@ import pytest
 
 from analytics.reports import REPORT_MODULES, report_names, report_of
 from dissectors.owned_folder import MARKER
-from rmqtool.report.arguments import ReportFormat
-from rmqtool.report.options import ReportRequest, names_and_inputs, span_option
+from rmqtool.report.options import ReportFormat, ReportRequest, names_and_inputs, span_option
 from rmqtool.report.output import About, csv_of, json_of, parquet_of, write_report
 from rmqtool.report.text import columns_of, percentage, report_lines, title_of
 from rmqtool.ui.console import UNLIMITED, Terminal
@@ -201,7 +200,7 @@ def test_parquet_has_its_documentation() -> None:
 
 def test_a_folder_has_all_forms_and_is_replaced_only_as_asked(tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    request = ReportRequest(("latency",), ["in"], output=str(folder))
+    request = ReportRequest(reports=("latency",), inputs=["in"], output=str(folder))
     (said,) = write_report(request, [fakes.result()], [])
     names = {file.name for file in folder.iterdir() if not file.name.startswith(".")}
     assert {"report.html", "report.json", "brokers.csv", "brokers.parquet"} <= names
@@ -222,7 +221,9 @@ def test_one_file_of_a_form(tmp_path: Path) -> None:
         ("a.json", ReportFormat.json),
         ("a.txt", ReportFormat.table),
     ):
-        request = ReportRequest(("latency",), ["in"], format=form, output=str(tmp_path / name))
+        request = ReportRequest(
+            reports=("latency",), inputs=["in"], format=form, output=str(tmp_path / name)
+        )
         assert write_report(request, [fakes.result()], [])
         assert (tmp_path / name).stat().st_size > 500
 

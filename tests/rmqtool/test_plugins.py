@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import rmqtool
-from rmqtool.api.plugins import GROUP
+from rmqtool.plugins import GROUP
 from tests.rmqtool.command import EVIL
 from tests.rmqtool.command import rmqtool as command
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send, sent
 from tests.traffic.talk import Talk
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "order_bodies.py"
 SAMPLE = ROOT / "samples" / "consumer-lag-5x.pcap"
 BODY = b"order=4711;amount=12"

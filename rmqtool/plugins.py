@@ -15,7 +15,7 @@ from typing import Final
 
 from dissectors.remoting.bodies.custom import MessageBody, NamedDecoder, told_by
 
-from ..errors import PluginError
+from .errors import PluginError
 
 GROUP: Final = "rmqtool.bodies"
 """group of entry points"""

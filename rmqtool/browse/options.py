@@ -1,0 +1,34 @@
+"""What a user asks `browse` for: its options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dissectors.times import Zone
+
+from ..ui import common_options as options
+from ..ui.declared import argument, declared, option
+
+if TYPE_CHECKING:
+    from dissectors.remoting.bodies.custom import NamedDecoder
+
+_LIVE = "Live capture"
+
+
+@declared
+class BrowseRequest:
+    """A `browse` command: what is looked at, and with which filter it begins."""
+
+    inputs: list[str] = argument("INPUT...", "Captures, folders of captures, or decoded logs.")
+    where: str = options.WHERE
+    zone: Zone = options.TIME_ZONE
+    decode_as: frozenset[int] = options.DECODE_AS
+    tls_keylog: str = options.TLS_KEYLOG
+    max_ratio: int = options.MAX_RATIO
+    plugins: tuple[NamedDecoder, ...] = options.PLUGINS
+    follow: bool = options.FOLLOW
+    interface: str | None = option("Capture from this network interface.", _LIVE, metavar="NAME")
+    filter: str = options.capture_filter(_LIVE)
+    keep: int = option(
+        "Keep the newest N exchanges of a live capture.", _LIVE, 1_000_000, min=1, metavar="N"
+    )

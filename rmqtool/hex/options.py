@@ -1,0 +1,49 @@
+"""What a user asks `decode hex` and `decode stream` for: their options and what they may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..decode.options import BODY_LIMIT, View, format_of
+from ..ui import common_options as options
+from ..ui.common_options import RowFormat
+from ..ui.console import When
+from ..ui.declared import argument, declared, option
+from ..ui.option_values import usage_error
+from .pasted import BytesForm
+
+if TYPE_CHECKING:
+    from dissectors.remoting.bodies.custom import NamedDecoder
+
+
+def _format(option: str, wanted: RowFormat | None) -> RowFormat:
+    chosen = format_of(option, wanted, "-", View.commands)
+    if chosen is not RowFormat.table and not chosen.is_json:
+        raise usage_error(option, f"must be one of table, json, jsonl, not {chosen}")
+    return chosen
+
+
+@declared
+class HexRequest:
+    """A `decode hex` or `decode stream` command: which bytes, and how they are shown."""
+
+    texts: list[str] = argument("[TEXT|FILE|-]...", "Bytes to decode (default: stdin).")
+    """text in pieces, a file, or ``-``; none: standard input"""
+    input: BytesForm = option("Encoding of the input.", "Input", BytesForm.auto)
+    commands: bool = options.COMMANDS
+    verbose: bool = options.VERBOSE
+    view: View = View.tree
+    """a tree of one frame, or a line for each"""
+    format: RowFormat = option(
+        "Output format; json is one array (default: table).",
+        "Output",
+        metavar="table|json|jsonl",
+        value=RowFormat.table,
+        typed=RowFormat | None,
+        read=_format,
+    )
+    body_limit: int | None = BODY_LIMIT
+    max_output: int | None = options.MAX_OUTPUT
+    plugins: tuple[NamedDecoder, ...] = options.PLUGINS
+    colour: When = options.COLOR
+    quiet: bool = options.QUIET
