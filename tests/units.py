@@ -27,7 +27,7 @@ REPORT_CONTRACT = (
 )
 DIAGNOSIS = (*REPORT_CONTRACT, "analytics.diagnosis", "analytics.inputs.rows", "dissectors")
 ON_FOLDS = (*REPORT_CONTRACT, "analytics.consuming", "analytics.inputs.rows")
-DIAGNOSIS_ON_SPARK = ("analytics.reports.diagnosis_tables", "analytics.reports.diagnosis_tasks")
+FOLDING = ("analytics.reports.folding", "analytics.reports.keyed_folds")
 VERSION = "rmqtool.version"
 """the version of the program"""
 ERRORS = "rmqtool.errors"
@@ -342,28 +342,20 @@ UNITS: dict[str, tuple[str, ...]] = {
         "analytics.inputs.rows",
         "dissectors",
     ),
-    "analytics.reports.keyed_folds": (
-        *(*ON_FOLDS, "analytics.reports.folding", "analytics.reports.keyed_fold_tasks"),
-    ),
-    "analytics.reports.folding": ("analytics.consuming", "dissectors.rows"),
-    "analytics.reports.keyed_fold_tasks": (*ON_FOLDS, "analytics.reports.folding"),
-    "analytics.reports.delivery": (
-        *ON_FOLDS,
-        "analytics.reports.folding",
-        "analytics.reports.keyed_folds",
-        "dissectors.remoting",
-    ),
-    "analytics.reports.consumers": (
-        *(*ON_FOLDS, "analytics.reports.folding", "analytics.reports.keyed_folds"),
-    ),
+    FOLDING[0]: (*REPORT_CONTRACT, "analytics.consuming", "dissectors.rows"),
+    FOLDING[1]: (*ON_FOLDS, FOLDING[0], "analytics.reports.folding_on_spark"),
+    "analytics.reports.folding_on_spark": (*ON_FOLDS, FOLDING[0]),
+    "analytics.reports.delivery": (*ON_FOLDS, *FOLDING, "dissectors.remoting"),
+    "analytics.reports.consumers": (*ON_FOLDS, *FOLDING),
     "analytics.reports.diagnosis": (
-        *(*DIAGNOSIS, *DIAGNOSIS_ON_SPARK, "analytics.reports.diagnosis_on_spark"),
+        *(*DIAGNOSIS, *FOLDING, "analytics.reports.diagnosis_tables"),
+        "analytics.reports.diagnosis_folding",
     ),
-    "analytics.reports.diagnosis_on_spark": (
-        *(*DIAGNOSIS, "analytics.sends", *DIAGNOSIS_ON_SPARK),
+    "analytics.reports.diagnosis_tables": DIAGNOSIS,
+    "analytics.reports.diagnosis_folding": (
+        *(*DIAGNOSIS, FOLDING[0], "analytics.reports.diagnosis_tables"),
+        *("analytics.consuming", "analytics.sends"),
     ),
-    DIAGNOSIS_ON_SPARK[0]: DIAGNOSIS,
-    DIAGNOSIS_ON_SPARK[1]: (*DIAGNOSIS, DIAGNOSIS_ON_SPARK[0]),
     "analytics.reports": (
         *REPORT_CONTRACT,
         "analytics.sends",

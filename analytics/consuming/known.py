@@ -17,6 +17,16 @@ from ..diagnosis.context import HEARTBEAT, Context
 from ..diagnosis.keys import joined_key
 from ..diagnosis.rules.consumers.inconsistent_subscription import OR, TAG
 
+KNOWN_BY: Final = (
+    *("capture", "conversation", "requester", "responder", "status", "request_time"),
+    *("response_time", "request_code", "request_name", "response_code", "topic", "broker_name"),
+    *("brokers", "facts"),
+)
+"""columns of exchanges that `Known` is made of"""
+CONNECTIONS_KNOWN_BY: Final = (
+    *("capture", "conversation", "start", "gaps", "commands", "protocol", "directions"),
+)
+"""columns of connections that its context is made of"""
 MAX_KNOWN: Final = 20_000
 """clients, and subscriptions"""
 BROADCASTING: Final = "BROADCASTING"

@@ -285,6 +285,14 @@ def connections_in(batch: pyarrow.RecordBatch) -> list[ConversationRecord]:
     ]
 
 
+def findings_in(batch: pyarrow.RecordBatch) -> Iterator[ExpertInfo]:
+    """Yield the findings of known kinds in an Arrow batch; all that is read of them is the kind."""
+    kinds = ExpertKind.__members__
+    for name in map(str, batch.column("kind").to_pylist()):
+        if name in kinds:
+            yield ExpertInfo(kinds[name], "", 0, 0, -1, -1)
+
+
 def messages_in(batch: pyarrow.RecordBatch) -> list[MessageRecord]:
     """Return the messages of an Arrow batch; times are timestamps of microseconds."""
     values = _arrow_values(batch, MESSAGE_COLUMNS)

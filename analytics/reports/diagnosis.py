@@ -1,7 +1,7 @@
 """What is wrong, why, and what to do: the rules of `analytics.diagnosis`, as a report.
 
 Rules: the local engine judges in this process, in the one pass of `rmqtool diagnose`; Spark's tasks
-run the same folds (`diagnosis_on_spark`), so that both say the same.
+run the same folds (`diagnosis_folding`), so that both say the same.
 """
 
 from __future__ import annotations
@@ -11,31 +11,28 @@ from typing import Final
 
 from ..diagnosis.engine import Engine
 from ..diagnosis.registry import rules
-from ..inputs.rows import connections_in, exchanges_in
+from ..inputs.rows import connections_in, exchanges_in, findings_in
 from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
-from ..schema import SOURCE, arrow_rows
+from ..schema import SOURCE
 from ..sql.expressions import text
 from ..sql.relation import Relation
-from .diagnosis_tables import ALL_COLUMNS, LIMITS, PROBLEMS, rows_of
-from .diagnosis_tasks import findings_in
+from .diagnosis_folding import FOLDING
+from .diagnosis_tables import LIMITS, PROBLEMS, rows_of
+from .folding import SHARE
+from .keyed_folds import folded, here, known_of
+
+_TABLES: Final = (PROBLEMS, LIMITS)
 
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:  # noqa: ARG001
     """Return the tables."""
     if given.kept.engine.is_distributed:
-        from .diagnosis_on_spark import rows_on_spark
-
-        whole = rows_on_spark(given)
-    else:
-        whole = _in_one_pass(given)
-    return {
-        PROBLEMS.name: given.kept.part(whole, "kind", "problem"),
-        LIMITS.name: given.kept.part(whole, "kind", "limit"),
-    }
+        return folded(given, FOLDING, known_of(given), _TABLES)
+    return here(given, rows_of(_in_one_pass(given).diagnosis()), _TABLES)
 
 
-def _in_one_pass(given: ReportInput) -> Relation:
-    """Return the rows of both tables, made here from all rows."""
+def _in_one_pass(given: ReportInput) -> Engine:
+    """Return the engine that has all rows."""
     engine = Engine(rules())
     batches = given.kept.engine.batches
     for source in _sources(given):
@@ -49,8 +46,7 @@ def _in_one_pass(given: ReportInput) -> Relation:
     if given.findings is not None:
         for batch in batches(given.findings.select("kind")):
             engine.add_findings(findings_in(batch))
-    rows = rows_of(engine.diagnosis())
-    return given.kept.here(arrow_rows(rows, ALL_COLUMNS), ALL_COLUMNS)
+    return engine
 
 
 def _sources(given: ReportInput) -> list[str]:
@@ -90,8 +86,9 @@ REPORT = Report(
     name="diagnosis",
     title="Diagnosis",
     question="What went wrong, why, and how can it be fixed?",
-    tables=(PROBLEMS, LIMITS),
+    tables=_TABLES,
     build=build,
     charts=(Chart("incidents", "Incidents", PROBLEMS.name, {"time": "first_time"}),),
     remarks=remarks,
+    shares=(SHARE,),
 )

@@ -59,26 +59,18 @@ LIMITS: Final = ReportTable(
     order=("place",),
     shown=10,
 )
-ALL_COLUMNS: Final = (
-    TableColumn("kind", "string", "", ""),
-    *PROBLEM_COLUMNS,
-    TableColumn("limit", "string", "", ""),
-)
-
-
 _SUBJECT: Final = ("broker", "topic", "group", "client", "server")
 
 
-def rows_of(diagnosis: Diagnosis) -> list[dict[str, object]]:
+def rows_of(diagnosis: Diagnosis) -> dict[str, list[dict[str, object]]]:
     """Return the rows of both tables."""
-    rows: list[dict[str, object]] = [
-        {"kind": "problem", **_row_of(problem, place)}
-        for place, problem in enumerate(diagnosis.problems, 1)
-    ]
     said = not_judged(diagnosis) + diagnosis.limits
-    return rows + [
-        {"kind": "limit", "place": place, "limit": text} for place, text in enumerate(said, 1)
-    ]
+    return {
+        PROBLEMS.name: [
+            _row_of(problem, place) for place, problem in enumerate(diagnosis.problems, 1)
+        ],
+        LIMITS.name: [{"place": place, "limit": text} for place, text in enumerate(said, 1)],
+    }
 
 
 def _row_of(problem: Problem, place: int) -> dict[str, object]:

@@ -1,8 +1,7 @@
-"""Keyed folds (`folding`) of an input, by the local engine or by Spark.
+"""Runs keyed folds (`folding`) over an input: here by the local engine, else by Spark's tasks.
 
 Rules: what a fold needs of the rest of the input (`Known`) is small and made first, by the one
-query that a report executes while it is built; reports share it. The local engine folds here;
-what Spark's tasks do is in `keyed_fold_tasks`.
+query that a report executes while it is built; reports share it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from ..consuming.items import Item
-from ..consuming.known import Known
+from ..consuming.known import KNOWN_BY, Known
 from ..inputs.rows import connections_in, exchanges_in, messages_in
 from ..report import ReportInput, ReportTable
 from ..schema import arrow_rows
@@ -29,11 +28,11 @@ def known_of(given: ReportInput) -> Known:
 
 def _known_of(given: ReportInput) -> Known:
     if given.kept.engine.is_distributed:
-        from .keyed_fold_tasks import known_by_tasks
+        from .folding_on_spark import known_by_tasks
 
         return known_by_tasks(given)
     known = Known(with_connections=given.conversations is not None)
-    for batch in given.kept.engine.batches(given.exchanges):
+    for batch in given.kept.engine.batches(given.exchanges.select(*KNOWN_BY)):
         known.add_exchanges(exchanges_in(batch))
     return known
 
@@ -42,13 +41,23 @@ def folded(
     given: ReportInput, folding: Folding[T], known: Known, tables: Iterable[ReportTable]
 ) -> Mapping[str, Relation]:
     """Return the tables."""
-    exchanges = given.exchanges.where(f"request_code in {numbers(folding.requests)}")
+    exchanges = given.exchanges
+    if folding.requests is not None:
+        exchanges = exchanges.where(f"request_code in {numbers(folding.requests)}")
     if given.kept.engine.is_distributed:
-        from .keyed_fold_tasks import folded_by_tasks
+        from .folding_on_spark import folded_by_tasks
 
         return folded_by_tasks(given, exchanges, folding, known, tables)
     items = sorted(_items(given, exchanges, folding, known))
-    rows = folding.tables(folding.fold(items, known), known)
+    return here(given, folding.tables(folding.fold(items, known), known), tables)
+
+
+def here(
+    given: ReportInput,
+    rows: Mapping[str, list[dict[str, object]]],
+    tables: Iterable[ReportTable],
+) -> Mapping[str, Relation]:
+    """Return tables whose rows this process has."""
     return {
         table.name: given.kept.here(
             arrow_rows(rows.get(table.name, []), table.columns), table.columns

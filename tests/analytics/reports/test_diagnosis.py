@@ -10,14 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from analytics.consuming.known import CONNECTIONS_KNOWN_BY, KNOWN_BY, Known
 from analytics.diagnosis.engine import Diagnosis, Engine, not_judged
 from analytics.diagnosis.problem import Problem
 from analytics.diagnosis.registry import rules
 from analytics.inputs.inputs import inputs_of
-from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
+from analytics.inputs.rows import (
+    connections_in,
+    conversation_rows,
+    exchange_rows,
+    exchanges_in,
+    finding_rows,
+)
 from dissectors.times import text_of_time
 from tests.analytics.diagnosis.made_rows import SAMPLES
-from tests.analytics.reported import Tables, on_spark, session_of_large, tables_from, tables_of
+from tests.analytics.reported import (
+    Tables,
+    input_of,
+    on_spark,
+    session_of_large,
+    tables_from,
+    tables_of,
+)
 from tests.rmqtool.command import rmqtool
 
 if TYPE_CHECKING:
@@ -183,3 +197,24 @@ def test_nothing_wrong(tmp_path: Path) -> None:
     assert tables["diagnosis_problems"] == []
     expected = in_one_pass([str(log)])
     assert [row["limit"] for row in tables["diagnosis_limits"]] == not_judged(expected)
+
+
+@pytest.mark.parametrize("name", ["push-rebalance-5x", "grpc-consume-53", "fault-kill-5x"])
+def test_what_all_rows_say_needs_few_columns(name: str) -> None:
+    """Tasks are given `KNOWN_BY` alone, on which nothing else of the context may depend."""
+    given = input_of((str(SAMPLES / f"{name}.pcap"),))
+    assert given.conversations is not None
+    found = []
+    for exchanges, connections in (
+        (given.exchanges, given.conversations),
+        (given.exchanges.select(*KNOWN_BY), given.conversations.select(*CONNECTIONS_KNOWN_BY)),
+    ):
+        known = Known()
+        for batch in given.kept.engine.batches(exchanges):
+            known.add_exchanges(exchanges_in(batch))
+        for batch in given.kept.engine.batches(connections):
+            for row in connections_in(batch):
+                known.context.add_connection(row)
+        found.append(known)
+    assert found[0] == found[1]
+    assert found[0].context.servers
