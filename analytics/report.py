@@ -66,15 +66,17 @@ class ReportTable(NamedTuple):
     """columns that a terminal shows, the most important first; empty: all, in order"""
     shown: int = 20
     """rows that a terminal shows; 0: none, the table is for files and for the page"""
+    aside: bool = False
+    """on the page, it is behind the switch More, as tables are that a terminal does not show"""
 
 
 class Chart(NamedTuple):
     """A chart of the HTML page: which columns of a table play which part.
 
-    kind: parts. `lines`: x (time), y (number columns, separated by blanks), and optionally width
-    (length of a window in µs: a missing one interrupts the line), only (column: rows in which it is
-    absent are drawn) or by (column: a line for each of its values; one alone only with `each`).
-    `heat`: x (time), y (number, lower bound of a bucket), value, width. `flows`: start, end, value,
+    kind: parts. `lines`: x (time), y (number columns, separated by blanks), axis (what they are),
+    and optionally width (length of a window in µs: a missing one interrupts the line) or by
+    (column: a line for each of its values; one alone only with `each`). `heat`: x (time), y
+    (number, lower bound of a bucket), axis (what it is), value, width. `flows`: start, end, value,
     and optionally label.
     `timeline`: row (text columns, separated by blanks), start, end (times; no end: until the end),
     colour (text column: what kind of stretch it is). `incidents`: time (any column of times; the

@@ -1,6 +1,6 @@
-"""Charts of the HTML page as SVG text: lines over time, heat map.
+"""Charts of the HTML page as SVG text.
 
-Rules: a chart is made of numbers and of texts that were escaped (`escaped`); it has no script, no
+Rules: a chart is made of numbers and of texts that `tag` and `escaped` escape; it has no script, no
 style of its own and no address in it, only classes that the page gives colours to, so it is right
 on light and dark screens and on paper. Marks have titles, which a pointer shows and a screen reader
 reads. An absent number is a gap in a line, never a zero.
@@ -14,17 +14,27 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
+from typing import Final, NamedTuple
 
 from dissectors.printable import printable, shortened
 
 from ..report import Row
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 760, 74, 14, 14, 34
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 900, 84, 14, 24, 36
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Show = Callable[[object], str]
 """Value -> text for people."""
-SERIES = 8
-"""Colours that the page has for series."""
+SERIES: Final = tuple(f"s{number}" for number in range(8))
+"""Classes of the colours that the page has for series."""
+MOST_FLOWS = 40
+"""Flows that are drawn, the largest; the table has all."""
+MOST_STRETCHES = 60
+"""Rows of a timeline that are drawn, in the order of the table."""
+MOST_INCIDENTS: Final = 6
+"""Incidents that are shaded and labeled; the cards below have all."""
+_LABEL = 196
+"""width of names at the left or right of a chart"""
 _MOST_TEXT = 4000
 """characters of one text: a paragraph of ours has fewer; cells are cut before"""
 _STEPS_US = (
@@ -37,6 +47,21 @@ _STEPS_US = (
 def escaped(value: object) -> str:
     """Return text as HTML and SVG can show it: printable, of a readable length, never markup."""
     return html.escape(printable(shortened(str(value), _MOST_TEXT)), quote=True)
+
+
+def tag(name: str, inner: str = "", **attributes: object) -> str:
+    """Return an element; `inner` is HTML that is escaped already, attributes are escaped here.
+
+    `kind` is the attribute class; an underscore stands for a hyphen. An attribute that is None is
+    left out.
+    """
+    told = "".join(
+        f' {"class" if key == "kind" else key.replace("_", "-")}="'
+        f'{f"{value:.1f}" if isinstance(value, float) else escaped(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{told}>{inner}</{name}>"
 
 
 def micros_of(value: object) -> int | None:
@@ -59,6 +84,16 @@ def short(text: str, most: int) -> str:
     return f"{text[:head]}…{text[len(text) - (most - 1 - head) :]}"
 
 
+def _text(x: float, y: float, text: str, kind: str = "tick", anchor: str = "start") -> str:
+    return tag("text", escaped(text), kind=kind, x=float(x), y=float(y), text_anchor=anchor)
+
+
+def _rect(kind: str, x: float, y: float, width: float, height: float, said: str = "") -> str:
+    title = tag("title", escaped(said)) if said else ""
+    places = {"x": float(x), "y": float(y), "width": float(width), "height": float(height)}
+    return tag("rect", title, kind=kind, **places)
+
+
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
     """Time from left to right."""
@@ -79,25 +114,16 @@ class TimeAxis:
     def marks(self, top: float, bottom: float) -> list[str]:
         """Return the grid and the times under it."""
         span = max(1, self.last - self.first)
-        fit = max(2, int((WIDTH - RIGHT - self.left) / 105))
+        fit = max(2, int((WIDTH - RIGHT - self.left) / 125))
         step = next((one for one in _STEPS_US if span / one <= fit), span)
         parts = []
-        at = -(-self.first // step) * step
-        while at <= self.last:
+        for at in range(-(-self.first // step) * step, self.last + 1, step):
             x = self.x(at)
-            parts.append(f'<line class="grid" x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}"/>')
             anchor = "end" if x > WIDTH - 3 * RIGHT else "middle"
-            parts.append(
-                f'<text class="tick" x="{x:.1f}" y="{bottom + 15}" text-anchor="{anchor}">'
-                f"{self.label(at, step)}</text>"
-            )
-            at += step
+            parts.append(tag("line", kind="grid", x1=x, y1=float(top), x2=x, y2=float(bottom)))
+            parts.append(_text(x, bottom + 15, self.label(at, step), anchor=anchor))
         day = (EPOCH + timedelta(microseconds=self.first)).strftime("%Y-%m-%d UTC")
-        parts.append(
-            f'<text class="tick dim" x="{WIDTH - RIGHT}" y="{bottom + 29}" text-anchor="end">'
-            f"{day}</text>"
-        )
-        return parts
+        return [*parts, _text(WIDTH - RIGHT, bottom + 31, day, anchor="end")]
 
     @staticmethod
     def label(micros: int, step: int) -> str:
@@ -113,8 +139,8 @@ class TimeAxis:
 
 
 @dataclass(frozen=True, slots=True)
-class LogAxis:
-    """Numbers from bottom to top, each power of ten as high as the other."""
+class Axis:
+    """Numbers from bottom to top."""
 
     low: float
     """at the bottom"""
@@ -124,59 +150,68 @@ class LogAxis:
     """where the top is"""
     bottom: float
     """where the bottom is"""
+    log: bool = True
+    """each power of ten is as high as the other"""
     below: bool = False
     """some values are below the lowest power of ten: they are at the bottom"""
 
     @classmethod
-    def of(cls, values: Iterable[float], top: float, bottom: float) -> LogAxis:
-        """Return the axis that has all values; those below 1 are at the bottom."""
+    def of(cls, values: Iterable[float], top: float, bottom: float, log: bool) -> Axis:
+        """Return the axis that has all values: a logarithmic one, or one from zero."""
         values = list(values)
+        if not log:
+            step = _step(max(values, default=1.0))
+            high = step * max(1, math.ceil(max(values, default=1.0) / step))
+            return cls(0.0, high, top, bottom, log)
         known = [max(1.0, value) for value in values] or [1.0, 10.0]
         low = 10 ** math.floor(math.log10(min(known)))
         high = 10 ** math.ceil(math.log10(max(known)))
-        below = any(value < low for value in values)
-        return cls(low, max(high, low * 10), top, bottom, below)
+        return cls(low, max(high, low * 10), top, bottom, log, any(v < low for v in values))
 
     def y(self, value: float) -> float:
         """Return where a number is."""
-        share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        if self.log:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = max(value, 0.0) / self.high
         return self.bottom - min(1.0, share) * (self.bottom - self.top)
 
-    def marks(self, show: Show) -> list[str]:
-        """Return the grid and the numbers beside it."""
-        parts = []
-        value = self.low
-        while value <= self.high * 1.001:
+    def marks(self, name: str, show: Show) -> list[str]:
+        """Return the grid, the numbers beside it, and above it what they are."""
+        scale = f"{name} (log scale)" if self.log else name
+        parts = [_text(LEFT, self.top - 8, scale)]
+        step = _step(self.high)
+        ticks = [step * number for number in range(round(self.high / step) + 1)]
+        if self.log:
+            ticks = [
+                self.low * 10**power for power in range(round(math.log10(self.high / self.low)) + 1)
+            ]
+        for value in ticks:
             y = self.y(value)
             most = "≤ " if self.below and value == self.low else ""
-            parts.append(
-                f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>'
-                f'<text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">'
-                f"{most}{escaped(_rounded(show(round(value))))}</text>"
-            )
-            value *= 10
+            number: object = round(value) if value == round(value) else value
+            shown = most + re.sub(r"\.0+(?=\D|$)", "", show(number))  # 10 ms for 10.0 ms
+            parts.append(tag("line", kind="grid", x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y))
+            parts.append(_text(LEFT - 8, y + 4, shown, anchor="end"))
         return parts
 
 
-def _rounded(text: str) -> str:
-    """Return ``10ms`` for ``10.0ms``: powers of ten need no digits behind the point."""
-    return re.sub(r"\.0+(?=\D|$)", "", text)
+def _step(high: float) -> float:
+    """Return a step of 1, 2 or 5 by a power of ten, of which at most five make `high`."""
+    power = 10.0 ** math.floor(math.log10(max(high, 1e-9) / 5))
+    return next(power * n for n in (1, 2, 5, 10) if power * n * 5 >= high * 0.999)
 
 
 def svg(height: float, label: str, parts: Iterable[str]) -> str:
     """Return a chart."""
-    return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
-        f'aria-label="{escaped(label)}">{"".join(parts)}</svg>'
-    )
+    box = f"0 0 {WIDTH} {height:.0f}"
+    return tag("svg", "".join(parts), kind="chart", viewBox=box, role="img", aria_label=label)
 
 
-def legend(names: Sequence[tuple[str, str]]) -> str:
+def legend(names: Iterable[tuple[str, str]]) -> str:
     """Return what the colours mean: (class, text)."""
-    items = "".join(
-        f'<li><span class="key {kind}"></span>{escaped(name)}</li>' for kind, name in names
-    )
-    return f'<ul class="legend">{items}</ul>'
+    items = (tag("li", tag("span", kind=f"key {kind}") + escaped(name)) for kind, name in names)
+    return tag("ul", "".join(items), kind="legend")
 
 
 Point = tuple[int, float | None]
@@ -198,27 +233,45 @@ def points_of(rows: Iterable[Row], x: str, y: str, width: str = "") -> list[Poin
     return points
 
 
-def lines_chart(title: str, lines: Mapping[str, Sequence[Point]], show: Show) -> str:
-    """Return lines over time, logarithmic, with what their colours mean."""
-    top, bottom = TOP, 240
-    lines = {name: line for name, line in lines.items() if any(v is not None for _, v in line)}
-    known = [(at, value) for line in lines.values() for at, value in line if value is not None]
-    if not known:
+def lines_chart(
+    title: str, lines: Mapping[str, Sequence[Point]], name: str, show: Show, log: bool
+) -> str:
+    """Return lines over time with what their colours mean; `name` is what the numbers are."""
+    bottom = 240
+    known = [(at, v) for line in lines.values() for at, v in line if v is not None]
+    if not any(value for _, value in known):  # a line of zeros says nothing
         return ""
     times = TimeAxis(min(at for at, _ in known), max(at for at, _ in known))
-    axis = LogAxis.of((value for _, value in known), top, bottom)
-    parts = [*axis.marks(show), *times.marks(top, bottom)]
-    for number, (name, line) in reversed(list(enumerate(lines.items()))):  # the first on top
-        parts.append(_line(line, number, name, times, axis, show))
-    keys = [(f"s{number % SERIES}", name) for number, name in enumerate(lines)]
-    return svg(bottom + BOTTOM, title, parts) + legend(keys)
+    axis = Axis.of((value for _, value in known), TOP, bottom, log)
+    drawn, keys = _lines(lines, times, axis, show)
+    marks = [*axis.marks(name, show), *times.marks(TOP, bottom)]
+    return svg(bottom + BOTTOM, title, [*marks, *drawn]) + legend(keys)
+
+
+def _lines(
+    lines: Mapping[str, Sequence[Point]],
+    times: TimeAxis,
+    axis: Axis,
+    show: Show,
+    kinds: Sequence[str] = SERIES,
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return lines, the first on top, and their legend: equal lines are one, with all names."""
+    alike: dict[tuple[Point, ...], list[str]] = {}
+    for name, line in lines.items():
+        if any(value is not None for _, value in line):
+            alike.setdefault(tuple(line), []).append(name)
+    named = [(kind, ", ".join(names)) for kind, names in zip(cycle(kinds), alike.values())]
+    drawn = [
+        _line(line, kind, name, times, axis, show)
+        for line, (kind, name) in zip(alike, named, strict=True)
+    ]
+    return drawn[::-1], named
 
 
 def _line(
-    points: Sequence[Point], number: int, name: str, times: TimeAxis, axis: LogAxis, show: Show
+    points: Sequence[Point], kind: str, name: str, times: TimeAxis, axis: Axis, show: Show
 ) -> str:
     """Return one line with a mark for each number."""
-    kind = f"s{number % SERIES}"
     path, dots, pen = [], [], "M"
     for at, value in points:
         if value is None:
@@ -226,21 +279,114 @@ def _line(
             continue
         x, y = times.x(at), axis.y(value)
         path.append(f"{pen}{x:.1f} {y:.1f}")
-        said = escaped(f"{name} {show(round(value))} at {times.label(at, 1000)}")
-        dots.append(
-            f'<circle class="dot {kind}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"><title>{said}</title>'
-            "</circle>"
-        )
+        said = tag("title", escaped(f"{name} {show(round(value))} at {times.label(at, 1000)}"))
+        dots.append(tag("circle", said, kind=f"dot {kind}", cx=x, cy=y, r=2.6))
         pen = "L"
-    return f'<path class="line {kind}" d="{" ".join(path)}"/>{"".join(dots)}'
+    return tag("path", kind=f"line {kind}", d=" ".join(path)) + "".join(dots)
+
+
+class ShadedIncident(NamedTuple):
+    """An incident as the overview shades it."""
+
+    number: object
+    """its card"""
+    severity: str
+    """error, warning or info"""
+    title: str
+    """its first problem"""
+    first: int
+    """microseconds since the epoch"""
+    last: int
+    """the same"""
+
+
+_PILED = (("s5", "failed", "failed"), ("s1", "unanswered", "unanswered"), ("s0", "", "answered"))
+"""class, column of the windows, name of what is piled up in one window, from below"""
+
+
+def overview_chart(
+    windows: Sequence[Row], incidents: Sequence[ShadedIncident], show_us: Show, show: Show
+) -> str:
+    """Return rate, errors, unanswered requests, and latency over time, with incidents shaded.
+
+    A window has window_start, window_us, exchanges, failed, unanswered, p50_us and p99_us.
+    """
+    known = [(at, row) for row in windows if (at := micros_of(row["window_start"])) is not None]
+    width = max((int(number_of(row["window_us"]) or 0) for _, row in known), default=0)
+    if not known or not width:
+        return ""
+    incidents = incidents[:MOST_INCIDENTS]
+    ends = [at for one in incidents for at in (one.first, one.last)]
+    starts = [at for at, _ in known]
+    times = TimeAxis(min(starts + ends), max([max(starts) + width, *ends]))
+    top = 20 * len(incidents) + TOP
+    rates = Axis.of((_rate(row, "exchanges") for _, row in known), top, top + 120, log=False)
+    lines = {
+        name: points_of(windows, "window_start", f"{name}_us", "window_us")
+        for name in ("p50", "p99")
+    }
+    values = [value for line in lines.values() for _, value in line if value is not None]
+    waits = Axis.of(values, rates.bottom + 30, rates.bottom + 150, log=True)
+    bottom = waits.bottom if values else rates.bottom
+    out = [*rates.marks("exchanges per second", show), *times.marks(top, bottom)]
+    for place, incident in enumerate(incidents):
+        out.append(_shaded(incident, 20 * place, times, bottom))
+    piled, seen = _columns(known, width, times, rates, show)
+    out += piled
+    keys = [(kind, name) for kind, column, name in _PILED if column in seen]
+    if values:
+        drawn, named = _lines(lines, times, waits, show_us, ("s6", "s2"))
+        out += waits.marks("latency", show_us) + drawn
+        keys += named
+    return svg(bottom + BOTTOM, "Overview", out) + legend(keys)
+
+
+def _rate(row: Row, column: str) -> float:
+    """Return exchanges of a window per second."""
+    length = number_of(row["window_us"]) or 1.0
+    return (number_of(row[column]) or 0.0) * 1_000_000 / length
+
+
+def _columns(
+    windows: Sequence[tuple[int, Row]], width: int, times: TimeAxis, axis: Axis, show: Show
+) -> tuple[list[str], set[str]]:
+    """Return what happened in each window as a pile, and the columns that are in some pile."""
+    out, seen = [], set()
+    for at, row in windows:
+        counts = {column: int(number_of(row[column]) or 0) for _, column, _ in _PILED if column}
+        counts[""] = int(number_of(row["exchanges"]) or 0) - sum(counts.values())
+        x = times.x(at)
+        wide = max(1.5, times.x(at + width) - x - 0.6)
+        y = axis.bottom
+        for kind, column, name in _PILED:
+            if counts[column] <= 0:
+                continue
+            seen.add(column)
+            high = axis.bottom - axis.y(counts[column] * 1_000_000 / width)
+            high = max(high, 3.0 if column else 0.5)  # one error of a thousand is visible
+            y -= high
+            said = f"{show(counts[column])} {name} at {times.label(at, 1000)}"
+            out.append(_rect(f"bar {kind}", x, max(axis.top - 2, y), wide, high, said))
+    return out, seen
+
+
+def _shaded(one: ShadedIncident, y: float, times: TimeAxis, bottom: float) -> str:
+    """Return the shade of an incident, and its label, which leads to its card."""
+    x = times.x(one.first)
+    width = max(3.0, times.x(one.last) - x)
+    room_right = WIDTH - RIGHT - x
+    right = room_right > 360 or room_right > x + width - LEFT
+    room = int((room_right if right else x + width - LEFT) / 6.4)
+    label = _text(
+        *(x + 4 if right else x + width - 4, y + 14),
+        *(short(one.title, max(12, room)), "name", "start" if right else "end"),
+    )
+    bar = _rect(f"shade {one.severity}", x, y, width, bottom - y, one.title)
+    return tag("a", bar + label, href=f"#incident-{one.number}")
 
 
 def heat_chart(
-    title: str,
-    rows: Sequence[Row],
-    parts: Mapping[str, str],
-    show_y: Show,
-    show_value: Show,
+    title: str, rows: Sequence[Row], parts: Mapping[str, str], show_y: Show, show_value: Show
 ) -> str:
     """Return a heat map: one column per window, one row per bucket, darker for more."""
     cells = []
@@ -258,26 +404,20 @@ def heat_chart(
     step = min(22.0, max(12.0, 260 / len(levels)))
     bottom = TOP + step * len(levels)
     times = TimeAxis(min(c[0] for c in cells), max(c[0] for c in cells) + width_us)
-    out = times.marks(TOP, bottom)
+    out = [_text(LEFT, TOP - 8, f"{parts['axis']}, at least"), *times.marks(TOP, bottom)]
     place = {level: bottom - step * (index + 1) for index, level in enumerate(levels)}
-    for index, level in enumerate(levels):
-        if index % max(1, round(18 / step)) == 0:
-            out.append(
-                f'<text class="tick" x="{LEFT - 8}" y="{place[level] + step - 2:.1f}" '
-                f'text-anchor="end">{escaped(show_y(level))}</text>'
-            )
+    for level in levels[:: max(1, round(18 / step))]:
+        out.append(_text(LEFT - 8, place[level] + step - 2, show_y(level), anchor="end"))
     for at, y, value in cells:
         x = times.x(at)
-        width = max(1.5, times.x(at + width_us) - x - 0.6)
         heat = 1 + int(8 * math.log1p(value) / math.log1p(high))
         said = f"{show_value(round(value))} from {show_y(y)} at {times.label(at, 1000)}"
-        out.append(
-            f'<rect class="heat h{heat}" x="{x:.1f}" y="{place[y]:.1f}" width="{width:.1f}" '
-            f'height="{step - 0.6:.1f}"><title>{escaped(said)}</title></rect>'
-        )
+        wide = max(1.5, times.x(at + width_us) - x - 0.6)
+        out.append(_rect(f"heat h{heat}", x, place[y], wide, step - 0.6, said))
+    scale = "".join(tag("span", kind=f"key heatkey h{heat}") for heat in range(1, 10))
     few, many = escaped(show_value(1)), escaped(show_value(round(high)))
-    scale = "".join(f'<span class="key heatkey h{heat}"></span>' for heat in range(1, 10))
-    below = f'<ul class="legend"><li>{few} {scale} {many}</li></ul>'
+    of = escaped(parts["value"])
+    below = tag("ul", tag("li", f"{of} per cell: {few} {scale} {many}"), kind="legend")
     return svg(bottom + BOTTOM, title, out) + below
 
 
@@ -288,3 +428,125 @@ def _levels(seen: set[int]) -> list[int]:
         levels.append(level)
         level = level * 2 if level else 1
     return levels
+
+
+class FlowBand(NamedTuple):
+    """A band between two names."""
+
+    start: str
+    """name at the left"""
+    end: str
+    """name at the right"""
+    value: float
+    """how wide"""
+    label: object
+    """what else its title says; None: nothing"""
+
+
+def flows_of(rows: Iterable[Row], parts: Mapping[str, str]) -> list[FlowBand]:
+    """Return the flows in rows, the largest first, at most `MOST_FLOWS`."""
+    flows = []
+    for row in rows:
+        value = number_of(row.get(parts["value"]))
+        start, end = row.get(parts["start"]), row.get(parts["end"])
+        if value and start is not None:
+            to = str(end) if end is not None else "gave up"
+            flows.append(FlowBand(str(start), to, value, row.get(parts.get("label", ""))))
+    return sorted(flows, key=lambda flow: -flow.value)[:MOST_FLOWS]
+
+
+def flows_chart(title: str, flows: Sequence[FlowBand], show: Show) -> str:
+    """Return bands from the names at the left to those at the right, as wide as their value."""
+    if not flows:
+        return ""
+    starts = _sums((flow.start, flow.value) for flow in flows)
+    sides = (starts, _sums((flow.end, flow.value) for flow in flows))
+    total, gap, most = sum(flow.value for flow in flows), 12.0, max(map(len, sides))
+    scale = (max(120.0, 34.0 * most) - gap * (most - 1)) / total
+    height = 28 + max(total * scale + gap * (len(side) - 1) for side in sides)
+    left, right = float(_LABEL), WIDTH - float(_LABEL)
+    out: list[str] = []
+    places: list[dict[str, float]] = [{}, {}]
+    for sums, place, x, text_x, anchor in (
+        (sides[0], places[0], left - 14, left - 20, "end"),
+        (sides[1], places[1], right, right + 20, "start"),
+    ):
+        y = float(TOP)
+        for name, value in sums.items():
+            place[name] = y
+            out.append(_rect("node", x, y, 14, max(1.0, value * scale), name))
+            said = f"{short(name, 19)} ({show(round(value))})"
+            out.append(_text(text_x, y + value * scale / 2 + 4, said, "name", anchor))
+            y += value * scale + gap
+    colours = dict(zip(starts, cycle(SERIES)))
+    for flow in flows:
+        width, middle = flow.value * scale, (left + right) / 2
+        y0, y1 = places[0][flow.start] + width / 2, places[1][flow.end] + width / 2
+        said = f"{flow.start} → {flow.end}: {show(round(flow.value))}"
+        said += f", {flow.label}" if flow.label else ""
+        out.append(
+            tag(
+                "path",
+                tag("title", escaped(said)),
+                kind=f"band {colours[flow.start]}",
+                d=f"M{left:.1f} {y0:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f}"
+                f" {right:.1f} {y1:.1f}",
+                stroke_width=max(1.0, width),
+            )
+        )
+        places[0][flow.start] += width
+        places[1][flow.end] += width
+    return svg(height, title, out)
+
+
+def _sums(flows: Iterable[tuple[str, float]]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for name, value in flows:
+        sums[name] = sums.get(name, 0.0) + value
+    return sums
+
+
+def timeline_chart(
+    title: str,
+    rows: Sequence[Row],
+    parts: Mapping[str, str],
+    show_colour: Show,
+    show: Mapping[str, Show],
+) -> str:
+    """Return bars from start to end, a line for each row name, coloured by what they are.
+
+    `show` says how the columns of a bar's title are shown, by column.
+    """
+    names = parts["row"].split()
+    bars: dict[str, list[tuple[int, int | None, str, Row]]] = {}
+    for row in rows:
+        start, end = micros_of(row.get(parts["start"])), micros_of(row.get(parts["end"]))
+        if start is None:
+            continue
+        name = " · ".join(str(row.get(column)) for column in names if row.get(column) is not None)
+        if name not in bars and len(bars) == MOST_STRETCHES:
+            continue
+        bars.setdefault(name, []).append((start, end, show_colour(row.get(parts["colour"])), row))
+    if not bars:
+        return ""
+    every = [bar for stretches in bars.values() for bar in stretches]
+    first = min(start for start, _, _, _ in every)
+    last = max(end if end is not None else start for start, end, _, _ in every)
+    times = TimeAxis(first, last + max(1000, (last - first) // 40), left=_LABEL + 10)
+    step, bottom = 22.0, TOP + 22.0 * len(bars)
+    kinds: dict[str, str] = {}
+    out = times.marks(TOP, bottom)
+    for index, (name, stretches) in enumerate(bars.items()):
+        y = TOP + step * index
+        out.append(_text(_LABEL, y + 15, short(name, 27), "name", "end"))
+        for start, end, kind, row in stretches:
+            colour = kinds.setdefault(kind, SERIES[len(kinds) % len(SERIES)])
+            said = ", ".join(
+                f"{column.replace('_', ' ')} {shown(row.get(column))}"
+                for column, shown in show.items()
+                if row.get(column) is not None
+            )
+            x = times.x(start)
+            width = max(2.0, times.x(times.last if end is None else end) - x)
+            out.append(_rect(f"bar {colour}", x, y + 3, width, step - 7, said))
+    return svg(bottom + BOTTOM, title, out) + legend((kind, name) for name, kind in kinds.items())

@@ -1,4 +1,4 @@
-"""One self-contained HTML page from report tables: charts, tables, what must be known first.
+"""One self-contained HTML page from report tables: tiles, charts, incidents, tables.
 
 Rules: the page asks for nothing (no network, no file beside it): style and script are within, and a
 content security policy allows these two by their hashes and nothing else, so that what a capture
@@ -10,23 +10,44 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from dissectors.printable import shortened
 
 from ..compare import head_of
 from ..report import Chart, ReportTable, Row, TableColumn
 from ..result import ReportResult, TableResult
-from .charts import Point, Show, escaped, heat_chart, lines_chart, number_of, points_of
-from .charts_flows import flows_chart, timeline_chart
-from .incidents import incident_cards
+from .charts import (
+    Point,
+    Show,
+    escaped,
+    flows_chart,
+    flows_of,
+    heat_chart,
+    lines_chart,
+    number_of,
+    points_of,
+    tag,
+    timeline_chart,
+)
+from .evidence import SHOWN_AS_EVIDENCE, Proofs, RowEvidence
+from .summary import summary_of
 
 MOST_ROWS = 500
 """Rows of a table on the page; files have all."""
+MOST_CARDS: Final = 100
+"""problems that have a card; the table has all"""
 MOST_SERIES = 8
 """Brokers that have a line of their own, those with most rows."""
+_FOLDED: Final = 8
+"""rows that are seen without a click: as `page.css` says"""
+_BRIEF: Final = 10
+"""columns that are seen without a click"""
+_SEVERITIES: Final = frozenset(("error", "warning", "info"))
 ShowColumn = Callable[[TableColumn], Show]
 """Column -> how its values are shown."""
 
@@ -36,17 +57,34 @@ def page_of(
     about: Sequence[tuple[str, str]],
     results: Sequence[ReportResult],
     show: ShowColumn,
+    inputs: Sequence[str] = (),
 ) -> str:
-    """Return the page; `about` are (name, text) about the input, the time, the program."""
+    """Return the page; `about` are (name, text) about the input, the time, the program.
+
+    `inputs` are what commands name that show the evidence of a row.
+    """
     links = "".join(
-        f'<a href="#{escaped(one.report.name)}">{escaped(one.report.title)}</a>' for one in results
+        tag("a", escaped(one.report.title), href=f"#{one.report.name}") for one in results
     )
-    reports = "".join(_report(one, show) for one in results)
-    return page_around(title, about, links, reports)
+    proofs = Proofs(inputs, _addresses(results))
+    reports = "".join(_Section(one, show, proofs).html() for one in results)
+    return page_around(title, about, links, reports, summary_of(results, show))
 
 
-def page_around(title: str, about: Sequence[tuple[str, str]], links: str, main: str) -> str:
-    """Return the page around a main part; `links` and `main` are HTML that is escaped already."""
+def _addresses(results: Sequence[ReportResult]) -> dict[str, list[str]]:
+    """Return the addresses of each broker that has a name."""
+    found: dict[str, dict[str, None]] = {}
+    for result in results:
+        if (pairs := result.tables.get("latency_network")) is not None:
+            for row in pairs.rows(MOST_ROWS):
+                found.setdefault(str(row["broker"]), {})[str(row["server"])] = None
+    return {name: list(addresses) for name, addresses in found.items()}
+
+
+def page_around(
+    title: str, about: Sequence[tuple[str, str]], links: str, main: str, top: str = ""
+) -> str:
+    """Return the page around a main part; `links`, `main` and `top` are HTML, escaped already."""
     style, script = _asset("page.css"), _asset("page.js")
     policy = (
         f"default-src 'none'; style-src '{_hash_of(style)}'; script-src '{_hash_of(script)}'; "
@@ -59,7 +97,7 @@ def page_around(title: str, about: Sequence[tuple[str, str]], links: str, main: 
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<title>{escaped(title)}</title><style>{style}</style></head><body>"
-        f'<header><h1>{escaped(title)}</h1><dl class="about">{known}</dl></header>'
+        f'<header><h1>{escaped(title)}</h1><dl class="about">{known}</dl>{top}</header>'
         f"<nav>{links}</nav>"
         f"<main>{main}</main>"
         "<footer>A dash is unknown, never zero. Times are UTC. Packet numbers are those of the"
@@ -78,64 +116,134 @@ def _hash_of(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _report(result: ReportResult, show: ShowColumn) -> str:
-    report = result.report
-    remarks = "".join(f"<li>{escaped(remark)}</li>" for remark in result.remarks)
-    drawn = {chart.table for chart in report.charts}
-    parts = [
-        f'<section class="report" id="{escaped(report.name)}"><h2>{escaped(report.title)}</h2>'
-        f'<p class="dim">{escaped(report.question)}</p>',
-        f'<ul class="remarks">{remarks}</ul>' if remarks else "",
-    ]
-    done = set()
-    for chart in report.charts:
-        table = result.tables.get(chart.table)
-        picture = chart_of(chart, table, show) if table is not None else ""
+class _Section:
+    """One report on the page."""
+
+    def __init__(self, result: ReportResult, show: ShowColumn, proofs: Proofs) -> None:
+        self.result = result
+        self.show = show
+        self.proofs = proofs
+
+    def html(self) -> str:
+        """Return the report: remarks, charts, tables with rows, what is seldom needed, the rest."""
+        report, tables = self.result.report, self.result.tables
+        parts = [
+            f"<h2>{escaped(report.title)}</h2>",
+            tag("p", escaped(report.question), kind="dim"),
+        ]
+        more: list[str] = []
+        charts = [one for one in report.charts if one.table in tables]
+        if not any(one.kind == "incidents" and tables[one.table].data.num_rows for one in charts):
+            parts.append(_list("", self.result.remarks, "remarks"))  # cards say the same
+        for chart in charts:
+            if picture := self._chart(chart, tables[chart.table]):
+                aside = chart.kind == "flows" and tables[chart.table].data.num_rows == 1
+                (more if aside else parts).append(picture)
+        for one in tables.values():
+            if one.data.num_rows:
+                aside = one.table.aside or not one.table.shown
+                (more if aside else parts).append(self._table(one))
+        if more:
+            parts.append(tag("details", f"<summary>More</summary>{''.join(more)}", kind="more"))
+        empty = [one.table for one in tables.values() if not one.data.num_rows]
+        parts += _named("No rows", empty)
+        parts += _named("Unknown, the input cannot say", self.result.unknown)
+        return tag("section", "".join(parts), kind="report", id=report.name)
+
+    def _chart(self, chart: Chart, result: TableResult) -> str:
+        """Return a figure; empty where there is nothing to draw."""
+        picture = self._incidents(result) if chart.kind == "incidents" else self._svg(chart, result)
         if not picture:
-            continue
-        parts.append(
-            f'<figure><figcaption>{escaped(chart.title)}</figcaption><div class="scroll">'
-            f"{picture}</div></figure>"
+            return ""
+        caption = tag("figcaption", escaped(chart.title))
+        return tag("figure", caption + tag("div", picture, kind="scroll"))
+
+    def _svg(self, chart: Chart, result: TableResult) -> str:
+        columns = {column.name: column for column in result.table.columns}
+        shown = {name: self.show(column) for name, column in columns.items()}
+        rows, parts = result.rows(), chart.parts
+        if chart.kind == "heat":
+            return heat_chart(chart.title, rows, parts, shown[parts["y"]], shown[parts["value"]])
+        if chart.kind == "flows":
+            return flows_chart(chart.title, flows_of(rows, parts), shown[parts["value"]])
+        if chart.kind == "timeline":
+            return timeline_chart(chart.title, rows, parts, shown[parts["colour"]], shown)
+        y = columns[parts["y"].split()[0]]
+        lines = _lines_of(chart, rows)
+        return lines_chart(chart.title, lines, parts["axis"], shown[y.name], y.unit == "µs")
+
+    def _incidents(self, result: TableResult) -> str:
+        """Return problems as cards, those of one incident together; empty where there is none."""
+        time = next(column for column in result.table.columns if column.name == "first_time")
+        incidents: dict[object, list[str]] = {}
+        for row in result.rows(MOST_CARDS):
+            card = problem_card(row, self.show(time), self.proofs)
+            incidents.setdefault(row["incident"], []).append(card)
+        cards = "".join(
+            tag("li", "".join(cards), kind="incident", id=f"incident-{number}")
+            for number, cards in incidents.items()
         )
-        last = [one for one in report.charts if one.table == chart.table][-1] is chart
-        if table is not None and last:
-            parts.append(_table(table, show, is_open=False))
-            done.add(chart.table)
-    for name, one in result.tables.items():
-        if name not in done:
-            parts.append(_table(one, show, is_open=bool(one.table.shown) and name not in drawn))
-    parts += [
-        f'<p class="dim">{escaped(table.title)}: unknown, the input cannot say.</p>'
-        for table in result.unknown
-    ]
-    return "".join(parts) + "</section>"
+        more = result.data.num_rows - MOST_CARDS
+        rest = f"{more} further problems are in the table below." if more > 0 else ""
+        if not cards:
+            return ""
+        return tag("ol", cards, kind="incidents") + (tag("p", rest, kind="dim") if rest else "")
+
+    def _table(self, result: TableResult) -> str:
+        """Return a table: a few rows and columns, and a switch that shows all of them."""
+        table, whole = result.table, result.data.num_rows
+        named = {column.name: column for column in table.columns}
+        names = [name for name in table.brief or named if name not in SHOWN_AS_EVIDENCE]
+        brief = [named.pop(name) for name in names[:_BRIEF]]
+        rest = list(named.values())
+        head = "".join(
+            [
+                *map(_head, brief),
+                '<th class="ev" scope="col">evidence</th>',
+                *(_head(c, "x") for c in rest),
+            ]
+        )
+        cells = [[(column, self.show(column)) for column in columns] for columns in (brief, rest)]
+        body = "".join(
+            tag(
+                "tr",
+                "".join(_cell(row, column, shown) for column, shown in cells[0])
+                + _evidence_cell(self.proofs.of_row(row))
+                + "".join(_cell(row, column, shown, "x") for column, shown in cells[1]),
+            )
+            for row in result.rows(MOST_ROWS)
+        )
+        at_least = "at least " if result.cut else ""
+        said = f"{at_least}{whole:,} row{'' if whole == 1 else 's'}"
+        if whole > MOST_ROWS:
+            said += f", the first {MOST_ROWS} are here, all are in the CSV and Parquet files"
+        wanted = [
+            *([f"all {min(whole, MOST_ROWS):,} rows"] if whole > _FOLDED else ()),
+            *([f"all {len(table.columns)} columns"] if rest else ()),
+        ]
+        switch = f'<label><input type="checkbox"> {" and ".join(wanted)}</label>'
+        return (
+            f'<div class="table" id="{escaped(table.name)}"><h3>{escaped(table.title)}</h3>'
+            f'<p class="dim">{escaped(said)}. {escaped(table.meaning)}</p>'
+            f'<div class="rows"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+            f"</div>{switch if wanted else ''}</div>"
+        )
 
 
-def chart_of(chart: Chart, result: TableResult, show: ShowColumn) -> str:
-    """Return a chart as SVG with its legend; empty where there is nothing to draw."""
-    columns = {column.name: column for column in result.table.columns}
-    shown = {name: show(column) for name, column in columns.items()}
-    rows, parts = result.rows(), chart.parts
-    if chart.kind == "incidents":
-        return incident_cards(rows, shown[parts["time"]])
-    if chart.kind == "heat":
-        value = shown[parts["value"]]
-        return heat_chart(chart.title, rows, parts, shown[parts["y"]], value)
-    if chart.kind == "flows":
-        return flows_chart(chart.title, rows, parts, shown[parts["value"]])
-    if chart.kind == "timeline":
-        return timeline_chart(chart.title, rows, parts, shown[parts["colour"]], shown)
-    return lines_chart(chart.title, _lines_of(chart, rows), shown[parts["y"].split()[0]])
+def _named(what: str, tables: Sequence[ReportTable]) -> Iterator[str]:
+    """Yield the tables that have nothing to show, in one line."""
+    if tables:
+        names = ", ".join(table.title for table in tables)
+        yield tag("p", escaped(f"{what}: {names}."), kind="dim")
 
 
 def _lines_of(chart: Chart, rows: Sequence[Row]) -> dict[str, list[Point]]:
     """Return the lines of a chart: a column each, or with `by` a line for each value of that."""
     parts = chart.parts
     x, names, width = parts["x"], parts["y"].split(), parts.get("width", "")
-    only, by = parts.get("only"), parts.get("by")
+    by = parts.get("by")
     if by is None:
-        chosen = rows if only is None else [row for row in rows if row.get(only) is None]
-        return {head_of(name): points_of(chosen, x, name, width) for name in names}
+        return {head_of(name): points_of(rows, x, name, width) for name in names}
     groups: dict[str, list[Row]] = {}
     for row in rows:
         if row.get(by) is not None:
@@ -146,54 +254,64 @@ def _lines_of(chart: Chart, rows: Sequence[Row]) -> dict[str, list[Point]]:
     return {name: points_of(groups[name], x, names[0], width) for name in most}
 
 
-def _table(result: TableResult, show: ShowColumn, is_open: bool) -> str:
-    table, whole = result.table, result.data.num_rows
-    at_least = "at least " if result.cut else ""
-    said = f"{at_least}{whole:,} row{'' if whole == 1 else 's'}"
-    if whole > MOST_ROWS:
-        said += f", the first {MOST_ROWS} are here, all are in the CSV and Parquet files"
-    head = "".join(_head(column) for column in _in_order(table))
-    body = _body(result, show) if whole else ""
-    opened = " open" if is_open and whole else ""
-    return (
-        f'<details{opened} id="{escaped(table.name)}"><summary><h3>{escaped(table.title)}</h3> '
-        f'<span class="dim">{escaped(said)}. {escaped(table.meaning)}</span></summary>'
-        f'<div class="rows"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-        "</div></details>"
-    )
-
-
-def _in_order(table: ReportTable) -> list[TableColumn]:
-    """Return the columns, those that a terminal shows first."""
-    rank = {name: index for index, name in enumerate(table.brief)}
-    return sorted(table.columns, key=lambda column: rank.get(column.name, len(rank)))
-
-
-def _head(column: TableColumn) -> str:
+def _head(column: TableColumn, more: str = "") -> str:
     unit = f" ({column.unit})" if column.unit else ""
-    kind = ' class="n"' if column.type in ("int", "float") else ""
-    return (
-        f'<th{kind} scope="col" title="{escaped(column.meaning + unit)}">'
-        f"<button>{escaped(head_of(column.name))}</button></th>"
-    )
+    kind = f"{'n ' if column.type in ('int', 'float') else ''}{more}".strip()
+    button = tag("button", escaped(head_of(column.name)))
+    return tag("th", button, kind=kind or None, scope="col", title=column.meaning + unit)
 
 
-def _body(result: TableResult, show: ShowColumn) -> str:
-    cells = [(column, show(column)) for column in _in_order(result.table)]
-    return "".join(
-        f"<tr>{''.join(_cell(row, column, shown) for column, shown in cells)}</tr>"
-        for row in result.rows(MOST_ROWS)
-    )
-
-
-def _cell(row: Row, column: TableColumn, shown: Show) -> str:
+def _cell(row: Row, column: TableColumn, shown: Show, more: str = "") -> str:
     value = row.get(column.name)
-    text = escaped(shortened(shown(value)))
-    if value is None:
-        return f'<td class="{"n " if column.type in ("int", "float") else ""}u">{text}</td>'
-    if column.type in ("int", "float"):
-        number = number_of(value)
-        data = "" if number is None else f' data-v="{number!r}"'
-        return f'<td class="n"{data}>{text}</td>'
-    title = f' title="{text}"' if len(text) > 40 else ""
-    return f"<td{title}>{text}</td>"
+    text = shortened(shown(value))
+    number = column.type in ("int", "float")
+    kinds = ("n" if number else "", "u" if value is None else "", more)
+    exact = number_of(value) if number else None
+    return tag(
+        "td",
+        escaped(text),
+        kind=" ".join(filter(None, kinds)) or None,
+        data_v=None if exact is None else repr(exact),
+        title=text if len(text) > 40 and not number else None,
+    )
+
+
+def _evidence_cell(evidence: RowEvidence) -> str:
+    return tag("td", _evidence(evidence), kind="ev")
+
+
+def _evidence(evidence: RowEvidence) -> str:
+    codes = (evidence.wireshark, evidence.browse)
+    inner = "".join(tag("code", escaped(text)) for text in codes if text)
+    return tag("details", tag("summary", escaped(evidence.label)) + inner)
+
+
+def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
+    """Return a problem: its sentence, what to do, and behind a switch proof and explanation."""
+    kind = str(row["severity"]) if row["severity"] in _SEVERITIES else "info"
+    follows = " follows" if row["consequence_of"] is not None else ""
+    first, last = shown_time(row["first_time"]), shown_time(row["last_time"])
+    when = first if first == last else f"{first} to {last}"
+    often = f", {row['count']} times" if row["count"] != 1 else ""
+    reason = f" ({row['reason']})" if row["reason"] else ""
+    facts = f"{when}{often}; confidence: {row['confidence']}{reason}; rule {row['rule']}"
+    proof = str(row["filter"])
+    numbers = re.fullmatch(r"frame\.number in \{([\d, ]+)\}", proof)
+    browse = proofs.of_packets(numbers[1].split(", ")).browse if numbers else proofs.browse("")
+    return (
+        f'<article class="problem {kind}{follows}"><p><span class="severity">{escaped(kind)}</span>'
+        f" <strong>{escaped(row['title'])}</strong></p>"
+        f"{tag('p', escaped(facts), kind='dim')}<p>{escaped(row['advice'])}</p>"
+        f"<details><summary>Evidence and explanation</summary>"
+        f"{_list('', row['details'])}<p>{escaped(row['explanation'])}</p>"
+        f"{_list('Evidence', row['evidence'])}"
+        f"<p>Wireshark: {tag('code', escaped(proof))}</p><p>{tag('code', escaped(browse))}</p>"
+        f"{_list('See', row['references'])}</details></article>"
+    )
+
+
+def _list(heading: str, values: object, kind: str | None = None) -> str:
+    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+        return ""
+    items = "".join(tag("li", escaped(value)) for value in values)
+    return (tag("p", escaped(heading)) if heading else "") + tag("ul", items, kind=kind)

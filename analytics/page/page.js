@@ -2,7 +2,7 @@
 for (const table of document.querySelectorAll("table")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
-    head.querySelector("button").addEventListener("click", () => {
+    head.querySelector("button")?.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") !== "descending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
@@ -24,7 +24,7 @@ for (const table of document.querySelectorAll("table")) {
 }
 let closed = [];
 addEventListener("beforeprint", () => {
-  closed = [...document.querySelectorAll("details:not([open])")];
+  closed = [...document.querySelectorAll(".problem details:not([open])")];
   closed.forEach((one) => (one.open = true));
 });
 addEventListener("afterprint", () => closed.forEach((one) => (one.open = false)));

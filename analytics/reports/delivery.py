@@ -67,6 +67,7 @@ def remarks(rows: Rows) -> list[str]:
 
 
 _MOST_SAID = 6
+_LAG_LINES = {"x": "start", "axis": "messages", "by": "consumer", "each": "consumer"}
 
 REPORT = Report(
     name="delivery",
@@ -79,13 +80,13 @@ REPORT = Report(
             "lines",
             "Unfetched messages by group",
             LAG.name,
-            {"x": "start", "y": "to_fetch", "by": "consumer", "each": "consumer"},
+            {"y": "to_fetch", **_LAG_LINES},
         ),
         Chart(
             "lines",
             "Uncommitted messages by group",
             LAG.name,
-            {"x": "start", "y": "to_commit", "by": "consumer", "each": "consumer"},
+            {"y": "to_commit", **_LAG_LINES},
         ),
         Chart(
             "flows",

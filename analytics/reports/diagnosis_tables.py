@@ -50,6 +50,7 @@ PROBLEMS: Final = ReportTable(
     order=("incident", "place"),
     brief=("severity", "title", "rule", "count", "first_time", "confidence", "incident"),
     shown=30,
+    aside=True,
 )
 LIMITS: Final = ReportTable(
     "diagnosis_limits",
@@ -58,6 +59,7 @@ LIMITS: Final = ReportTable(
     LIMIT_COLUMNS,
     order=("place",),
     shown=10,
+    aside=True,
 )
 _SUBJECT: Final = ("broker", "topic", "group", "client", "server")
 

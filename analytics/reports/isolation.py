@@ -130,6 +130,7 @@ SETTINGS = ReportTable(
     ),
     SETTING_COLUMNS,
     order=(*WHO, "setting"),
+    aside=True,
 )
 TOPIC_SKEW = ReportTable(
     "skew_topics",
@@ -160,6 +161,7 @@ TOPIC_SKEW = ReportTable(
         ),
     ),
     order=("-deviations", "topic"),
+    aside=True,
 )
 QUEUE_SKEW = ReportTable(
     "skew_queues",

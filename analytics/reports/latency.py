@@ -35,6 +35,7 @@ from .latency_tables import (
     RELAYED,
     SLOWEST,
     TABLES,
+    TOTAL,
 )
 
 _KEYS = ("operation", "responder", "broker_name", "topic", "group", "client", "long_poll")
@@ -42,6 +43,7 @@ _PER_WINDOW = ("window_start", "window_us")
 _WINDOW_KEYS = (*_PER_WINDOW, "responder")
 _ALL_WINDOWS = "all brokers over time"
 _GROUPED: Mapping[str, tuple[str, ...]] = {
+    TOTAL.name: ("long_poll",),
     OPERATIONS.name: ("operation", "long_poll"),
     BROKERS.name: ("broker", "long_poll"),
     GROUPS.name: ("operation", "broker", "topic", "group", "client", "long_poll"),
@@ -276,26 +278,27 @@ REPORT = Report(
     charts=(
         Chart(
             "lines",
-            "Latency over time",
+            "p99 latency by broker",
             OVER_TIME.name,
             {
                 "x": "window_start",
-                "y": "p50_us p95_us p99_us max_us",
-                "only": "broker",
+                "y": "p99_us",
+                "axis": "p99 latency",
+                "by": "broker",
                 "width": "window_us",
             },
-        ),
-        Chart(
-            "lines",
-            "p99 latency by broker",
-            OVER_TIME.name,
-            {"x": "window_start", "y": "p99_us", "by": "broker", "width": "window_us"},
         ),
         Chart(
             "heat",
             "Latency heatmap",
             HEAT.name,
-            {"x": "window_start", "y": "from_us", "value": "exchanges", "width": "window_us"},
+            {
+                "x": "window_start",
+                "y": "from_us",
+                "axis": "latency",
+                "value": "exchanges",
+                "width": "window_us",
+            },
         ),
     ),
     remarks=remarks,

@@ -47,6 +47,24 @@ _COARSE = (
     TableColumn("below_us", "int", "µs", "exclusive upper bound of the bucket"),
 )
 
+TOTAL = ReportTable(
+    "latency_total",
+    "Overall latency",
+    "One row for calls and one for long polls, most frequent first.",
+    (_WAITS, *_ANSWERS, _RATE, *_LATENCY),
+    order=("-exchanges", "long_poll"),
+    brief=(
+        "long_poll",
+        "exchanges",
+        "p50_us",
+        "p99_us",
+        "max_us",
+        "failed",
+        "no_answer",
+        "unknown",
+        "rate",
+    ),
+)
 OPERATIONS = ReportTable(
     "latency_operations",
     "Latency by operation",
@@ -275,6 +293,7 @@ RELAYED = ReportTable(
     order=("-sends", "relay", "server", "from_host"),
 )
 TABLES = (
+    TOTAL,
     OPERATIONS,
     BROKERS,
     OUTAGES,

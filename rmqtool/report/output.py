@@ -238,7 +238,8 @@ def html_of(results: Sequence[ReportResult], about: About) -> bytes:
     facts += [("Remark", remark) for remark in about.remarks]
     facts.append(("Made", f"{text_of_time(time_ns())[:19]}Z by rmqtool {VERSION}"))
 
-    return page_of("RocketMQ report", facts, results, shower_of).encode("utf-8", "replace")
+    page = page_of("RocketMQ report", facts, results, shower_of, about.inputs)
+    return page.encode("utf-8", "replace")
 
 
 def _chosen(request: ReportRequest) -> dict[str, str]:

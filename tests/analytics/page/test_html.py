@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from analytics.page.charts import LogAxis, TimeAxis, points_of, short
-from analytics.page.html import MOST_ROWS, page_of
+from analytics.page.charts import Axis, TimeAxis, lines_chart, points_of, short
+from analytics.page.evidence import Proofs
+from analytics.page.html import MOST_CARDS, MOST_ROWS, page_of, problem_card
+from analytics.report import Chart, Report, Row
+from analytics.reports.diagnosis_tables import PROBLEMS
+from analytics.result import ReportResult
 from rmqtool.report.text import shower_of
 from tests.analytics import fakes
 
@@ -86,7 +90,42 @@ def test_unknown_is_a_dash_and_never_zero() -> None:
     row = re.search(r"<tr><td>silent</td>(.*?)</tr>", page())
     assert row is not None
     assert re.findall(r"<td[^>]*>([^<]*)</td>", row[1]) == ["-"] * 7
-    assert "Network: unknown, the input cannot say." in page()
+    assert "Unknown, the input cannot say: Network." in page()
+
+
+def test_tables_without_rows_are_one_line() -> None:
+    whole = fakes.result(PLAIN)
+    columns = (fakes.brokers().table.columns[0],)
+    for name in ("first", "second"):
+        whole.tables[name] = fakes.table_of(name, columns, [])
+    text = page_of("t", [], [whole], shower_of)
+    assert "No rows: Title of first, Title of second." in text
+    assert 'id="first"' not in text
+
+
+def test_a_table_shows_its_brief_columns_and_has_a_switch_for_all() -> None:
+    brokers = fakes.brokers(PLAIN)
+    whole = fakes.result(PLAIN)
+    table = brokers.table._replace(brief=("exchanges", "broker"))
+    whole.tables["brokers"] = type(brokers)(table, brokers.data)
+    text = page_of("t", [], [whole], shower_of)
+    (head,) = re.findall(r'id="brokers">.*?<thead>(.*?)</thead>', text)
+    kinds = re.findall(r"<th(?: class=\"([^\"]*)\")?", head)
+    assert kinds == ["n", "", "ev", "n x", "n x", "n x", "x", "x", "x"]
+    assert "all 8 columns</label>" in text
+
+
+def test_what_is_seldom_needed_is_behind_a_switch() -> None:
+    whole = fakes.result(PLAIN)
+    brokers = fakes.brokers(PLAIN)
+    whole.tables["aside"] = type(brokers)(
+        brokers.table._replace(name="aside", aside=True), brokers.data
+    )
+    text = page_of("t", [], [whole], shower_of)
+    main, _, more = text.partition("<summary>More</summary>")
+    assert 'id="brokers"' in main
+    assert 'id="aside"' in more
+    assert 'id="windows"' in more  # a terminal does not show it
 
 
 def test_a_table_is_cut_and_says_so() -> None:
@@ -101,13 +140,21 @@ def test_a_table_is_cut_and_says_so() -> None:
 
 def test_a_missing_window_interrupts_a_line() -> None:
     rows = fakes.windows(PLAIN).rows()
-    all_of_them = [row for row in rows if row["broker"] is None]
+    all_of_them = [row for row in rows if row["broker"] == "broker-a"]
     points = points_of(all_of_them, "window_start", "p50_us", "window_us")
     assert [value for _, value in points].count(None) == 1
     assert len(points) == len(all_of_them) + 1
-    drawn = re.search(r'<path class="line s0" d="([^"]+)"', page(PLAIN))
-    assert drawn is not None
-    assert drawn[1].count("M") == 2
+    drawn = lines_chart("", {"p50": points}, "latency", str, True)
+    (path,) = re.findall(r'<path class="line s0" d="([^"]+)"', drawn)
+    assert path.count("M") == 2
+
+
+def test_lines_that_are_alike_have_one_entry_and_zeros_are_no_chart() -> None:
+    line = [(1_000_000, 5.0), (2_000_000, 7.0)]
+    drawn = lines_chart("", {"p95": line, "p99": line, "max": [(0, 9.0)]}, "latency", str, True)
+    assert re.findall(r"</span>([^<]+)</li>", drawn) == ["p95, p99", "max"]
+    assert "latency (log scale)" in drawn
+    assert lines_chart("", {"lag": [(0, 0.0), (1, None)]}, "messages", str, False) == ""
 
 
 def test_each_kind_of_chart_is_drawn_with_its_table() -> None:
@@ -116,15 +163,20 @@ def test_each_kind_of_chart_is_drawn_with_its_table() -> None:
     for kind in ('class="line s1"', 'class="heat h9"', 'class="band s0"', 'class="bar s0"'):
         assert kind in text
     for name in ("windows", "stretches", "brokers"):
-        assert f'<details{" open" if name == "brokers" else ""} id="{name}">' in text
+        assert f'<div class="table" id="{name}">' in text
 
 
 def test_axes_have_what_they_were_made_for() -> None:
-    axis = LogAxis.of([0, 3, 7000], 10, 210)
+    axis = Axis.of([0, 3, 7000], 10, 210, log=True)
     assert (axis.low, axis.high) == (1, 10_000)
     assert axis.y(1) == 210
     assert axis.y(10_000) == pytest.approx(10)
     assert axis.y(0) == 210
+    linear = Axis.of([0, 34], 10, 210, log=False)
+    assert (linear.low, linear.high) == (0, 40)
+    assert linear.y(20) == pytest.approx(110)
+    ticks = re.findall(r">([^<]+)</text>", "".join(linear.marks("messages", str)))
+    assert ticks == ["messages", "0", "10", "20", "30", "40"]
     times = TimeAxis(0, 1_000_000)
     assert times.x(-5) == times.x(0)
     assert times.x(1_000_000) > times.x(500_000)
@@ -193,3 +245,64 @@ def test_a_text_that_nobody_can_read_is_cut_and_the_rest_counted() -> None:
     text = page(tuple(f"{name}{'y' * 100_000}" for name in PLAIN))
     assert re.search(r"<td[^>]*>broker-[abc]y{992}… 99,008 more</td>", text)
     assert "y" * 4001 not in text
+
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'"
+
+
+def row(**changed: object) -> Row:
+    return {
+        "incident": 1,
+        "severity": "error",
+        "title": "broker-a is gone",
+        "confidence": "certain",
+        "reason": None,
+        "rule": "broker-gone",
+        "consequence_of": None,
+        "count": 1,
+        "first_time": fakes.START,
+        "last_time": fakes.START,
+        "evidence": ["packet 7"],
+        "filter": "frame.number in {7}",
+        "details": [],
+        "explanation": "why",
+        "advice": "what to do",
+        "references": [],
+        **changed,
+    }
+
+
+def cards(rows: list[Row]) -> str:
+    made = [{"place": place, **row} for place, row in enumerate(rows)]
+    table = fakes.table_of("diagnosis_problems", PROBLEMS.columns, [dict(one) for one in made])
+    chart = Chart("incidents", "Incidents", "diagnosis_problems", {})
+    report = Report("r", "R", "?", (table.table,), lambda given, options: {}, (chart,))
+    return page_of("t", [], [ReportResult(report, {"diagnosis_problems": table})], shower_of)
+
+
+def test_problems_of_one_incident_stand_together() -> None:
+    page = cards([row(), row(consequence_of="broker-gone", severity="info"), row(incident=2)])
+    assert page.count('<li class="incident" id=') == 2
+    assert page.count('class="problem error"') == 2
+    assert page.count('class="problem info follows"') == 1
+
+
+def test_nothing_wrong_is_no_card() -> None:
+    page = cards([])
+    assert "<figure" not in page
+    assert "No problems found" in page
+
+
+def test_texts_of_the_network_stay_texts() -> None:
+    names = ("title", "reason", "rule", "severity", "filter", "explanation", "advice")
+    changed = dict.fromkeys(names, HOSTILE)
+    lists = {name: [HOSTILE] for name in ("evidence", "details", "references")}
+    page = problem_card(row(**changed, **lists), str, Proofs())
+    assert "<img" not in page
+    assert page.count("&lt;img") == len(names) - 1 + len(lists)  # a severity is one of three
+
+
+def test_many_problems_are_cut_and_counted() -> None:
+    page = cards([row(incident=number) for number in range(MOST_CARDS + 3)])
+    assert page.count("<article") == MOST_CARDS
+    assert "3 further problems" in page
