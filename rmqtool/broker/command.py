@@ -1,13 +1,13 @@
-"""`rmqtool broker`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool broker`: its help; its options are in `options`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import BrokerArguments
+from .options import BrokerRequest
 
 
-def _run(given: BrokerArguments) -> ExitStatus:
+def _run(request: BrokerRequest) -> ExitStatus:
     """Run a local sandbox cluster with optional fault injection.
 
     Examples:
@@ -21,10 +21,9 @@ def _run(given: BrokerArguments) -> ExitStatus:
     Then, in another terminal:
       rmqtool send -n 127.0.0.1:9876 -t Orders --body hello
     """
-    from .options import command_of
     from .run import run_broker
 
-    return run_broker(command_of(given))
+    return run_broker(request)
 
 
-broker = command_with(BrokerArguments, _run)
+broker = command_with(BrokerRequest, _run)

@@ -1,134 +1,189 @@
-"""What a user asked `broker` for, checked: texts of the command line become sandbox options."""
+"""The options of `broker`, each declared once, and the settings of the sandbox that they make."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from dissectors import ports
 from dissectors.foreign import natural_of
+from replay.sandbox import (
+    Injection,
+    SandboxError,
+    SandboxOptions,
+    TopicSpec,
+    injection_of_text,
+    injections_of_file,
+)
+from replay.sandbox.options import DELAY_LEVELS, check_options
 
+from ..ui import common_options as common
 from ..ui.console import When
+from ..ui.declared import declared, option
 from ..ui.option_names import command_error
 from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
-from .arguments import BrokerArguments, BrokerFormat
 
-if TYPE_CHECKING:
-    from replay.sandbox import Injection, SandboxOptions, TopicSpec
-
+_WHERE, _WHAT, _WRONG, _OUTPUT = "Addresses", "Cluster", "Fault injection", "Output"
+_TOPIC = re.compile(r"([%|a-zA-Z0-9_-]{1,127})(?::(\d{1,4}))?")
 _Text = TypeVar("_Text")
 _Read = TypeVar("_Read")
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerCommand:
-    """A `broker` command, checked."""
+class BrokerFormat(StrEnum):
+    """How events are written."""
 
-    options: SandboxOptions
-    """the settings of the sandbox"""
-    format: BrokerFormat
-    """how events are written"""
-    log: bool
-    """every event is written, not only the interesting ones"""
-    quiet: bool
-    """no events at all"""
-    seconds: float | None
-    """how long it runs; None: until Ctrl-C"""
-    colour: When
-    """when to use colours"""
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
 
 
-def command_of(given: BrokerArguments) -> BrokerCommand:
-    """Return what was asked for; raise CommandError where it makes no sense."""
-    return checked(lambda: _command_of(given))
-
-
-def _command_of(given: BrokerArguments) -> BrokerCommand:
-    from replay.sandbox import SandboxOptions
-    from replay.sandbox.options import DELAY_LEVELS
-
-    found, own_seed = injections_of(given.fault, given.faults)
-    wanted = SandboxOptions(
-        brokers=given.brokers,
-        host=given.listen,
-        port=given.port,
-        namesrv_port=given.namesrv_port,
-        allow_remote=given.allow_remote,
-        vip=given.vip,
-        topics=topics_of(given.topic),
-        auto_create=given.auto_create,
-        server_version=given.server_version,
-        serialize_type=given.serialize.upper(),
-        store=given.store,
-        injections=found,
-        seed=given.seed if given.seed is not None else own_seed or 0,
-        store_limit=size_option("--store-limit", given.store_limit) or 0,
-        drop_oldest=given.drop_oldest,
-        delay_levels=DELAY_LEVELS if given.delay_levels is None else given.delay_levels,
-    )
-    seconds = seconds_of(given.duration)
-    return BrokerCommand(wanted, given.format, given.log, given.quiet, seconds, given.colour)
-
-
-def checked(command: Callable[[], BrokerCommand]) -> BrokerCommand:
-    """Return the command; what is wrong with its options is a usage error."""
-    from replay.sandbox import SandboxError
-    from replay.sandbox.options import check_options
-
-    try:
-        made = command()
-        check_options(made.options)
-    except SandboxError as error:
-        raise command_error(error, ExitStatus.USAGE) from None
-    return made
-
-
-_TOPIC = re.compile(r"([%|a-zA-Z0-9_-]{1,127})(?::(\d{1,4}))?")
-
-
-def topics_of(texts: Sequence[str]) -> list[TopicSpec]:
+def _topics_of(name: str, texts: Sequence[str]) -> list[TopicSpec]:
     """Return the topics of `Orders:4`, `Orders`, `A,B:2`; CommandError for anything else."""
-    from replay.sandbox import TopicSpec
-
     topics = []
     for part in (part.strip() for text in texts for part in text.split(",")):
         match = _TOPIC.fullmatch(part)
         if match is None or match[2] == "0":
-            raise usage_error("--topic", f"{part!r} is not a valid topic; give NAME or NAME:QUEUES")
+            raise usage_error(name, f"{part!r} is not a valid topic; give NAME or NAME:QUEUES")
         topics.append(TopicSpec(match[1], natural_of(match[2] or "4") or 1))
     return topics
 
 
-def injections_of(
-    texts: Sequence[str], files: Sequence[Path]
-) -> tuple[list[Injection], int | None]:
-    """Return the faults of files and options, and the seed of the files; CommandError for
-    nonsense.
-    """
-    from replay.sandbox import injection_of_text, injections_of_file
+def _seconds_of(name: str, text: str | None) -> float | None:
+    length = duration_option(name, text)
+    return None if length is None else float(length) / 1e9
 
+
+@declared
+class BrokerRequest:
+    """What a user asks `broker` for; options of `SandboxOptions` have the names that it has."""
+
+    brokers: int = option("Number of brokers.", _WHERE, 1, min=1, max=64, metavar="N")
+    port: int = option(
+        "Port of the first broker; others use +10, +20, …; 0 picks free ports.",
+        _WHERE,
+        ports.BROKER,
+        min=0,
+        max=65535,
+    )
+    namesrv_port: int = option(
+        "Port of the NameServer; 0 picks a free port.", _WHERE, ports.NAMESRV, min=0, max=65535
+    )
+    host: str = option(
+        "Address to listen on.", _WHERE, "127.0.0.1", names="--listen", metavar="ADDRESS"
+    )
+    allow_remote: bool = option(
+        "Accept connections from other machines. There is no authentication.", _WHERE, False
+    )
+    vip: bool = option("Also listen on each broker's VIP port (port - 2).", _WHERE, False)
+    topics: list[TopicSpec] = option(
+        "Create this topic at startup; repeatable or comma-separated.",
+        _WHAT,
+        [],
+        names=("--topic", "--topics"),
+        metavar="NAME[:QUEUES]",
+        typed=list[str],
+        read=_topics_of,
+    )
+    auto_create: bool = option(
+        "Create unknown topics on the first send.",
+        _WHAT,
+        True,
+        names="--auto-create/--no-auto-create",
+    )
+    store: Path | None = option(
+        "Store messages, topics, and offsets in a SQLite file (default: memory "
+        "only). Acknowledged messages survive a crash.",
+        _WHAT,
+        metavar="FILE",
+    )
+    store_limit: int = option(
+        "Maximum memory for each broker's messages.",
+        _WHAT,
+        "1GiB",
+        metavar="SIZE",
+        value=1 << 30,
+        typed=str,
+        read=size_option,
+    )
+    drop_oldest: bool = option(
+        "When full, evict the oldest messages (default: reject with DISK_FULL).", _WHAT, False
+    )
+    server_version: str = option(
+        "Behave like this server release, such as 4.9.8.", _WHAT, "5.3.3", metavar="RELEASE"
+    )
+    serialize_type: str = option(
+        "Header serialization of responses.",
+        _WHAT,
+        "JSON",
+        names="--serialize",
+        metavar="JSON|ROCKETMQ",
+        read=lambda _name, text: text.upper(),
+    )
+    delay_levels: str = option(
+        "Delays of levels 1, 2, … (messageDelayLevel).",
+        _WHAT,
+        DELAY_LEVELS,
+        metavar="'1s 5s ..'",
+        show_default=False,
+    )
+    fault: list[str] = option(
+        "Inject a fault; repeatable. Kinds: latency, busy, error, disk-full, drop, "
+        "freeze, down, and others: see `rmqtool help sandbox faults`.",
+        _WRONG,
+        [],
+        metavar="'KIND[=VALUE] [KEY=VALUE]..'",
+    )
+    faults: list[Path] = option(
+        "Read faults from a TOML file: an array of tables `fault` with the same keys.",
+        _WRONG,
+        [],
+        metavar="FILE",
+    )
+    seed: int | None = option(
+        "Random seed; the same seed and requests give the same faults.", _WRONG
+    )
+    format: BrokerFormat = option("Output format; json is one array.", _OUTPUT, BrokerFormat.table)
+    log: bool = option("Log every request and connection.", _OUTPUT, False)
+    seconds: float | None = option(
+        "Stop after this time, such as 30s or 5m (default: until Ctrl-C).",
+        _OUTPUT,
+        names="--duration",
+        metavar="TIME",
+        typed=str | None,
+        read=_seconds_of,
+    )
+    colour: When = common.COLOR
+    quiet: bool = common.QUIET
+
+
+def sandbox_of(given: BrokerRequest) -> SandboxOptions:
+    """Return the settings of the sandbox; raise CommandError for what it cannot be set to."""
     injections: list[Injection] = []
-    seed: int | None = None
-    for path in files:
+    seed = given.seed
+    for path in given.faults:
         found, own_seed = _faults("--faults", injections_of_file, path)
         injections += found
-        seed = own_seed if own_seed is not None else seed
-    return injections + [_faults("--fault", injection_of_text, text) for text in texts], seed
+        seed = own_seed if given.seed is None and own_seed is not None else seed
+    injections += [_faults("--fault", injection_of_text, text) for text in given.fault]
+    known = {field.name for field in fields(SandboxOptions)} & {
+        field.name for field in fields(given)
+    }
+    same = {name: getattr(given, name) for name in known - {"seed"}}
+    try:
+        options = SandboxOptions(**same, injections=injections, seed=seed or 0)
+        check_options(options)
+    except SandboxError as error:
+        raise command_error(error, ExitStatus.USAGE) from None
+    return options
 
 
-def _faults(option: str, read: Callable[[_Text], _Read], text: _Text) -> _Read:
-    from replay.sandbox import SandboxError
-
+def _faults(name: str, read: Callable[[_Text], _Read], text: _Text) -> _Read:
     try:
         return read(text)
     except SandboxError as error:
-        raise CommandError(f"{option}: {error.reason}", error.hint, ExitStatus.USAGE) from None
-
-
-def seconds_of(text: str | None) -> float | None:
-    """Return the seconds of `--duration`; None where it is not given."""
-    length = duration_option("--duration", text)
-    return None if length is None else float(length) / 1e9
+        raise CommandError(f"{name}: {error.reason}", error.hint, ExitStatus.USAGE) from None

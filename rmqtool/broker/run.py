@@ -22,19 +22,20 @@ from ..ui.json_text import json_line
 from ..ui.output import naming
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import CommandError, ExitStatus
-from .arguments import BrokerFormat
 from .event_lines import EventDigest, ShownEvent, json_of, line_of
-from .options import BrokerCommand
+from .options import BrokerFormat, BrokerRequest, sandbox_of
 
 _MOST_ROWS: Final = 12
 
 
-def run_broker(command: BrokerCommand) -> ExitStatus:
+def run_broker(request: BrokerRequest) -> ExitStatus:
     """Run until Ctrl-C or the time is over; SandboxError where it cannot start."""
-    run = _Run(command)
-    options = replace(command.options, on_event=run.event if run.wants_events else None)
+    options = sandbox_of(request)
+    run = _Run(request)
+    if not request.quiet:
+        options = replace(options, on_event=run.event)
     try:
-        box = run_sandbox(options, run.started, run.tick, first_ends, command.seconds)
+        box = run_sandbox(options, run.started, run.tick, first_ends, request.seconds)
         run.finish(box)
     except BaseException:
         run.discard()
@@ -45,23 +46,17 @@ def run_broker(command: BrokerCommand) -> ExitStatus:
 class _Run:
     """One run."""
 
-    def __init__(self, command: BrokerCommand) -> None:
-        self._command = command
-        self._json = command.format is not BrokerFormat.table
-        self._output = rows_output("-", command.format is BrokerFormat.json)
+    def __init__(self, request: BrokerRequest) -> None:
+        self._json = request.format is not BrokerFormat.table
+        self._output = rows_output("-", request.format is BrokerFormat.json)
         self._encoding = "utf-8" if self._json else sys.stdout.encoding or "utf-8"
-        self._terminal = terminal_of(sys.stdout, command.colour)
-        self._digest = EventDigest(command.log)
+        self._terminal = terminal_of(sys.stdout, request.colour)
+        self._digest = EventDigest(request.log)
         self._begin = time.monotonic()
         self._listening = False
         self._deaf = False
         self.is_told = True
         """whether all that happened could be written; a reader who has gone is not a failure"""
-
-    @property
-    def wants_events(self) -> bool:
-        """Whether somebody reads what happens."""
-        return not self._command.quiet
 
     # -- while it runs --------------------------------------------------------------------------
 

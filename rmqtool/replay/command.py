@@ -1,13 +1,13 @@
-"""`rmqtool replay`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool replay`: its help; its options are in `options`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import ReplayArguments
+from .options import ReplayRequest
 
 
-def _run(given: ReplayArguments) -> ExitStatus:
+def _run(request: ReplayRequest) -> ExitStatus:
     """Replay captured messages to a safe target and compare the results.
 
     Examples:
@@ -22,10 +22,9 @@ def _run(given: ReplayArguments) -> ExitStatus:
 
     More: rmqtool help replay.
     """
-    from .options import request_of
     from .run import run_replay
 
-    return run_replay(request_of(given))
+    return run_replay(request)
 
 
-replay = command_with(ReplayArguments, _run)
+replay = command_with(ReplayRequest, _run)

@@ -1,13 +1,14 @@
-"""What a user asked `replay` for, checked: texts of the command line become values."""
+"""The options of `replay`, each declared once, and what they make of the plan."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from dissectors.foreign import natural_of
 from dissectors.remoting.code_names import request_code
@@ -15,9 +16,8 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.times import Moment
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import WhereError, compile_where
-from replay.captured.inputs import Input, is_read_once
 from replay.plan.choose import OptionalKind, SampleBy, Selection
-from replay.plan.pace import PaceError, PaceOptions, duration_of, rate_of, speed_of
+from replay.plan.pace import PaceOptions, Rate, duration_of, rate_of, speed_of
 from replay.plan.planner import (
     BatchPolicy,
     Ids,
@@ -27,251 +27,67 @@ from replay.plan.planner import (
     RequestPolicy,
     SendOrder,
 )
-from replay.plan.rewrite import Rewrite, RewriteError
-from replay.plan.rewrite_files import RewriteFiles, read_rewrite_files, rewrite_of
-from replay.run.compare import ComparisonCondition, ConditionError, condition_of
-from replay.run.journal_rows import JournalError, Sync
+from replay.run.compare import ComparisonCondition, condition_of
+from replay.run.journal_rows import Sync
 from replay.validators import why_not_group
 
-from ..live.options import refuse_stdout
-from ..send.options import timeout_ms_of
-from ..ui.option_values import ports_of, size_option, time_option, usage_error
-from ..ui.output import refuse_existing
+from ..send import targets
+from ..ui import common_options as common
+from ..ui.console import When
+from ..ui.declared import argument, as_given, declared, option
+from ..ui.option_values import one_of, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
-from .arguments import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
-from .resume import take_over
 
+_TARGET, _PACE, _SELECTION, _LIVE = "Target", "Pace", "Selection", "Live capture"
+_SENDING, _SAFETY, _RESULTS = "Sending", "Safety", "Journal and results"
 RAW: Final = "raw"
 SANDBOX: Final = "sandbox"
 _SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%|(0?\.\d{1,9}|1(?:\.0)?)", re.ASCII)
 _Value = TypeVar("_Value")
-_Argument = TypeVar("_Argument")
-_Enum = TypeVar("_Enum", bound=StrEnum)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayRequest:
-    """A `replay` command, checked."""
+class ReplayFormat(StrEnum):
+    """How plans and results are written."""
 
-    given: ReplayArguments
-    """as it was given"""
-    sources: tuple[str, ...]
-    """captures or logs"""
-    rewrite: Rewrite
-    """rules and functions"""
-    decode_as: frozenset[int]
-    """ports whose conversations are RocketMQ"""
-    raw_codes: frozenset[int] | None
-    """codes of the raw mode; None: not raw"""
-    timeout_ms: int
-    """time of one send"""
-    sync: Sync
-    """when the journal is forced to the disk"""
-    conditions: tuple[ComparisonCondition, ...]
-    """of --fail-on"""
-    options: PlanOptions
-    """what is replayed and how, but for times of day"""
-    since: Moment | None
-    until: Moment | None
-    rewrite_files: RewriteFiles
-    """the files with rules and functions, as they were read"""
-    max_output: int | None = None
-    """bytes that bodies may become; None: what the budget gives"""
-    inputs: tuple[Input, ...] = ()
-    """what is read: the sources, or copies of those that can be read but once"""
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
 
     @property
-    def is_live(self) -> bool:
-        """Whether packets are replayed as they arrive: nothing is known of what follows."""
-        return self.given.live or self.given.interface is not None
-
-    def plan_options(self, first_time: int, mark: str | None) -> PlanOptions:
-        """Return the options of the plan, once the time of the first command is known."""
-        from dataclasses import replace
-
-        choice = replace(
-            self.options.choice,
-            since=None if self.since is None else self.since.on_day_of(first_time),
-            until=None if self.until is None else self.until.on_day_of(first_time),
-        )
-        return replace(self.options, choice=choice, mark=mark if self.given.mark else None)
-
-    def stored_options(self) -> dict[str, object]:
-        """Return what ``run.json`` keeps, so that the run can be resumed; of code only the
-        digest.
-        """
-        names = (*PLAN_FIELDS, *PACE_FIELDS)
-        kept = {name: getattr(self.given, name) for name in names}
-        stored = {n: list(v) if isinstance(v, (list, tuple)) else v for n, v in kept.items()}
-        files = self.rewrite_files
-        return stored | {
-            "rewrite": list(files.rules),
-            "rewrite_functions": len(files.functions),
-            "rewrite_digest": files.digest,
-        }
+    def is_json(self) -> bool:
+        """Whether sends and results are objects."""
+        return self is not ReplayFormat.table
 
 
-def request_of(given: ReplayArguments) -> ReplayRequest:
-    """Return what was asked for; raise CommandError where it makes no sense."""
-    stored = None
-    if given.resume is not None:
-        try:
-            stored = take_over(given)
-        except JournalError as error:
-            raise CommandError(f"--resume: {error}") from None
-    if given.interface is not None:
-        _check_interface(given)
-    elif not given.sources:
-        raise usage_error("CAPTURE", "name a capture or a log to replay; --help shows examples")
-    raw = given.mode == RAW
-    raw_codes = _codes_of(given.codes) if raw else None
-    if given.codes is not None and not raw:
-        raise usage_error("--codes", "is for --mode raw; the other modes replay messages")
-    if given.live:
-        _check_live(given)
-    for option, value in (("--filter", given.filter), ("--write", given.keep)):
-        if value and given.interface is None:
-            raise usage_error(option, "is for packets of an interface: -i NAME")
-    files = _rewrite(read_rewrite_files, given.rewrite)
-    if given.jobs > 1:
-        _check_jobs(given, files)
-    if stored is not None:
-        stored.check(files)
-    return ReplayRequest(
-        given,
-        tuple(given.sources) if given.interface is None else (given.interface,),
-        _rewrite(rewrite_of, files),
-        ports_of(given.decode_as or []),
-        raw_codes,
-        timeout_ms_of(given.timeout),
-        _one_of("--fsync", Sync, given.fsync),
-        tuple(_value("--fail-on", condition_of, text) for text in given.fail_on),
-        _plan_options(given, raw),
-        time_option("--since", given.since),
-        time_option("--until", given.until),
-        files,
-        size_option("--max-output", given.max_output),
-    )
+def _read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value | None]:
+    """Return what reads an option that may be missing."""
+    return lambda name, text: None if text is None else targets.value_of(name, read, text)
 
 
-def _check_interface(given: ReplayArguments) -> None:
-    if given.sources:
-        raise usage_error("--interface", "it takes the place of a capture; omit one of them")
-    if given.loop > 1:
-        raise usage_error("--interface and --loop", "live traffic cannot be read again")
-    refuse_stdout(given.keep)
-    refuse_existing(given.keep, given.force)
-
-
-def _check_jobs(given: ReplayArguments, files: RewriteFiles) -> None:
-    if given.live or given.interface is not None:
-        raise usage_error("--jobs", "each process reads the whole input, so it cannot be live")
-    if files.functions:
-        raise usage_error("--jobs", "a Python function may change messages in each process its way")
-
-
-def _check_live(given: ReplayArguments) -> None:
-    if given.interface is not None:
-        return
-    if len(given.sources) != 1 or not is_read_once(given.sources[0]):
-        raise usage_error(
-            "--live", "it reads one pipe as packets come; use - or the name of a pipe"
-        )
-    if given.loop > 1:
-        raise usage_error("--live and --loop", "a pipe can be read only once; omit one of them")
-
-
-def _plan_options(given: ReplayArguments, raw: bool) -> PlanOptions:
-    pace = _pace_of(given)
-    choice = Selection(
-        where=_where_of(given.where),
-        include=frozenset(_one_of("--include", OptionalKind, name) for name in given.include),
-        sample=_share_of(given.sample),
-        sample_by=_one_of("--sample-by", SampleBy, given.sample_by),
-    )
-    return PlanOptions(
-        choice,
-        pace,
-        Mode.sync if raw else _one_of("--mode", Mode, given.mode, RAW),
-        _one_of("--ids", Ids, given.ids),
-        _one_of("--queues", QueuePolicy, given.queues),
-        _one_of("--order", SendOrder, given.order),
-        _one_of("--batches", BatchPolicy, given.batches),
-        _one_of("--requests", RequestPolicy, given.requests),
-        _group_of(given.group),
-        None,
-        given.limit,
-        None if given.duration is None else _value("--duration", duration_of, given.duration),
-        raw=raw,
-    )
-
-
-def _pace_of(given: ReplayArguments) -> PaceOptions:
-    named = [
-        name
-        for name, value in (
-            ("--speed", given.speed),
-            ("--rate", given.rate),
-            ("--top-speed", given.top_speed),
-        )
-        if value
-    ]
-    if len(named) > 1:
-        raise usage_error(" and ".join(named), "cannot be combined")
-    return PaceOptions(
-        Fraction(1) if given.speed is None else _value("--speed", speed_of, given.speed),
-        None if given.rate is None else _value("--rate", rate_of, given.rate),
-        given.top_speed,
-        None if given.max_gap is None else _value("--max-gap", duration_of, given.max_gap),
-    )
-
-
-def _value(option: str, read: Callable[[str], _Value], text: str) -> _Value:
-    try:
-        return read(text)
-    except (PaceError, ConditionError) as problem:
-        raise usage_error(option, str(problem)) from None
-
-
-def _one_of(option: str, kind: type[_Enum], text: str, *more: str) -> _Enum:
-    try:
-        return kind(text)
-    except ValueError:
-        known = ", ".join([*(member.value for member in kind), *more])
-        raise usage_error(option, f"must be one of {known}, not {text!r}") from None
-
-
-def _group_of(text: str | None) -> str | None:
-    problem = None if text is None else why_not_group(text)
-    if problem is not None:
-        raise CommandError(f"--group: {problem.reason}", problem.hint, ExitStatus.USAGE)
-    return text
-
-
-def _where_of(text: str) -> Callable[[object], bool] | None:
+def _where_of(name: str, text: str) -> Callable[[object], bool] | None:
     if not text.strip():
         return None
     try:
         return compile_where(text, exchange_fields())
     except WhereError as error:
-        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+        raise CommandError(f"{name}: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 
 
-def _share_of(text: str | None) -> Fraction | None:
+def _share_of(name: str, text: str | None) -> Fraction | None:
     if text is None:
         return None
     match = _SHARE.fullmatch(text.strip())
     share = Fraction(0) if match is None else Fraction(match[1] or match[2])
     share = share / 100 if match is not None and match[1] else share
     if not 0 < share <= 1:
-        raise usage_error("--sample", f"{text!r} is not a valid share; give 10% or 0.1")
+        raise usage_error(name, f"{text!r} is not a valid share; give 10% or 0.1")
     return share
 
 
-def _codes_of(text: str | None) -> frozenset[int]:
-    """Return the request codes of --codes, numbers or names."""
+def _codes_of(name: str, text: str | None) -> frozenset[int] | None:
+    """Return request codes by their numbers or names."""
     if text is None:
-        return SENDS
+        return None
     found = set()
     for part in text.split(","):
         word = part.strip()
@@ -279,15 +95,293 @@ def _codes_of(text: str | None) -> frozenset[int]:
         if number is None:
             number = request_code(word.upper())
         if number is None:
-            raise usage_error(
-                "--codes", f"{word!r} is not a request code; `rmqtool codes` lists them"
-            )
+            raise usage_error(name, f"{word!r} is not a request code; `rmqtool codes` lists them")
         found.add(number)
     return frozenset(found)
 
 
-def _rewrite(call: Callable[[_Argument], _Value], argument: _Argument) -> _Value:
-    try:
-        return call(argument)
-    except RewriteError as error:
-        raise CommandError(f"--rewrite: {error}", status=ExitStatus.USAGE) from None
+def _group_of(name: str, text: str | None) -> str | None:
+    problem = None if text is None else why_not_group(text)
+    if problem is not None:
+        raise CommandError(f"{name}: {problem.reason}", problem.hint, ExitStatus.USAGE)
+    return text
+
+
+def _choice(kind: type[StrEnum], text: str, panel: str, **more: Any) -> Any:
+    """Declare an option whose value is one of an enum, by default the first one."""
+    first = next(iter(kind))
+    return option(
+        text,
+        panel,
+        first.value,
+        metavar="|".join(kind),
+        value=first,
+        typed=str,
+        read=partial(one_of, kind),
+        **more,
+    )
+
+
+@declared
+class ReplayRequest:
+    """What a user asks `replay` for."""
+
+    sources: list[str] = argument(
+        "CAPTURE|LOG...", "Captures, JSON lines from `decode pcap --commands`, or - for stdin."
+    )
+    live: bool = option(
+        "Replay stdin as packets arrive (default: read all of it first).", _SELECTION, False
+    )
+    namesrv: str | None = option(
+        "NameServers of the target cluster; with --mode raw, the broker address.",
+        _TARGET,
+        metavar="HOST:PORT[;...]",
+    )
+    target: str | None = option(
+        "Replay to an embedded sandbox cluster, started for this run.", _TARGET, metavar=SANDBOX
+    )
+    faults: str | None = option("Inject a sandbox fault; repeatable.", _TARGET, metavar="FILE")
+    acl: str | None = option(
+        "Credentials to sign with; captured signatures are never reused.",
+        _TARGET,
+        metavar="FILE|env",
+    )
+    tls: str | None = targets.TLS
+    tls_name: str | None = targets.TLS_NAME
+    tls_any_name: bool = targets.TLS_ANY_NAME
+    tls_cert: str | None = targets.TLS_CERT
+    tls_key: str | None = targets.TLS_KEY
+    speed: Fraction | None = option(
+        "Speed relative to the capture.",
+        _PACE,
+        metavar="2x",
+        typed=str | None,
+        read=_read_by(speed_of),
+    )
+    rate: Rate | None = targets.rate(_PACE, typed=str | None, read=_read_by(rate_of))
+    top_speed: bool = option("Send as fast as possible, ignoring captured pauses.", _PACE, False)
+    max_gap: int | None = option(
+        "Shorten captured pauses to at most this time.",
+        _PACE,
+        metavar="TIME",
+        typed=str | None,
+        read=_read_by(duration_of),
+    )
+    """ns"""
+    loop: int = option("Repeat the replay N times.", _PACE, 1, min=1, metavar="N")
+    duration: int | None = option(
+        "Stop after this time, such as 90s, 5min, or 1h.",
+        _PACE,
+        metavar="TIME",
+        typed=str | None,
+        read=_read_by(duration_of),
+    )
+    """ns"""
+    limit: int | None = option("Stop after N messages.", _PACE, min=0, metavar="N")
+    interface: str | None = option(
+        "Shadow live traffic: replay what passes this network interface, until Ctrl-C.",
+        _LIVE,
+        metavar="NAME",
+    )
+    filter: str = common.capture_filter(_LIVE)
+    keep: str | None = option(
+        "Keep the captured packets as pcapng, too.", _LIVE, names="--write", metavar="FILE"
+    )
+    force: bool = option("Overwrite an existing file of -w.", _LIVE, False)
+    where: Callable[[object], bool] | None = replace(
+        common.WHERE, value=None, typed=str, read=_where_of
+    )
+    since: Moment | None = common.SINCE_UTC
+    until: Moment | None = common.UNTIL_UTC
+    sample: Fraction | None = option(
+        "Replay this share of keys, with all messages of each key.",
+        _SELECTION,
+        metavar="10%",
+        typed=str | None,
+        read=_share_of,
+    )
+    sample_by: SampleBy = _choice(
+        SampleBy,
+        "Group kept together by --sample; key: sharding key, first key, or UNIQ_KEY.",
+        _SELECTION,
+    )
+    include: frozenset[OptionalKind] = option(
+        "Also replay these messages; repeatable.",
+        _SELECTION,
+        [],
+        metavar="|".join(OptionalKind),
+        value=frozenset(),
+        typed=list[str],
+        read=lambda name, texts: frozenset(one_of(OptionalKind, name, text) for text in texts),
+    )
+    rewrite: list[str] = option(
+        "Rewrite messages with a rules file or a Python function; repeatable.",
+        _SELECTION,
+        [],
+        metavar="RULES.toml|FILE.py:FUNCTION",
+    )
+    decode_as: frozenset[int] = common.DECODE_AS
+    max_ratio: int = common.MAX_RATIO
+    max_output: int | None = option(
+        "Maximum decompressed body bytes; messages beyond it are skipped "
+        "(default: 128MiB plus 64 times the captured bytes).",
+        _SELECTION,
+        metavar="SIZE",
+        typed=str | None,
+        read=size_option,
+    )
+    mode: str = option(
+        "How to send; raw sends captured requests as they are to one broker.",
+        _SENDING,
+        Mode.as_captured.value,
+        metavar="|".join((*Mode, RAW)),
+        read=partial(one_of, (*Mode, RAW)),
+    )
+    codes: frozenset[int] | None = option(
+        "Request codes or names that raw mode may send (default: sends only).",
+        _SENDING,
+        metavar="310,320,...",
+        typed=str | None,
+        read=_codes_of,
+    )
+    in_flight: int = option(
+        "Maximum sends in flight.", _SENDING, 256, min=1, max=65535, metavar="N"
+    )
+    jobs: int = option(
+        "Processes that send; what waits for each other is sent by one (default: 1).",
+        _SENDING,
+        1,
+        min=1,
+        max=64,
+        metavar="N",
+        show_default=False,
+    )
+    queues: QueuePolicy = _choice(
+        QueuePolicy,
+        "Queue selection: captured queue with fallback, captured queue only, or a new choice.",
+        _SENDING,
+    )
+    order: SendOrder = _choice(
+        SendOrder,
+        "Wait for earlier sends: where the capture shows order, per queue, or never.",
+        _SENDING,
+    )
+    ids: Ids = _choice(
+        Ids,
+        "Keep the captured UNIQ_KEY, or create one and store the captured one as a property.",
+        _SENDING,
+    )
+    batches: BatchPolicy = _choice(
+        BatchPolicy, "Replay batches whole, or split them into messages.", _SENDING
+    )
+    requests: RequestPolicy = _choice(
+        RequestPolicy,
+        "Replay request-reply messages as plain sends, or wait for the reply.",
+        _SENDING,
+    )
+    group: str | None = option(
+        "Producer group for all messages (default: as captured).",
+        _SENDING,
+        metavar="GROUP",
+        read=_group_of,
+    )
+    mark: bool = option(
+        "Mark messages with the run in property RMQTOOL_REPLAY.",
+        _SENDING,
+        True,
+        names="--mark/--no-mark",
+    )
+    timeout_ms: int = targets.timeout("Timeout of one send.")
+    retries: int = targets.RETRIES
+    dry_run: bool = option("Show the plan without sending.", _SAFETY, False)
+    yes: bool = targets.yes(_SAFETY)
+    allow: list[str] | None = targets.allow(_SAFETY)
+    journal: str | None = option(
+        "Journal folder (default: replay-TIME).",
+        _RESULTS,
+        names=("--output", "--journal"),
+        metavar="FOLDER",
+    )
+    resume: str | None = option(
+        "Resume an interrupted run from its journal.", _RESULTS, metavar="FOLDER"
+    )
+    sync: Sync = option(
+        "When to sync the journal to disk.",
+        _RESULTS,
+        Sync.second.value,
+        names="--fsync",
+        metavar="|".join(Sync),
+        value=Sync.second,
+        typed=str,
+        read=partial(one_of, Sync),
+    )
+    fail_on: list[ComparisonCondition] = option(
+        "Exit 4 on new-failures, 'failures>1%', 'p99>2x', or 'late-p99>50ms'; repeatable.",
+        _RESULTS,
+        [],
+        metavar="CONDITION",
+        typed=list[str],
+        read=lambda name, texts: [targets.value_of(name, condition_of, text) for text in texts],
+    )
+    format: ReplayFormat = option(
+        "Output format; json writes the plan of a dry run as one array.",
+        _RESULTS,
+        ReplayFormat.table,
+    )
+    colour: When = common.COLOR
+    quiet: bool = common.QUIET
+    given: Mapping[str, Any] = as_given()
+    """the options as they are on the command line"""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether packets are replayed as they arrive: nothing is known of what follows."""
+        return self.live or self.interface is not None
+
+    @property
+    def raw_codes(self) -> frozenset[int] | None:
+        """Codes of the raw mode; None: not raw."""
+        return (self.codes or SENDS) if self.mode == RAW else None
+
+    @property
+    def pace(self) -> PaceOptions:
+        """When sends are due."""
+        speed = Fraction(1) if self.speed is None else self.speed
+        return PaceOptions(speed, self.rate, self.top_speed, self.max_gap)
+
+    def plan_options(self, first_time: int, mark: str | None) -> PlanOptions:
+        """Return the options of the plan, once the time of the first command is known."""
+        raw = self.mode == RAW
+        choice = Selection(
+            where=self.where,
+            since=None if self.since is None else self.since.on_day_of(first_time),
+            until=None if self.until is None else self.until.on_day_of(first_time),
+            include=self.include,
+            sample=self.sample,
+            sample_by=self.sample_by,
+        )
+        return PlanOptions(
+            choice,
+            self.pace,
+            Mode.sync if raw else Mode(self.mode),
+            self.ids,
+            self.queues,
+            self.order,
+            self.batches,
+            self.requests,
+            self.group,
+            mark if self.mark else None,
+            self.limit,
+            self.duration,
+            raw=raw,
+        )
+
+
+PLAN_FIELDS: Final = (
+    *("loop", "limit", "duration", "where", "since", "until", "sample", "sample_by", "include"),
+    *("rewrite", "decode_as", "max_output", "max_ratio", "mode", "codes", "ids", "batches"),
+    *("requests", "group", "mark"),
+)
+"""options that say which steps there are: a run that is resumed must have the same"""
+PACE_FIELDS: Final = ("speed", "rate", "top_speed", "max_gap", "queues", "order")
+"""options that a run that is resumed takes over where they are not given anew"""

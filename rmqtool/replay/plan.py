@@ -24,6 +24,7 @@ from ..ui.figures import size
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError
 from .options import ReplayRequest
+from .prepared import Prepared
 
 
 class _CopyProgress(Progress):
@@ -34,21 +35,22 @@ class _CopyProgress(Progress):
 
 
 @contextmanager
-def readable(request: ReplayRequest) -> Iterator[ReplayRequest]:
-    """Give the request with inputs that can be read: pipes are copied first, unless live."""
-    if request.given.interface is not None:
-        with _captured(request, request.given.interface) as source:
-            yield replace(request, inputs=(source,))
+def readable(ready: Prepared) -> Iterator[Prepared]:
+    """Give the command with inputs that can be read: pipes are copied first, unless live."""
+    request = ready.request
+    if request.interface is not None:
+        with _captured(request, request.interface) as source:
+            yield replace(ready, inputs=(source,))
         return
-    if request.given.live:
-        yield replace(request, inputs=request.sources)
+    if request.live:
+        yield replace(ready, inputs=ready.sources)
         return
-    progress = _CopyProgress(sys.stderr, not request.given.quiet, "bytes")
+    progress = _CopyProgress(sys.stderr, not request.quiet, "bytes")
     try:
-        copies = repeatable(request.sources, lambda read: progress.update(read, None, 0))
+        copies = repeatable(ready.sources, lambda read: progress.update(read, None, 0))
         with copies as inputs:
             progress.clear()
-            yield replace(request, inputs=tuple(inputs))
+            yield replace(ready, inputs=inputs)
     except CopyError as error:
         raise CommandError(
             str(error), "TMPDIR names another folder; --live reads a pipe without a copy"
@@ -58,26 +60,25 @@ def readable(request: ReplayRequest) -> Iterator[ReplayRequest]:
 @contextmanager
 def _captured(request: ReplayRequest, interface: str) -> Iterator[LiveSource]:
     """Give the packets of an interface; the right to capture is given up first."""
-    given, length = request.given, request.options.duration
-    duration = None if length is None else length / 1e9
-    live = LiveRequest(interface, filter=given.filter, keep=given.keep, duration=duration)
-    with Keeping(live, opened_capture(live, given.quiet), given.force) as keeping:
+    duration = None if request.duration is None else request.duration / 1e9
+    live = LiveRequest(interface, filter=request.filter, keep=request.keep, duration=duration)
+    with Keeping(live, opened_capture(live, request.quiet), request.force) as keeping:
         yield keeping.source
-    keeping.say_end(given.quiet)
+    keeping.say_end(request.quiet)
 
 
-def surveyed(request: ReplayRequest) -> Survey:
+def surveyed(ready: Prepared) -> Survey:
     """Read the sources ahead; of what is read live nothing is known."""
-    if request.is_live:
+    if ready.request.is_live:
         return Survey(set(), set())
     try:
-        return survey_of(request.inputs, request.decode_as, request.given.max_ratio)
+        return survey_of(ready.inputs, ready.request.decode_as, ready.request.max_ratio)
     except SourceError as error:
         raise CommandError(str(error)) from None
 
 
 def planned_of(
-    request: ReplayRequest,
+    ready: Prepared,
     mark: str | None,
     survey: Survey,
     budget: Budget | None = None,
@@ -85,17 +86,18 @@ def planned_of(
     loops: int | None = None,
 ) -> PlannedRun:
     """Return the plan that a request asks for, ready to be read."""
+    request = ready.request
     return PlannedRun(
-        request.inputs,
+        ready.inputs,
         lambda first_time: request.plan_options(first_time, mark),
-        request.rewrite,
-        request.given.loop if loops is None else loops,
+        ready.rewrite,
+        request.loop if loops is None else loops,
         request.decode_as,
         request.raw_codes,
         survey.relays,
         Budget(request.max_output) if budget is None else budget,
         OwnConnections() if own is None else own,
-        request.given.max_ratio,
+        request.max_ratio,
     )
 
 

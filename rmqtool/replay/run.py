@@ -16,10 +16,10 @@ from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
-from .arguments import ReplayFormat
-from .options import ReplayRequest
+from .options import ReplayFormat, ReplayRequest
 from .plan import batches_of, planned_of, readable, refuse_undecoded, say_cut, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
+from .prepared import Prepared, prepared
 
 _COLLECT_AFTER: Final = (10_000, 3, 3)
 """Objects, and rounds, after which Python looks for circles: each connection that ended is one."""
@@ -27,29 +27,31 @@ _COLLECT_AFTER: Final = (10_000, 3, 3)
 
 def run_replay(request: ReplayRequest) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done."""
-    if "-" in request.sources and sys.stdin.isatty():
+    ready = prepared(request)
+    if "-" in ready.sources and sys.stdin.isatty():
         raise CommandError(
             "no capture on stdin (it is a terminal)",
             "pipe one in: tcpdump -w - … | rmqtool replay -",
             ExitStatus.USAGE,
         )
     gc.set_threshold(*_COLLECT_AFTER)
-    with readable(request) as ready:
-        if request.given.dry_run:
+    with readable(ready) as ready:
+        if ready.request.dry_run:
             return _show(ready)
         from .send import run_send
 
         return run_send(ready)
 
 
-def _show(request: ReplayRequest) -> ExitStatus:
+def _show(ready: Prepared) -> ExitStatus:
     """Show the plan and the reasons; nothing is sent."""
-    planned = planned_of(request, "dry-run", surveyed(request))
-    terminal = terminal_of(sys.stdout, request.given.colour)
+    request = ready.request
+    planned = planned_of(ready, "dry-run", surveyed(ready))
+    terminal = terminal_of(sys.stdout, request.colour)
     table = plan_lines(terminal, len(planned.source.sources), request.is_live)
-    as_json = request.given.format.is_json
-    output = rows_output("-", request.given.format is ReplayFormat.json)
-    progress = Progress(sys.stderr, not request.given.quiet and not terminal.is_terminal, "sends")
+    as_json = request.format.is_json
+    output = rows_output("-", request.format is ReplayFormat.json)
+    progress = Progress(sys.stderr, not request.quiet and not terminal.is_terminal, "sends")
     try:
         with first_ends(planned.stop) if request.is_live else nullcontext():
             for batch in batches_of(planned):
@@ -70,11 +72,11 @@ def _show(request: ReplayRequest) -> ExitStatus:
         output.discard()
         raise
     say_cut(planned)
-    if request.given.interface is None:
+    if request.interface is None:
         refuse_undecoded(planned)
-    if not as_json and not request.given.quiet:
+    if not as_json and not request.quiet:
         lines = summary_lines(planned, sent=False)
-        for line in (lines[0], f"pace: {request.options.pace}", *lines[1:]):
+        for line in (lines[0], f"pace: {request.pace}", *lines[1:]):
             print(line, file=sys.stderr)
     return ExitStatus.OK
 

@@ -48,8 +48,14 @@ from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address
 from replay.transport.tls import tls_context
 
-from ..send.consent import TITLE, Question, agreement_of, can_ask
-from ..send.options import credentials_of_option, tls_of_options
+from ..send.targets import (
+    TITLE,
+    Question,
+    agreement_of,
+    can_ask,
+    credentials_of_option,
+    tls_of_options,
+)
 from ..ui.console import terminal_of
 from ..ui.errors import say_remark
 from ..ui.figures import count, counted, duration, share
@@ -60,16 +66,17 @@ from ..ui.screen.progress import Far, Progress
 from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
-from .options import RAW, SANDBOX, ReplayRequest
+from .options import RAW, SANDBOX
 from .plan import batches_of, planned_of, refuse_undecoded, say_cut, surveyed
 from .plan_lines import summary_lines
+from .prepared import Prepared
 from .result import result_json, result_lines
 
 
-def run_send(request: ReplayRequest) -> ExitStatus:
+def run_send(ready: Prepared) -> ExitStatus:
     """Replay; raise CommandError where that cannot be done."""
     try:
-        return _Sending(request).run()
+        return _Sending(ready).run()
     except (JournalError, TargetRefused) as error:
         raise CommandError(str(error)) from None
     except (SandboxError, ClientError) as error:
@@ -101,37 +108,37 @@ _SANDBOX_STORE: Final = 128 << 20
 class _Sending:
     """One run."""
 
-    def __init__(self, request: ReplayRequest) -> None:
-        self._request = request
-        self._given = request.given
+    def __init__(self, ready: Prepared) -> None:
+        self._ready = ready
+        self._request = request = ready.request
         self._comparison = Comparison()
         self._stopped = False
         self._budget = Budget(request.max_output)
         self._before: Progressed | None = None
         self._killed = ""
         self._said: dict[str, None] = {}
-        self._progress = _ReplayProgress(sys.stderr, not self._given.quiet, "sends")
+        self._progress = _ReplayProgress(sys.stderr, not self._request.quiet, "sends")
         self._question = Question(self._progress.clear)
 
     def run(self) -> ExitStatus:
         """Do it; the status says what came of it."""
-        given = self._given
+        request = self._request
         config, sandbox, own = self._config(), self._sandbox(), OwnConnections()
         if self._request.is_live:  # what is captured meanwhile has our own connections in it
             config = replace(config, on_connected=own.add)
         guard = Guard(self._agreement(config, sandbox is not None), is_own_address)
         guard.learn(self._survey.responders)
         folder, run = self._journal()
-        if given.jobs > 1:
+        if request.jobs > 1:
             planned, figures = self._shared_out(config, guard, sandbox, folder, run)
         else:
-            planned = planned_of(self._request, run.run, self._survey, self._budget, own)
-            journal = JournalWriter(folder, self._request.sync, given.in_flight)
+            planned = planned_of(self._ready, run.run, self._survey, self._budget, own)
+            journal = JournalWriter(folder, self._request.sync, request.in_flight)
             one = self._replay_run(planned, config, guard, journal, run)
             one.sandbox = sandbox
             figures = self._carried_out(lambda: run_replay(one, self._stoppable), journal)
         self._result(planned, figures, folder)
-        if not self._stopped and not self._killed and given.interface is None:
+        if not self._stopped and not self._killed and request.interface is None:
             refuse_undecoded(planned)
         return self._status()
 
@@ -143,7 +150,7 @@ class _Sending:
         journal: JournalWriter,
         run: Run,
     ) -> ReplayRun:
-        given = self._given
+        request = self._request
         return ReplayRun(
             batches=iter(batches_of(planned)),
             responders=lambda: list(planned.source.responders),
@@ -151,10 +158,10 @@ class _Sending:
             guard=guard,
             journal=journal,
             comparison=self._comparison,
-            in_flight=-(-given.in_flight // given.jobs),
+            in_flight=-(-request.in_flight // request.jobs),
             run=run.run,
-            paced=not given.top_speed,
-            raw=given.mode == RAW,
+            paced=not request.top_speed,
+            raw=request.mode == RAW,
             read_ahead=1 if self._request.is_live else DEPTH,
             budget=self._budget,
             before=self._before,
@@ -172,37 +179,37 @@ class _Sending:
         run: Run,
     ) -> tuple[PlannedRun, Figures]:
         """Replay by several processes; the comparison is made of what they wrote down."""
-        given, request = self._given, self._request
-        planned = planned_of(request, run.run, self._survey, loops=1)
-        shares = LaneShares(given.jobs)
+        request = self._request
+        planned = planned_of(self._ready, run.run, self._survey, loops=1)
+        shares = LaneShares(request.jobs)
         for batch in batches_of(planned):
             for step in batch:
                 if isinstance(step, PlannedSend):
                     shares.add(step)
         shares.deal()
-        if shares.largest > _MOST_OF_ONE and not given.quiet:
+        if shares.largest > _MOST_OF_ONE and not request.quiet:
             part = share(round(1000 * shares.largest), 1000)
             say_remark(f"{part} of the sends wait for each other: one of the processes sends them")
-        journal = JournalWriter(folder, request.sync, given.in_flight, shared=True)
+        journal = JournalWriter(folder, request.sync, request.in_flight, shared=True)
         begin = (folder / STEPS).stat().st_size
 
         def made(number: int, told: JobTarget) -> ReplayRun:
             guard.exempt(told.exempt)
             target = config if told.namesrv is None else replace(config, namesrv=told.namesrv)
-            own = planned_of(request, run.run, self._survey, self._budget)
+            own = planned_of(self._ready, run.run, self._survey, self._budget)
             rows = JournalWriter(folder, request.sync, shared=True)
             one = self._replay_run(own, target, guard, rows, run)
             one.is_own, one.writes_skipped = lambda step: shares.job_of(step) == number, not number
             return one
 
-        jobs = JobRun(given.jobs, made)
+        jobs = JobRun(request.jobs, made)
 
         def carried_out() -> Figures:
             try:
                 return jobs.run(
                     config.namesrv,
                     sandbox,
-                    given.mode == RAW,
+                    request.mode == RAW,
                     self._stoppable,
                     lambda figures: self._show(figures, planned),
                 )
@@ -264,17 +271,17 @@ class _Sending:
     @cached_property
     def _survey(self) -> Survey:
         """What is known of the sources before anything is sent."""
-        return surveyed(self._request)
+        return surveyed(self._ready)
 
     # -- target ---------------------------------------------------------------------------------
 
     def _config(self) -> ProducerConfig:
-        given, request = self._given, self._request
-        if given.target is not None and given.target != SANDBOX:
-            raise usage_error("--target", f"{given.target!r} is not known; sandbox is")
-        if given.target is not None and given.namesrv is not None:
+        request = self._request
+        if request.target is not None and request.target != SANDBOX:
+            raise usage_error("--target", f"{request.target!r} is not known; sandbox is")
+        if request.target is not None and request.namesrv is not None:
             raise usage_error("--target and --namesrv", "cannot be combined")
-        namesrv = "127.0.0.1:1" if given.target else given.namesrv
+        namesrv = "127.0.0.1:1" if request.target else request.namesrv
         if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
             hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"
             raise CommandError("no target", hint, ExitStatus.USAGE)
@@ -283,10 +290,10 @@ class _Sending:
                 group="rmqtool-replay",
                 namesrv=namesrv or "",
                 send_timeout_ms=request.timeout_ms,
-                retries=given.retries,
-                retries_async=given.retries,
-                credentials=credentials_of_option(given.acl),
-                tls=tls_of_options(given),
+                retries=request.retries,
+                retries_async=request.retries,
+                credentials=credentials_of_option(request.acl),
+                tls=tls_of_options(request),
             )
             config.namesrv_addresses()
         except (ConfigError, NameServerError) as error:
@@ -296,25 +303,25 @@ class _Sending:
         return config
 
     def _sandbox(self) -> SandboxOptions | None:
-        given = self._given
-        if given.faults is not None and given.target is None:
+        request = self._request
+        if request.faults is not None and request.target is None:
             raise usage_error("--faults", "are those of the sandbox: --target sandbox")
-        if given.target is None:
+        if request.target is None:
             return None
         # it ends with the run: however long that is, it takes every message and no more memory
         options = SandboxOptions(brokers=2, store_limit=_SANDBOX_STORE, drop_oldest=True)
-        if given.faults is None:
+        if request.faults is None:
             return options
         try:
-            injections, seed = injections_of_file(Path(given.faults))
+            injections, seed = injections_of_file(Path(request.faults))
         except SandboxError as error:
             raise CommandError(f"--faults: {error.reason}", error.hint, ExitStatus.USAGE) from None
         return replace(options, injections=injections, seed=options.seed if seed is None else seed)
 
     def _agreement(self, config: ProducerConfig, sandbox: bool) -> Agreement:
         """Return what may be sent to; the user is asked for NameServers on a terminal."""
-        given = self._given
-        agreement = agreement_of(given.yes, given.allow)
+        request = self._request
+        agreement = agreement_of(request.yes, request.allow)
         remote = [one for one in config.namesrv_addresses() if not agreement.covers(one)]
         if sandbox or not remote:
             return agreement
@@ -330,13 +337,13 @@ class _Sending:
 
     def _ask(self, remote: list[str]) -> None:
         """Show what would be sent where, and ask."""
-        given = self._given
+        request = self._request
         lines = [
             f"Target: {', '.join(map(printable, remote))}, which is not loopback",
-            f"Pace: {self._request.options.pace}, {given.in_flight} in flight at most",
+            f"Pace: {self._request.pace}, {request.in_flight} in flight at most",
         ]
         if not self._request.is_live:
-            planned = planned_of(self._request, "dry-run", self._survey)
+            planned = planned_of(self._ready, "dry-run", self._survey)
             for _ in batches_of(planned):
                 pass
             lines += summary_lines(planned, sent=False)
@@ -347,19 +354,19 @@ class _Sending:
     # -- journal --------------------------------------------------------------------------------
 
     def _journal(self) -> tuple[Path, Run]:
-        given, request = self._given, self._request
-        if given.resume is not None:
-            return self._resumed(Path(given.resume))
+        request = self._request
+        if request.resume is not None:
+            return self._resumed(Path(request.resume))
         now = time_ns()
         name = text_of_time(now).replace(":", "").replace("-", "")[:15]
-        folder = Path(given.journal or f"replay-{name}")
+        folder = Path(request.journal or f"replay-{name}")
         run = Run(
             run=f"{folder.name}-{os.urandom(3).hex()}",
             created=text_of_time(now),
             rmqtool=VERSION,
             sources=self._sources(),
-            options=request.stored_options(),
-            target=given.target or given.namesrv or "",
+            options=self._ready.stored_options(),
+            target=request.target or request.namesrv or "",
         )
         with about("--journal"):
             try:
@@ -369,9 +376,9 @@ class _Sending:
         return folder, run
 
     def _sources(self) -> list[SourceEntry]:
-        if self._given.interface is not None:
-            return [SourceEntry(f"{INTERFACE}{self._given.interface}", 0, "")]
-        return sources_of(expand_sources(self._request.sources))
+        if self._request.interface is not None:
+            return [SourceEntry(f"{INTERFACE}{self._request.interface}", 0, "")]
+        return sources_of(expand_sources(self._ready.sources))
 
     def _resumed(self, folder: Path) -> tuple[Path, Run]:
         run = read_run(folder)
@@ -384,22 +391,22 @@ class _Sending:
     # -- result ---------------------------------------------------------------------------------
 
     def _result(self, planned: PlannedRun, figures: Figures, folder: Path) -> None:
-        given, pace = self._given, str(self._request.options.pace)
-        if given.format.is_json:
+        request, pace = self._request, str(self._request.pace)
+        if request.format.is_json:
             sys.stdout.buffer.write(result_json(self._comparison, planned, figures, folder, pace))
             sys.stdout.buffer.flush()
         else:
-            terminal = terminal_of(sys.stdout, given.colour)
+            terminal = terminal_of(sys.stdout, request.colour)
             print("\n".join(result_lines(self._comparison, planned, figures, terminal, pace)))
         say_cut(planned)
-        if given.quiet:
+        if request.quiet:
             return
         remarks = [f"journal: {folder}/"]
         if figures.again:
             times = counted(figures.again, "send")
             remarks.append(f"{times} of the earlier run had no known outcome: may be stored twice")
         if figures.held:
-            more = "queue or --order none" if given.order == SendOrder.keep else "none"
+            more = "queue or --order none" if request.order == SendOrder.keep else "none"
             remarks.append(
                 f"{counted(figures.held, 'send')} left late because earlier ones had not ended; "
                 f"--order {more} does not wait"
@@ -417,9 +424,9 @@ class _Sending:
     def _status(self) -> ExitStatus:
         if self._killed:
             return ExitStatus.FAILURE
-        if self._stopped and self._given.interface is None:
+        if self._stopped and self._request.interface is None:
             return ExitStatus.INTERRUPTED
-        held = [one for one in self._request.conditions if one.holds(self._comparison)]
+        held = [one for one in self._request.fail_on if one.holds(self._comparison)]
         for condition in held:
             say_remark(f"--fail-on {condition.text}: it is so")
         return ExitStatus.DIFFERENCES if held else ExitStatus.OK

@@ -1,13 +1,13 @@
-"""`rmqtool send`: its help; its options are in `arguments`, the work is in `run`."""
+"""`rmqtool send`: its help; its options are in `options`, the work is in `run`."""
 
 from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .arguments import SendArguments
+from .options import SendRequest
 
 
-def _run(given: SendArguments) -> ExitStatus:
+def _run(request: SendRequest) -> ExitStatus:
     """Send messages and show each attempt: broker, reason, latency, result.
 
     Examples:
@@ -21,10 +21,9 @@ def _run(given: SendArguments) -> ExitStatus:
 
     Asks before sending to non-loopback brokers. More: rmqtool help send.
     """
-    from .options import command_of
     from .run import run_send
 
-    return run_send(command_of(given))
+    return run_send(request)
 
 
-send = command_with(SendArguments, _run)
+send = command_with(SendRequest, _run)

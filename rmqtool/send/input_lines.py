@@ -6,7 +6,6 @@ Rules: what a line does not say is taken from the command line. A line that make
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -17,7 +16,7 @@ from replay.message import Message
 from replay.validators import why_not_user_properties
 
 from ..ui.status import CommandError
-from .options import InputForm
+from .options import InputForm, delivery_of
 
 _MEMBERS: Final = (
     *("topic", "body", "body_base64", "tags", "keys", "properties", "flag"),
@@ -51,16 +50,10 @@ class BadLine(NamedTuple):
 class LineReader:
     """Turns the lines of an input into messages."""
 
-    def __init__(
-        self,
-        form: InputForm,
-        pattern: Outgoing,
-        delivery_of: Callable[[str, str], int],
-    ) -> None:
-        """`pattern` is what lines do not say; `delivery_of` reads the text of a time."""
+    def __init__(self, form: InputForm, pattern: Outgoing) -> None:
+        """`pattern` is what lines do not say."""
         self._form = form
         self._pattern = pattern
-        self._delivery_of = delivery_of
         self._lines = 0
         self._messages = 0
 
@@ -116,7 +109,7 @@ class LineReader:
         if level is not None:
             properties["DELAY"] = str(level)
         if (text := _text(members, "deliver_at")) is not None:
-            properties["TIMER_DELIVER_MS"] = str(self._delivery_of("deliver_at", text))
+            properties["TIMER_DELIVER_MS"] = str(delivery_of("deliver_at", text))
         flag = _whole(members, "flag", -(1 << 31), 1 << 31)
         return Message(
             topic,

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, TextIO
 
+from dissectors.budget import Budget
 from dissectors.printable import printable
 from replay.async_producer import AsyncProducer
 from replay.consent import Consent
@@ -34,12 +35,12 @@ from ..ui.option_values import about
 from ..ui.output import refuse_existing, refuse_inputs
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
-from .consent import Question
 from .input_lines import BadLine, LineReader, Outgoing
 from .log import AttemptLog
-from .options import SendCommand, SendFormat, delivery_of
+from .options import SendFormat, SendRequest, config_of, message_of
 from .result_lines import Ended, attempt_lines, is_good, json_of, rows_of
 from .summary import SendSummary, summary_lines
+from .targets import Question, agreement_of
 
 MOST_SHOWN: Final = 20
 """messages that are shown whole; of further ones only those with a failed attempt"""
@@ -50,24 +51,28 @@ _LONGEST_LINE: Final = 8 << 20
 _Item = Sequence[Outgoing]
 
 
-def run_send(command: SendCommand) -> ExitStatus:
+def run_send(request: SendRequest) -> ExitStatus:
     """Send what was asked for; raise CommandError where nothing can be sent at all."""
-    for option, target in (("--log", command.log), ("--capture", command.capture)):
+    config = config_of(request)
+    message = message_of(request, config)
+    agreement = agreement_of(request.yes, request.allow)
+    agreement.add(config.namesrv_addresses())
+    for option, target in (("--log", request.log), ("--capture", request.capture)):
         if target is not None:
-            refuse_inputs(target, command.inputs, option)
-            refuse_existing(target, command.force)
+            refuse_inputs(target, request.inputs, option)
+            refuse_existing(target, request.force)
     with about("--log"):
-        log = AttemptLog(command.log, command.force) if command.log is not None else None
+        log = AttemptLog(request.log, request.force) if request.log is not None else None
     capture = None
-    if command.capture is not None:
+    if request.capture is not None:
         with about("--capture"):
-            if command.force and os.path.isfile(command.capture):
-                os.unlink(command.capture)
-            capture = WireCapture(command.capture)
-    guard = Guard(command.agreement)
-    run = _Run(command, log, capture, guard)
+            if request.force and os.path.isfile(request.capture):
+                os.unlink(request.capture)
+            capture = WireCapture(request.capture)
+    guard = Guard(agreement)
     on_attempt = log.add if log is not None else None
-    config = replace(command.config, on_attempt=on_attempt, wire=capture, guard=guard.why_not)
+    config = replace(config, on_attempt=on_attempt, wire=capture, guard=guard.why_not)
+    run = _Run(request, message, log, capture, guard, config.budget)
     try:
         seconds = send_many(config, run, run.stoppable)
     except BaseException:
@@ -100,20 +105,24 @@ class _Run:
 
     def __init__(
         self,
-        command: SendCommand,
+        request: SendRequest,
+        message: Message,
         log: AttemptLog | None,
         capture: WireCapture | None,
         guard: Guard,
+        budget: Budget,
     ) -> None:
-        self.in_flight = command.in_flight
-        self.rate = command.rate
-        self._command = command
+        self.in_flight = request.most_in_flight
+        self.rate = request.rate
+        self._request = request
+        self._message = message
+        self._budget = budget
         self._log = log
         self._capture = capture
         self._summary = SendSummary()
         self._stopped = False
-        output = rows_output("-", command.shown is SendFormat.json)
-        self._terminal = terminal_of(sys.stdout, command.colour)
+        output = rows_output("-", request.format is SendFormat.json)
+        self._terminal = terminal_of(sys.stdout, request.colour)
         self._output = output
         self._lines = LinesSink(output, attempt_lines(self._terminal))
         to_screen = self._terminal.is_terminal
@@ -128,7 +137,7 @@ class _Run:
         self._stop: Callable[[], None] | None = None
         self._error: ClientError | None = None
         self._progress = _SendProgress(sys.stderr, self._may_show_progress(), "messages")
-        self._total = None if command.source is not None else command.count
+        self._total = None if request.source is not None else request.count
 
     # -- sending --------------------------------------------------------------------------------
 
@@ -147,15 +156,15 @@ class _Run:
 
     def feed(self) -> Feed[_Item]:
         """Return where messages come from."""
-        command = self._command
-        pattern = Outgoing(0, command.message, command.broker, command.queue_id, command.order_key)
-        if command.source is None:
-            feed: Feed[Outgoing] = IteratorFeed(_copies(pattern, command.count))
+        request = self._request
+        pattern = Outgoing(0, self._message, request.broker, request.queue, request.order_key)
+        if request.source is None:
+            feed: Feed[Outgoing] = IteratorFeed(_copies(pattern, request.count))
         else:
-            reader = LineReader(command.input_form, pattern, delivery_of)
-            number = _open(command.source)
+            reader = LineReader(request.input_form, pattern)
+            number = _open(request.source)
             feed = LineFeed(number, lambda line: self._decoded(reader.read(line)), _LONGEST_LINE)
-        return BatchFeed(feed, command.batch, lambda one, two: _target(one) == _target(two))
+        return BatchFeed(feed, request.batch, lambda one, two: _target(one) == _target(two))
 
     def weight(self, item: _Item) -> int:
         """Return for how many messages one counts."""
@@ -163,7 +172,7 @@ class _Run:
 
     async def send(self, producer: AsyncProducer, item: _Item) -> SendResult:
         """Send one message, or a batch."""
-        one, mode, state = item[0], self._command.mode, self._command.transaction
+        one, mode, state = item[0], self._request.mode, self._request.transaction_state
         await self._ask_consent(producer, one.message.topic)
         if state is not None:
             return await producer.send_in_transaction(one.message, lambda _: state)
@@ -209,7 +218,7 @@ class _Run:
             self._hopeless = True
             if self._stop is not None:
                 self._stop()  # there is nobody to ask: the next message would find nobody either
-        if self._command.shown is not SendFormat.table:
+        if self._request.format is not SendFormat.table:
             self._objects.write([ended])
         elif self._is_shown(ended):
             self.clear()
@@ -217,7 +226,7 @@ class _Run:
         self._progress.update(summary.messages, self._total, summary.failed)
 
     def _is_shown(self, ended: Ended) -> bool:
-        if self._command.verbose:
+        if self._request.verbose:
             return True
         if self._shown < MOST_SHOWN:
             self._shown += 1
@@ -241,13 +250,13 @@ class _Run:
     def finish(self, seconds: float) -> None:
         """Show what everything came to."""
         self.clear()
-        command, table = self._command, self._command.shown is SendFormat.table
+        request, table = self._request, self._request.format is SendFormat.table
         remarks = [self._log.finish()] if self._log is not None else []
         if table:
             self._lines.idle()
         else:
             self._output.finish()
-        if self._summary.messages > 1 and (table or not command.quiet):
+        if self._summary.messages > 1 and (table or not request.quiet):
             self._show_summary(seconds, sys.stdout if table else sys.stderr)
         elif self._error is not None:
             said(*in_options(self._error))
@@ -260,15 +269,15 @@ class _Run:
             remarks.append("no NameServer can be reached: the rest was not tried")
         if self._refused and self._total != self._summary.messages:
             remarks.append("a broker may not be sent to: the rest was not tried")
-        remarks += map(printable, self._command.config.budget.said())
+        remarks += map(printable, self._budget.said())
         if self._stopped:
             remarks.append("stopped; what was in flight has ended")
-        if not command.quiet:
+        if not request.quiet:
             for remark in remarks:
                 say_remark(remark)
 
     def _show_summary(self, seconds: float, where: TextIO) -> None:
-        lines = summary_lines(self._summary, seconds, terminal_of(where, self._command.colour))
+        lines = summary_lines(self._summary, seconds, terminal_of(where, self._request.colour))
         if where is sys.stdout:
             lines.insert(0, "")
         print("\n".join(lines), file=where, flush=True)
@@ -280,8 +289,8 @@ class _Run:
         return ExitStatus.FAILURE if self._summary.failed else ExitStatus.OK
 
     def _may_show_progress(self) -> bool:
-        return not self._command.quiet and not (
-            self._command.verbose and self._terminal.is_terminal
+        return not self._request.quiet and not (
+            self._request.verbose and self._terminal.is_terminal
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.times import UTC_ZONE
@@ -192,78 +192,3 @@ def capture_filter(panel: str) -> Any:
         "",
         metavar="BPF",
     )
-
-
-def rate(panel: str) -> Any:
-    """Return the option `--rate` of a command that sends."""
-    return option(
-        "Messages per second; 100..5000/5m ramps up over 5 minutes.",
-        panel,
-        metavar="500/s|100..5000/5m",
-    )
-
-
-def retries(panel: str) -> Any:
-    """Return the option `--retries` of a command that sends."""
-    return option("Maximum retries after the first attempt.", panel, 2, min=0, metavar="N")
-
-
-def allow(panel: str) -> Any:
-    """Return the option `--allow` of a command that sends."""
-    return option(
-        "Send to brokers in this network or at this host without asking; repeatable.",
-        panel,
-        metavar="NETWORK|HOST",
-    )
-
-
-def yes(panel: str) -> Any:
-    """Return the option `--yes` of a command that sends."""
-    return option("Don't ask before sending to non-loopback addresses.", panel, False)
-
-
-def tls_from(panel: str) -> Any:
-    """Return the option `--tls` of a command, in one of its panels of help."""
-    return option(
-        "Use TLS and verify server certificates with this CA.",
-        panel,
-        metavar="CA.pem|system|insecure",
-    )
-
-
-def tls_name(panel: str) -> Any:
-    """Return the option `--tls-name` of a command."""
-    return option(
-        "Expect this name in server certificates (default: the address).",
-        panel,
-        metavar="NAME",
-    )
-
-
-def tls_any_name(panel: str) -> Any:
-    """Return the option `--tls-any-name` of a command."""
-    return option("Accept any name in a trusted server certificate.", panel, False)
-
-
-def tls_cert(panel: str) -> Any:
-    """Return the option `--tls-cert` of a command."""
-    return option("Client certificate; may contain its key.", panel, metavar="CERT.pem")
-
-
-def tls_key(panel: str) -> Any:
-    """Return the option `--tls-key` of a command."""
-    return option(
-        "Private key of --tls-cert (password: $ROCKETMQ_TLS_KEY_PASSWORD).",
-        panel,
-        metavar="KEY.pem",
-    )
-
-
-# The annotations of commands whose options are still parameters for typer.
-Where = Annotated[str, WHERE]
-SinceUtc = Annotated[str | None, SINCE_UTC]
-Until = Annotated[str | None, UNTIL]
-Color = Annotated[When, COLOR]
-Quiet = Annotated[bool, QUIET]
-DecodeAs = Annotated[list[str] | None, DECODE_AS]
-MaxRatio = Annotated[int, MAX_RATIO]

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, get_annotations
 from types import SimpleNamespace
-from typing import Annotated, Any, Final, TypeVar, dataclass_transform, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, dataclass_transform, get_type_hints
 
 import typer
 
@@ -92,11 +92,14 @@ def option(
     return Declared(typer.Option, settings, spelled, default, value, typed, read, needs)
 
 
-def argument(metavar: str, text: str, *, required: bool = False, typed: Any = None) -> Any:
-    """Declare arguments that are no options: how they are shown, and their help."""
+def argument(
+    metavar: str, text: str, default: Any = (), *, required: bool = False, typed: Any = None
+) -> Any:
+    """Declare arguments that are no options: how they are shown, their help, and their default."""
     settings = {"metavar": metavar, "help": text, "show_default": False}
-    default: Any = _REQUIRED if required else []
-    return Declared(typer.Argument, settings, (), default, [], typed, None, ())
+    value = [] if default == () else default
+    default = _REQUIRED if required else value
+    return Declared(typer.Argument, settings, (), default, value, typed, None, ())
 
 
 def derived(read: Callable[..., Any], *needs: str, value: Any) -> Any:
@@ -104,6 +107,11 @@ def derived(read: Callable[..., Any], *needs: str, value: Any) -> Any:
     return Declared(
         None, {}, (), None, value, None, lambda _name, _given, *rest: read(*rest), needs
     )
+
+
+def as_given() -> Any:
+    """Declare what has all options as typer gave them, by the names of their fields."""
+    return Declared(None, {}, (), None, {}, None, None, ())
 
 
 @dataclass_transform(frozen_default=True)
@@ -131,11 +139,7 @@ def command_with(
     `without` names options that this command does not have: their fields keep their defaults. The
     help is the docstring of `run`.
     """
-    fields = dataclasses.fields(request)  # type: ignore[arg-type]
-    all_declared = {field.name: _declared_as(request, field) for field in fields}
-    known = {
-        name: one for name, one in all_declared.items() if one is not None and name not in without
-    }
+    known = {name: one for name, one in options_of(request).items() if name not in without}
 
     def command(**given: Any) -> None:
         with paged(bool(given.get("pager"))):
@@ -157,6 +161,25 @@ def command_with(
     return command
 
 
+def options_of(request: type[Any]) -> dict[str, Declared]:
+    """Return what is declared, by the names of the fields."""
+    found: dict[str, Declared] = {}
+    for field in dataclasses.fields(request):
+        one: Declared | None = field.metadata.get(_DECLARED)
+        if one is not None and one.parameter is not None and one.typed is None:
+            one = dataclasses.replace(one, typed=_type_of(request, field.name))
+        if one is not None:
+            found[field.name] = one
+    return found
+
+
+def read_request(request: type[Request], given: Mapping[str, Any]) -> Request:
+    """Return the request for what typer would give; options that are not there have defaults."""
+    known = options_of(request)
+    defaults = {name: one.default for name, one in known.items() if one.parameter is not None}
+    return _read(request, known, defaults | dict(given))
+
+
 def _read(
     request: type[Request], known: Mapping[str, Declared], given: Mapping[str, Any]
 ) -> Request:
@@ -168,7 +191,7 @@ def _read(
             return getattr(request(), name)
         if name not in values:
             one = known[name]
-            values[name] = given.get(name)
+            values[name] = given if one.parameter is None else given.get(name)
             if one.read is not None:
                 spelled = one.spelled(name)[0] if one.parameter is typer.Option else ""
                 values[name] = one.read(spelled, given.get(name), *map(value_of, one.needs))
@@ -177,27 +200,6 @@ def _read(
     for name in known:
         value_of(name)
     return request(**values)
-
-
-def _declared_as(request: type[Any], field: dataclasses.Field[Any]) -> Declared | None:
-    """Return how a field is declared; None: it is no option."""
-    one: Declared | None = field.metadata.get(_DECLARED)
-    if one is not None:
-        typed = _type_of(request, field.name) if one.typed is None else one.typed
-        return dataclasses.replace(one, typed=typed) if one.parameter is not None else one
-    if request.__dataclass_params__.frozen:
-        return None
-    hint = _type_of(request, field.name)
-    if get_origin(hint) is not Annotated:
-        return None
-    default = field.default
-    if field.default_factory is not dataclasses.MISSING:
-        default = field.default_factory()
-    default = _REQUIRED if default is dataclasses.MISSING else default
-    (made,) = hint.__metadata__
-    if isinstance(made, Declared):
-        return dataclasses.replace(made, typed=hint.__origin__, default=default, read=None)
-    return Declared(lambda *_, **__: made, {}, ("/",), default, default, hint.__origin__, None, ())
 
 
 def _type_of(request: type[Any], name: str) -> Any:

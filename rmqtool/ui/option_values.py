@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import Any
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import duration_ns, size_bytes
@@ -21,6 +22,16 @@ _PORT = re.compile(r"(?:tcp\.(?:src|dst)?port\s*==?\s*)?(\d{1,5})(?:\s*,\s*rocke
 def usage_error(option: str, reason: str) -> CommandError:
     """Return the error about what was given to an option."""
     return CommandError(f"{option}: {reason}", status=ExitStatus.USAGE)
+
+
+def one_of(known: Iterable[str], option: str, text: str | None) -> Any:
+    """Return which of some values an option names; None for None."""
+    for one in known:
+        if one == text:
+            return one
+    if text is None:
+        return None
+    raise usage_error(option, f"must be one of {', '.join(known)}, not {text!r}")
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from replay.run.journal_rows import STEPS
-from rmqtool.replay.arguments import PLAN_FIELDS, ReplayArguments
-from rmqtool.replay.options import request_of
+from rmqtool.replay.options import PLAN_FIELDS, ReplayRequest
+from rmqtool.replay.prepared import Prepared, prepared
+from rmqtool.ui.declared import read_request
 from rmqtool.ui.status import CommandError, ExitStatus
 from tests.rmqtool.command import EVIL, ROOT, capture_in, rmqtool
 
@@ -127,9 +128,14 @@ def test_without_a_source_the_way_out_is_said() -> None:
     assert "name a capture" in done.err
 
 
+def _prepared(**given: object) -> Prepared:
+    return prepared(read_request(ReplayRequest, given))
+
+
 def test_all_that_makes_the_plan_is_kept_for_the_next_run() -> None:
-    given = ReplayArguments(sources=["a.pcap"], limit=3, include=["dlq"], mark=False, sample="10%")
-    stored = request_of(given).stored_options()
+    stored = _prepared(
+        sources=["a.pcap"], limit=3, include=["dlq"], mark=False, sample="10%"
+    ).stored_options()
     assert set(PLAN_FIELDS) <= set(stored)
     assert (stored["limit"], stored["include"], stored["mark"]) == (3, ["dlq"], False)
     json.dumps(stored)
@@ -140,9 +146,9 @@ def test_a_run_that_is_resumed_has_the_same_plan(tmp_path: Path) -> None:
     sample = SAMPLES / "send-sync-5x.pcap"
     done = rmqtool("replay", sample, "--target", "sandbox", "-q", "-o", journal, "--limit", "3")
     assert done.status == 0, done.err
-    again = request_of(ReplayArguments(resume=str(journal)))
-    assert (again.sources, again.given.limit) == ((str(sample),), 3)
+    again = _prepared(resume=str(journal))
+    assert (again.sources, again.request.limit) == ([str(sample)], 3)
     with pytest.raises(CommandError, match="another plan is another run"):
-        request_of(ReplayArguments(resume=str(journal), limit=4))
+        _prepared(resume=str(journal), limit=4)
     with pytest.raises(CommandError, match="nothing else"):
-        request_of(ReplayArguments(resume=str(journal), sources=["other.pcap"]))
+        _prepared(resume=str(journal), sources=["other.pcap"])

@@ -14,8 +14,9 @@ from replay.run.journal import read_steps
 from replay.run.journal_rows import OutcomeEntry
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, TopicSpec, sandbox_thread
 from replay.sandbox.injection.latency import latency_of
-from rmqtool.replay.arguments import ReplayArguments
-from rmqtool.replay.options import request_of
+from rmqtool.replay.options import ReplayRequest
+from rmqtool.replay.prepared import prepared
+from rmqtool.ui.declared import read_request
 from tests.rmqtool.command import ROOT, rmqtool
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send
@@ -90,7 +91,8 @@ def test_a_ramp_is_shown_and_kept(tmp_path: Path) -> None:
     assert text in " ".join(ended.out.split())
     rows = [row for row in read_steps(tmp_path / "run") if isinstance(row, OutcomeEntry)]
     assert len(rows) == SENDS
-    assert request_of(ReplayArguments(resume=str(tmp_path / "run"))).given.rate == ramp[1]
+    resumed = prepared(read_request(ReplayRequest, {"resume": str(tmp_path / "run")}))
+    assert resumed.request.given["rate"] == ramp[1]
 
 
 def fast_capture(path: Path, sends: int) -> int:

@@ -23,7 +23,7 @@ PLAIN = Terminal(False, UNLIMITED, False)
 
 
 def _reader(form: InputForm) -> LineReader:
-    return LineReader(form, Outgoing(0, Message("T", b"")), delivery_of)
+    return LineReader(form, Outgoing(0, Message("T", b"")))
 
 
 @given(st.lists(st.binary(max_size=60), max_size=6))

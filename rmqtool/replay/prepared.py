@@ -1,0 +1,219 @@
+"""A `replay` command, checked: options that contradict each other, and what a journal says of the
+run that is to go on.
+
+Rules: a journal may come from somebody else. It names captures and files with rules, which are
+data; it never names code. Its options have the types of the command line, its captures are regular
+files with the size and digest that it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from dissectors.foreign import Unreadable, converted
+from dissectors.printable import printable
+from dissectors.tcp.source import CaptureError, expand_sources
+from replay.captured.inputs import Input, is_read_once
+from replay.plan.rewrite import Rewrite, RewriteError
+from replay.plan.rewrite_files import RULES, RewriteFiles, read_rewrite_files, rewrite_of
+from replay.run.journal import read_run, sources_of
+from replay.run.journal_rows import INTERFACE, JournalError, Run
+
+from ..live.options import refuse_stdout
+from ..ui.declared import options_of, read_request
+from ..ui.option_values import usage_error
+from ..ui.output import refuse_existing
+from ..ui.status import CommandError, ExitStatus
+from .options import PACE_FIELDS, PLAN_FIELDS, RAW, ReplayRequest
+
+_Argument = TypeVar("_Argument")
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A `replay` command whose files of rules and functions were read."""
+
+    request: ReplayRequest
+    rewrite_files: RewriteFiles
+    """the files with rules and functions, as they were read"""
+    rewrite: Rewrite
+    """the rules and functions in them"""
+    sources: Sequence[str]
+    """captures, logs, or the interface"""
+    inputs: Sequence[Input] = ()
+    """what is read: the sources, or copies of those that can be read but once"""
+
+    def stored_options(self) -> dict[str, object]:
+        """Return what ``run.json`` keeps, so that the run can be resumed; of code only the
+        digest.
+        """
+        files = self.rewrite_files
+        return {name: self.request.given[name] for name in (*PLAN_FIELDS, *PACE_FIELDS)} | {
+            "rewrite": list(files.rules),
+            "rewrite_functions": len(files.functions),
+            "rewrite_digest": files.digest,
+        }
+
+
+def prepared(request: ReplayRequest) -> Prepared:
+    """Read the files of rules and functions; raise CommandError for a request without sense."""
+    folder, stored = request.resume, None
+    if folder is not None:
+        try:
+            request, stored = _resumed(folder, request)
+        except JournalError as error:
+            raise CommandError(f"--resume: {error}") from None
+    _refuse_contradictions(request)
+    files = _rewriting(read_rewrite_files, request.rewrite)
+    if request.jobs > 1 and files.functions:
+        raise usage_error("--jobs", "a Python function may change messages in each process its way")
+    if folder is not None and stored is not None:
+        stored.check(folder, files)
+    sources = request.sources if request.interface is None else [request.interface]
+    return Prepared(request, files, _rewriting(rewrite_of, files), sources)
+
+
+def _rewriting(call: Callable[[_Argument], _Value], argument: _Argument) -> _Value:
+    try:
+        return call(argument)
+    except RewriteError as error:
+        raise CommandError(f"--rewrite: {error}", status=ExitStatus.USAGE) from None
+
+
+def _refuse_contradictions(request: ReplayRequest) -> None:
+    if request.interface is None and not request.sources:
+        raise usage_error("CAPTURE", "name a capture or a log to replay; --help shows examples")
+    if request.interface is not None and request.sources:
+        raise usage_error("--interface", "it takes the place of a capture; omit one of them")
+    if request.interface is not None and request.loop > 1:
+        raise usage_error("--interface and --loop", "live traffic cannot be read again")
+    if request.live and request.interface is None:
+        _check_pipe(request)
+    for name, value in (("--filter", request.filter), ("--write", request.keep)):
+        if value and request.interface is None:
+            raise usage_error(name, "is for packets of an interface: -i NAME")
+    refuse_stdout(request.keep)
+    refuse_existing(request.keep, request.force)
+    if request.codes is not None and request.mode != RAW:
+        raise usage_error("--codes", "is for --mode raw; the other modes replay messages")
+    if request.jobs > 1 and request.is_live:
+        raise usage_error("--jobs", "each process reads the whole input, so it cannot be live")
+    paces = (
+        ("--speed", request.speed), ("--rate", request.rate), ("--top-speed", request.top_speed)
+    )  # fmt: skip
+    named = [name for name, value in paces if value]
+    if len(named) > 1:
+        raise usage_error(" and ".join(named), "cannot be combined")
+
+
+def _check_pipe(request: ReplayRequest) -> None:
+    if len(request.sources) != 1 or not is_read_once(request.sources[0]):
+        raise usage_error(
+            "--live", "it reads one pipe as packets come; use - or the name of a pipe"
+        )
+    if request.loop > 1:
+        raise usage_error("--live and --loop", "a pipe can be read only once; omit one of them")
+
+
+class _Stored(msgspec.Struct, kw_only=True):
+    """What a journal keeps of the rules and functions of its run."""
+
+    rewrite: list[str] = []
+    rewrite_functions: int = 0
+    """number of Python functions that changed messages"""
+    rewrite_digest: str = ""
+    """of all files"""
+
+    def check(self, folder: str, files: RewriteFiles) -> None:
+        """Refuse, before any code runs, what is not what the run in `folder` began with."""
+        functions = self.rewrite_functions
+        if len(files.functions) != functions:
+            noun = "function" if functions == 1 else "functions"
+            wanted = f"{functions} Python {noun}" if functions else "no Python function"
+            raise usage_error(
+                "--rewrite",
+                f"the run changes messages by {wanted}; name them all anew "
+                "(--rewrite FILE.py:FUNCTION), because a journal never names code",
+            )
+        if files.digest != self.rewrite_digest:
+            raise JournalError(f"{folder}: the rules are not those that the run began with")
+
+
+def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Stored]:
+    """Take from the journal what the command line does not say; refuse what would differ.
+
+    Raises JournalError for a journal that cannot be resumed, CommandError for the command line.
+    """
+    run = read_run(Path(folder))
+    stored = _typed(folder, run.options, _Stored)
+    code = [name for name in stored.rewrite if not name.endswith(RULES)]
+    if code:
+        raise JournalError(
+            f"{folder}: it names the Python file {printable(code[0])!r}, which is not run; "
+            "only the command line names code (--rewrite FILE.py:FUNCTION)"
+        )
+    sources = _same_sources(folder, request, run)
+    if request.journal is not None:
+        raise usage_error("--resume and --journal", "a run goes on in its own journal")
+    given = dict(request.given)
+    functions = [name for name in request.rewrite if not name.endswith(RULES)]
+    given["rewrite"] = [name for name in request.rewrite if name.endswith(RULES)]
+    _take_options(folder, given, run.options)
+    given["rewrite"] = [*given["rewrite"], *functions]
+    return read_request(ReplayRequest, given | {"sources": sources}), stored
+
+
+def _same_sources(folder: str, request: ReplayRequest, run: Run) -> list[str]:
+    names = [source.name for source in run.sources]
+    if request.sources and names not in (request.sources, _expanded(request.sources)):
+        said = ", ".join(map(printable, names))
+        raise usage_error("--resume", f"the run replays {said}, nothing else")
+    if "-" in names:
+        raise JournalError(f"{folder}: standard input cannot be read again")
+    if names and names[0].startswith(INTERFACE):
+        raise JournalError(f"{folder}: live traffic cannot be read again")
+    for name in names:
+        if not Path(name).is_file():
+            raise JournalError(f"{folder}: {printable(name)}: no such file")
+    if sources_of(names) != run.sources:
+        raise JournalError(f"{folder}: the captures are not those that the run began with")
+    return names
+
+
+def _expanded(sources: Sequence[str]) -> list[str]:
+    try:
+        return expand_sources(sources)
+    except CaptureError:
+        return []
+
+
+def _take_options(folder: str, given: dict[str, Any], kept: Mapping[str, object]) -> None:
+    declared = options_of(ReplayRequest)
+    paced = given["speed"] or given["rate"] or given["top_speed"]  # one stands for all three
+    for name in (*PLAN_FIELDS, *PACE_FIELDS):
+        one, wanted = declared[name], given[name]
+        old = _typed(folder, kept[name], one.typed) if name in kept else one.default
+        least = one.settings.get("min")
+        if least is not None and old is not None and old < least:
+            raise JournalError(f"{folder}: its options are damaged: {name} is too small")
+        if paced and name in ("speed", "rate", "top_speed"):
+            continue
+        if not wanted or wanted == one.default:
+            given[name] = old if name in kept else wanted
+        elif name in PLAN_FIELDS and wanted != old:
+            option = "--" + name.replace("_", "-")
+            raise usage_error(option, f"the run has {old!r}; another plan is another run")
+
+
+def _typed(folder: str, value: object, kind: Any) -> Any:
+    """Return what a journal keeps as a value of a type; JournalError where it is of another."""
+    try:
+        return converted(value, kind)
+    except Unreadable as error:
+        raise JournalError(f"{folder}: its options are damaged: {printable(str(error))}") from None

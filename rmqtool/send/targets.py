@@ -1,0 +1,231 @@
+"""The target of `send` and `replay`: its options, what they stand for, and asking before messages
+go anywhere else.
+
+Rules: without a terminal nobody can agree, and the way out is said. What the user types is waited
+for by the loop, so that nothing else stops meanwhile and Ctrl-C is a no.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+from dissectors.printable import printable
+from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials
+from replay.config import TlsSettings
+from replay.consent import TypedLine
+from replay.plan.pace import PaceError, duration_of
+from replay.run.compare import ConditionError
+from replay.safety import WAY_OUT, Agreement, TargetRefused
+
+from ..ui.declared import option
+from ..ui.option_values import about, usage_error
+from ..ui.screen.prompts import asked
+from ..ui.status import CommandError, ExitStatus
+
+TITLE: Final = "Not agreed to"
+"""stands above what is asked"""
+KEY_PASSWORD_VARIABLE: Final = "ROCKETMQ_TLS_KEY_PASSWORD"
+"""environment variable with the password of the key of --tls-key"""
+_MS: Final = 1_000_000
+_Value = TypeVar("_Value")
+
+
+def value_of(name: str, read: Callable[[str], _Value], text: str) -> _Value:
+    """Return what a text of an option stands for; raise CommandError where it is nothing."""
+    try:
+        return read(text)
+    except (PaceError, ConditionError) as problem:
+        raise usage_error(name, str(problem)) from None
+
+
+# -- pace and timeout ---------------------------------------------------------------------------
+
+
+def rate(panel: str, **more: Any) -> Any:
+    """Return the option `--rate`, under a heading of the help."""
+    return option(
+        "Messages per second; 100..5000/5m ramps up over 5 minutes.",
+        panel,
+        metavar="500/s|100..5000/5m",
+        **more,
+    )
+
+
+def timeout(text: str) -> Any:
+    """Return the option `--timeout`, whose value is in milliseconds."""
+    return option(
+        text,
+        "Sending",
+        "3s",
+        names="--timeout",
+        metavar="TIME",
+        value=3000,
+        typed=str,
+        read=_milliseconds,
+    )
+
+
+def _milliseconds(name: str, text: str) -> int:
+    milliseconds = value_of(name, duration_of, text) // _MS
+    if milliseconds < 1:
+        raise usage_error(name, f"must be 1ms or longer, not {text!r}")
+    return milliseconds
+
+
+RETRIES: Any = option("Maximum retries after the first attempt.", "Sending", 2, min=0, metavar="N")
+
+
+# -- credentials --------------------------------------------------------------------------------
+
+
+def credentials_of_option(text: str | None) -> Credentials | None:
+    """Return the credentials that --acl names; raise CommandError where there are none."""
+    if text is None:
+        return None
+    try:
+        if text != "env":
+            with about("--acl"):
+                return read_credentials(text)
+        credentials = credentials_of(os.environ)
+    except CredentialsError as error:
+        raise CommandError(f"--acl: {error.reason}", error.hint, ExitStatus.USAGE) from None
+    if credentials is None:
+        hint = "ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY are not set; or name a file"
+        raise CommandError("--acl env: no credentials", hint, ExitStatus.USAGE)
+    return credentials
+
+
+# -- TLS ----------------------------------------------------------------------------------------
+
+
+class TlsOptions(Protocol):
+    """The options of a command that encrypts."""
+
+    @property
+    def tls(self) -> str | None: ...
+    @property
+    def tls_name(self) -> str | None: ...
+    @property
+    def tls_any_name(self) -> bool: ...
+    @property
+    def tls_cert(self) -> str | None: ...
+    @property
+    def tls_key(self) -> str | None: ...
+
+
+TLS: Any = option(
+    "Use TLS and verify server certificates with this CA.",
+    "Target",
+    metavar="CA.pem|system|insecure",
+)
+TLS_NAME: Any = option(
+    "Expect this name in server certificates (default: the address).", "Target", metavar="NAME"
+)
+TLS_ANY_NAME: Any = option("Accept any name in a trusted server certificate.", "Target", False)
+TLS_CERT: Any = option("Client certificate; may contain its key.", "Target", metavar="CERT.pem")
+TLS_KEY: Any = option(
+    "Private key of --tls-cert (password: $ROCKETMQ_TLS_KEY_PASSWORD).",
+    "Target",
+    metavar="KEY.pem",
+)
+
+
+def tls_of_options(
+    given: TlsOptions, variables: Mapping[str, str] = os.environ
+) -> TlsSettings | None:
+    """Return what the options of TLS ask for; the key's password is one of `variables`.
+
+    Raise CommandError where a file is not there, or the options contradict each other.
+    """
+    text, name, any_name = given.tls, given.tls_name, given.tls_any_name
+    asked_for = "--tls-any-name" if any_name else "--tls-name"
+    if name is not None and any_name:
+        raise usage_error("--tls-name and --tls-any-name", "cannot be combined")
+    if (name is not None or any_name) and text in (None, "insecure"):
+        raise usage_error(asked_for, "needs --tls CA.pem or --tls system, which check certificates")
+    if given.tls_cert is not None and text is None:
+        raise usage_error("--tls-cert", "needs --tls CA.pem, system or insecure")
+    if given.tls_key is not None and given.tls_cert is None:
+        raise usage_error("--tls-key", "is the key of a certificate: name it with --tls-cert")
+    if text is None:
+        return None
+    if name is not None and not _is_server_name(name):
+        raise usage_error("--tls-name", f"{name!r} is not a valid host name or IP address")
+    if text not in ("system", "insecure") and not Path(text).is_file():
+        raise usage_error("--tls", f"there is no file {text}; or say system or insecure")
+    for name_of_file, file in (("--tls-cert", given.tls_cert), ("--tls-key", given.tls_key)):
+        if file is not None and not Path(file).is_file():
+            raise usage_error(name_of_file, f"there is no file {file}")
+    return TlsSettings(
+        ca_file=None if text in ("system", "insecure") else text,
+        verify=text != "insecure",
+        check_hostname=not any_name,
+        server_name=name,
+        cert_file=given.tls_cert,
+        key_file=given.tls_key,
+        key_password=variables.get(KEY_PASSWORD_VARIABLE),
+    )
+
+
+def _is_server_name(name: str) -> bool:
+    try:
+        return bool(name.encode("idna")) and not name.startswith(".") and "\0" not in name
+    except UnicodeError:
+        return False
+
+
+# -- consent ------------------------------------------------------------------------------------
+
+
+def yes(panel: str) -> Any:
+    """Return the option `--yes`."""
+    return option("Don't ask before sending to non-loopback addresses.", panel, False)
+
+
+def allow(panel: str) -> Any:
+    """Return the option `--allow`."""
+    return option(
+        "Send to brokers in this network or at this host without asking; repeatable.",
+        panel,
+        metavar="NETWORK|HOST",
+    )
+
+
+def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
+    """Return what --yes and --allow agree to; CommandError for what is not a network or host."""
+    try:
+        return Agreement(yes, allow or ())
+    except ValueError as error:
+        raise usage_error("--allow", str(error)) from None
+
+
+def can_ask() -> bool:
+    """Return whether there is somebody to answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class Question:
+    """What is asked while messages are sent."""
+
+    def __init__(self, clear: Callable[[], None]) -> None:
+        """`clear` removes the line of the progress."""
+        self._clear = clear
+        self._typed = TypedLine()
+
+    async def __call__(self, addresses: Sequence[str], topic: str) -> bool:
+        """Return whether the user agrees; raise TargetRefused where nobody can be asked."""
+        shown = ", ".join(map(printable, addresses))
+        what = f"the route of {printable(topic)} names {shown}: neither loopback nor named"
+        if not can_ask():
+            raise TargetRefused(f"{what}; {WAY_OUT}")
+        self._clear()
+        asked(TITLE, [f"{what[0].upper()}{what[1:]}"], "Send there? Type yes", sys.stderr)
+        return (await self._typed.read(sys.stdin)).strip().lower() == "yes"
+
+    def end(self) -> None:
+        """Take no answer any more: it is a no. May be called by a signal handler."""
+        self._typed.end()
