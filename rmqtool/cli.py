@@ -141,7 +141,7 @@ class _Root(CommandGroup):
             "Send messages and show each attempt: broker, reason, latency, result.",
             common=(
                 *("namesrv", "topic", "body", "file", "tags", "keys", "count", "rate", "mode"),
-                *("in_flight", "timeout", "retries", "verbose", "format", "yes"),
+                *("in_flight", "timeout_ms", "retries", "verbose", "format", "yes"),
             ),
             panel=_TEST,
         ),
@@ -160,8 +160,8 @@ class _Root(CommandGroup):
             "broker",
             "Run a local sandbox cluster with optional fault injection.",
             common=(
-                *("brokers", "port", "namesrv_port", "topic", "store", "fault", "faults"),
-                *("server_version", "log", "duration", "format"),
+                *("brokers", "port", "namesrv_port", "topics", "store", "fault", "faults"),
+                *("server_version", "log", "seconds", "format"),
             ),
             panel=_TEST,
         ),

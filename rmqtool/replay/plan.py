@@ -24,7 +24,7 @@ from ..ui.figures import size
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError
 from .options import ReplayRequest
-from .prepared import Prepared
+from .prepared import PreparedReplay
 
 
 class _CopyProgress(Progress):
@@ -35,7 +35,7 @@ class _CopyProgress(Progress):
 
 
 @contextmanager
-def readable(ready: Prepared) -> Iterator[Prepared]:
+def readable(ready: PreparedReplay) -> Iterator[PreparedReplay]:
     """Give the command with inputs that can be read: pipes are copied first, unless live."""
     request = ready.request
     if request.interface is not None:
@@ -67,7 +67,7 @@ def _captured(request: ReplayRequest, interface: str) -> Iterator[LiveSource]:
     keeping.say_end(request.quiet)
 
 
-def surveyed(ready: Prepared) -> Survey:
+def surveyed(ready: PreparedReplay) -> Survey:
     """Read the sources ahead; of what is read live nothing is known."""
     if ready.request.is_live:
         return Survey(set(), set())
@@ -78,7 +78,7 @@ def surveyed(ready: Prepared) -> Survey:
 
 
 def planned_of(
-    ready: Prepared,
+    ready: PreparedReplay,
     mark: str | None,
     survey: Survey,
     budget: Budget | None = None,

@@ -36,7 +36,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedReplay:
     """A `replay` command whose files of rules and functions were read."""
 
     request: ReplayRequest
@@ -61,7 +61,7 @@ class Prepared:
         }
 
 
-def prepared(request: ReplayRequest) -> Prepared:
+def prepared(request: ReplayRequest) -> PreparedReplay:
     """Read the files of rules and functions; raise CommandError for a request without sense."""
     folder, stored = request.resume, None
     if folder is not None:
@@ -76,7 +76,7 @@ def prepared(request: ReplayRequest) -> Prepared:
     if folder is not None and stored is not None:
         stored.check(folder, files)
     sources = request.sources if request.interface is None else [request.interface]
-    return Prepared(request, files, _rewriting(rewrite_of, files), sources)
+    return PreparedReplay(request, files, _rewriting(rewrite_of, files), sources)
 
 
 def _rewriting(call: Callable[[_Argument], _Value], argument: _Argument) -> _Value:

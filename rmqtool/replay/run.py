@@ -19,7 +19,7 @@ from ..ui.status import CommandError, ExitStatus
 from .options import ReplayFormat, ReplayRequest
 from .plan import batches_of, planned_of, readable, refuse_undecoded, say_cut, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
-from .prepared import Prepared, prepared
+from .prepared import PreparedReplay, prepared
 
 _COLLECT_AFTER: Final = (10_000, 3, 3)
 """Objects, and rounds, after which Python looks for circles: each connection that ended is one."""
@@ -43,7 +43,7 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
         return run_send(ready)
 
 
-def _show(ready: Prepared) -> ExitStatus:
+def _show(ready: PreparedReplay) -> ExitStatus:
     """Show the plan and the reasons; nothing is sent."""
     request = ready.request
     planned = planned_of(ready, "dry-run", surveyed(ready))

@@ -69,11 +69,11 @@ from ..version import VERSION
 from .options import RAW, SANDBOX
 from .plan import batches_of, planned_of, refuse_undecoded, say_cut, surveyed
 from .plan_lines import summary_lines
-from .prepared import Prepared
+from .prepared import PreparedReplay
 from .result import result_json, result_lines
 
 
-def run_send(ready: Prepared) -> ExitStatus:
+def run_send(ready: PreparedReplay) -> ExitStatus:
     """Replay; raise CommandError where that cannot be done."""
     try:
         return _Sending(ready).run()
@@ -108,7 +108,7 @@ _SANDBOX_STORE: Final = 128 << 20
 class _Sending:
     """One run."""
 
-    def __init__(self, ready: Prepared) -> None:
+    def __init__(self, ready: PreparedReplay) -> None:
         self._ready = ready
         self._request = request = ready.request
         self._comparison = Comparison()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..ui.declared import command_with
 from ..ui.status import ExitStatus
-from .options import SendRequest
+from .options import SendCommand
 
 
-def _run(request: SendRequest) -> ExitStatus:
+def _run(request: SendCommand) -> ExitStatus:
     """Send messages and show each attempt: broker, reason, latency, result.
 
     Examples:
@@ -26,4 +26,4 @@ def _run(request: SendRequest) -> ExitStatus:
     return run_send(request)
 
 
-send = command_with(SendRequest, _run)
+send = command_with(SendCommand, _run)

@@ -97,7 +97,7 @@ def _header_of(name: str, text: str) -> str:
 
 
 @declared
-class SendRequest:
+class SendCommand:
     """What a user asks `send` for."""
 
     source: str | None = argument(
@@ -280,7 +280,7 @@ class SendRequest:
         return None if self.transaction is None else _TRANSACTION_STATES[self.transaction]
 
 
-def message_of(given: SendRequest, config: ProducerConfig) -> Message:
+def message_of(given: SendCommand, config: ProducerConfig) -> Message:
     """Return what is sent, or what the lines of the input are laid over.
 
     Raise CommandError for what cannot be sent, and for options that contradict each other.
@@ -296,7 +296,7 @@ def message_of(given: SendRequest, config: ProducerConfig) -> Message:
     return message
 
 
-def _refuse_contradictions(given: SendRequest) -> None:
+def _refuse_contradictions(given: SendCommand) -> None:
     bodies = [
         name for name, one in (("--body", given.body), ("--file", given.file)) if one is not None
     ]
@@ -332,14 +332,14 @@ def _refuse_contradictions(given: SendRequest) -> None:
         raise usage_error("--topic", "name the topic: -t TOPIC")
 
 
-def _body_of(given: SendRequest) -> bytes:
+def _body_of(given: SendCommand) -> bytes:
     if given.file is not None:
         with about("--file"):
             return Path(given.file).read_bytes()
     return os.fsencode(given.body or "")
 
 
-def _check_message(given: SendRequest, message: Message, config: ProducerConfig) -> None:
+def _check_message(given: SendCommand, message: Message, config: ProducerConfig) -> None:
     """Refuse a message that cannot be sent; of the pattern of lines, what it says."""
     lines = given.source is not None
     checked = replace(message, topic=message.topic or "T", body=b"-") if lines else message
@@ -353,7 +353,7 @@ def _check_message(given: SendRequest, message: Message, config: ProducerConfig)
         raise CommandError(f"{name}: {problem.reason}", problem.hint, ExitStatus.USAGE)
 
 
-def config_of(given: SendRequest) -> ProducerConfig:
+def config_of(given: SendCommand) -> ProducerConfig:
     """Return the settings of the producer; raise CommandError for what it cannot be set to."""
     try:
         config = ProducerConfig(

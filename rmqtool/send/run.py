@@ -37,7 +37,7 @@ from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
 from .input_lines import BadLine, LineReader, Outgoing
 from .log import AttemptLog
-from .options import SendFormat, SendRequest, config_of, message_of
+from .options import SendCommand, SendFormat, config_of, message_of
 from .result_lines import Ended, attempt_lines, is_good, json_of, rows_of
 from .summary import SendSummary, summary_lines
 from .targets import Question, agreement_of
@@ -51,7 +51,7 @@ _LONGEST_LINE: Final = 8 << 20
 _Item = Sequence[Outgoing]
 
 
-def run_send(request: SendRequest) -> ExitStatus:
+def run_send(request: SendCommand) -> ExitStatus:
     """Send what was asked for; raise CommandError where nothing can be sent at all."""
     config = config_of(request)
     message = message_of(request, config)
@@ -105,7 +105,7 @@ class _Run:
 
     def __init__(
         self,
-        request: SendRequest,
+        request: SendCommand,
         message: Message,
         log: AttemptLog | None,
         capture: WireCapture | None,

@@ -36,7 +36,7 @@ def plain(where: str, what: str, *tests: str, why: str = NO_SIZE) -> Case:
     return Case(where, what, (), tests, why, why)
 
 
-_CONSENT = "rmqtool/send/test_consent.py::"
+_CONSENT = "rmqtool/send/test_targets.py::"
 _BOMBS = "attacks/test_bombs.py::"
 _STORES = "replay/sandbox/store/test_sqlite_hostile.py::"
 _ROBUST = "replay/sandbox/test_robustness.py::"
@@ -243,7 +243,7 @@ CASES: tuple[Case, ...] = (
     Case("13.0", "a heartbeat of 1,200 brackets", ("nested",)),
     plain(
         *("13.12", "a journal that names code"),
-        "rmqtool/replay/test_resume.py::test_a_journal_that_names_code_does_not_run_it",
+        "rmqtool/replay/test_prepared.py::test_a_journal_that_names_code_does_not_run_it",
     ),
     plain(
         *("13.13", "notations of a captured address"),

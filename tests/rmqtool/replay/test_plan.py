@@ -9,7 +9,7 @@ import pytest
 
 from replay.run.journal_rows import STEPS
 from rmqtool.replay.options import PLAN_FIELDS, ReplayRequest
-from rmqtool.replay.prepared import Prepared, prepared
+from rmqtool.replay.prepared import PreparedReplay, prepared
 from rmqtool.ui.declared import read_request
 from rmqtool.ui.status import CommandError, ExitStatus
 from tests.rmqtool.command import EVIL, ROOT, capture_in, rmqtool
@@ -128,7 +128,7 @@ def test_without_a_source_the_way_out_is_said() -> None:
     assert "name a capture" in done.err
 
 
-def _prepared(**given: object) -> Prepared:
+def _prepared(**given: object) -> PreparedReplay:
     return prepared(read_request(ReplayRequest, given))
 
 
