@@ -175,7 +175,7 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "dissectors/owned_folder.py",
         "replay/run/journal.py",
         "replay/sandbox/store/stored_rows.py",
-        "rmqtool/replay/resume.py",
+        "rmqtool/replay/prepared.py",
     ),
     "captures that are cut for tasks, by any cuts and payloads: tests/dissectors/shares": (
         "analytics/inputs/packet_source.py",
