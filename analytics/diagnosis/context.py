@@ -172,6 +172,15 @@ class Context:
         """Return the name of the broker at an address, else the address."""
         return self.broker_names.of(address)
 
+    def is_proxy(self, address: str) -> bool:
+        """Return whether what answers at an address speaks gRPC and is no broker."""
+        return self.servers.get(address) == PROXY
+
+    def refuser(self, address: str) -> str:
+        """Return who refused a request: the broker, or one behind the proxy that says so."""
+        proxied = self.is_proxy(address)
+        return f"a broker behind proxy {address}" if proxied else self.broker(address)
+
     def own_address(self, address: str) -> str:
         """Return the address that a broker is known by, where this is its VIP channel."""
         return self.broker_names.own_address(address)

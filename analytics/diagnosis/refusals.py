@@ -4,7 +4,7 @@ A rule takes it as it is, or overrides `title`, `subject`, `details`, `judge` an
 there is a case for each spell, with `per_broker` for each of each broker, by its name, because a
 broker may be asked at several addresses; what `take` keeps therefore goes through `note_figure` and
 `note_name`, which can be joined. Where a relay was captured on both sides, a refusal counts once:
-that of its client.
+that of its client; of one between gRPC and remoting that of the broker.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from dissectors.endpoint import host_of
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import ResponseCode
+from dissectors.rows.outcome import SEND_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
 from .context import Context
-from .keys import whole, with_remark
+from .keys import WHOLE, whole, with_remark
 from .problem import Case, Subject, Tally, end_of, shown, time_of
 from .rule import Exchanges, Fold
 from .spells import Parts, span_of, spells
@@ -37,14 +38,27 @@ MAX_ATTEMPTS: Final = 16
 """refusals of one message that are kept"""
 MOST_SAID: Final = 3
 """names in one sentence"""
+CALL_REFUSALS: Final = frozenset(range(40_000, 60_001)) - {40_401, 40_404}
+"""codes of RocketMQ in gRPC, but MESSAGE_NOT_FOUND and OFFSET_NOT_FOUND, which refuse nothing"""
 
 
 def refused_with(
     *remarks: str, codes: Iterable[ResponseCode], requests: frozenset[int] | None = None
 ) -> tuple[Exchanges, ...]:
-    """Return which exchanges a rule takes: the answer has a code, its remark one of the texts."""
+    """Return which exchanges a rule takes: the response has a code, its remark one of the texts.
+
+    A proxy passes the remark on in its response to a send by gRPC, with a code of its own.
+    """
     responses = frozenset(map(int, codes))
-    return (Exchanges(with_remark(*remarks, key=whole), requests, responses),)
+    taken = Exchanges(with_remark(*remarks, key=whole), requests, responses)
+    if requests is not None and not requests & SENDS:
+        return (taken,)
+    return taken, Exchanges(with_remark(*remarks, key=_whole_of_sends), responses=CALL_REFUSALS)
+
+
+def _whole_of_sends(row: ExchangeRecord) -> str | None:
+    """Return the one key for sends by gRPC whose message is known: a hop behind it is found so."""
+    return WHOLE if row.request_name in SEND_CALLS and row.unique_key else None
 
 
 class RefusedAttempt(NamedTuple):
@@ -123,10 +137,13 @@ class Refusals(Fold):
 
     def subject(self, context: Context) -> Subject:
         """Return what the case is about: what all refusals have in common."""
+        proxies = {one for one in self.brokers if context.is_proxy(one)}
+        brokers = self.brokers.keys() - proxies
         return Subject(
-            broker=only(context.broker(one) for one in self.brokers),
+            broker=only(context.broker(one) for one in brokers),
             topic=only(self.topics),
             group=only(self.groups),
+            server=None if brokers else only(proxies),
         )
 
     def title(self, context: Context) -> str:
@@ -278,6 +295,8 @@ class Refusals(Fold):
                     counter[name] -= 1
                     if counter[name] <= 0:
                         del counter[name]
+            if is_call(one.request):
+                self.brokers.pop(one.responder, None)
 
 
 class _Part(NamedTuple):
@@ -320,25 +339,28 @@ def repeated_views(attempts: Iterable[RefusedAttempt]) -> list[RefusedAttempt]:
     """Return the refusals of a message that are another one seen again.
 
     That of an inner hop is within the time of the outer one, at another responder: a client makes
-    its attempts one after the other. One that two captures saw has the same ends and opaque.
+    its attempts one after the other. Of a call of gRPC the inner hop counts, which names the
+    broker. One that two captures saw has the same ends and opaque.
     """
     found = []
     seen: set[tuple[str, str, int]] = set()
     ordered = sorted(attempts, key=_place)
     for one in ordered:
         place = one.requester, one.responder, one.opaque
-        inner = any(
-            outer is not one
-            and outer.responder != one.responder
-            and outer.begin <= one.begin
-            and one.end <= outer.end
-            and (outer.begin, outer.end) != (one.begin, one.end)
-            for outer in ordered
-        )
-        if inner or place in seen:
+        others = [other for other in ordered if other.responder != one.responder]
+        if is_call(one.request):
+            again = any(_is_around(one, inner) for inner in others)
+        else:
+            again = any(_is_around(outer, one) for outer in others if not is_call(outer.request))
+        if again or place in seen:
             found.append(one)
         seen.add(place)
     return found
+
+
+def _is_around(outer: RefusedAttempt, inner: RefusedAttempt) -> bool:
+    spans = (outer.begin, outer.end), (inner.begin, inner.end)
+    return outer.begin <= inner.begin and inner.end <= outer.end and spans[0] != spans[1]
 
 
 def _place(one: RefusedAttempt) -> tuple[int, int, str, str, int]:
@@ -396,5 +418,5 @@ def times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
-_SEND_NAMES: Final = _names_of(SENDS)
+_SEND_NAMES: Final = _names_of(SENDS) | SEND_CALLS
 _FETCH_NAMES: Final = _names_of(FETCHES)

@@ -257,8 +257,8 @@ class Conversation(Followed):
     __slots__ = (
         "_payload_seen", "_pieces", "_reset", "after_fin", "client", "closed_by", "closing",
         "closing_ts", "commands", "established_ts", "experts", "facts", "first", "first_packet",
-        "first_ts", "frames", "idle", "ignored", "linger", "mine", "number", "payload_ts",
-        "protocol", "reset_by", "second", "shaking", "state",
+        "first_ts", "frames", "idle", "ignored", "linger", "mine", "number", "pause", "pause_end",
+        "payload_ts", "protocol", "reset_by", "second", "shaking", "state",
     )  # fmt: skip
 
     state: ConversationState
@@ -289,7 +289,11 @@ class Conversation(Followed):
         self.payload_ts: i64 = 0
         """time of the last segment with payload; 0: none"""
         self.idle: i64 = 0
-        """nanoseconds without payload before the first FIN or RST"""
+        """nanoseconds without payload before the first FIN or RST, or what it answers"""
+        self.pause: i64 = 0
+        """nanoseconds of the last long time without payload"""
+        self.pause_end: i64 = 0
+        """time of the payload that ended it"""
         self.after_fin: i64 = 0
         """segments with payload that an end sent when the other one had sent FIN"""
         self.facts: list[str] | None = None

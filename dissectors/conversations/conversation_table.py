@@ -20,7 +20,7 @@ from ..tcp.segment import FIN, RST, SYN, Segment
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, Direction, Pdu
 from .conversation_row import conversation_row_of
-from .handshake import note_ack, note_start
+from .handshake import LEAST_PAUSE, note_ack, note_start
 from .keys import hosts_of, port_of, reversed_key
 from .opening import open_conversation
 from .recognition import NO_PAYLOAD
@@ -121,6 +121,10 @@ class ConversationTable:
         conversation = direction.conversation
         conversation.last_ts = segment.ts
         if payload:
+            pause: i64 = segment.ts - conversation.payload_ts
+            if pause >= LEAST_PAUSE and conversation.payload_ts > 0:
+                conversation.pause = pause
+                conversation.pause_end = segment.ts
             conversation.payload_ts = segment.ts
             closed_by = conversation.closed_by
             if closed_by is not None and closed_by is not direction:

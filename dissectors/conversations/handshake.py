@@ -15,6 +15,8 @@ LINGER: Final = 2_000_000_000
 """nanoseconds that a closed conversation waits for packets captured late"""
 HALF_LINGER: Final = 120_000_000_000
 """the same where only one end has closed: the other may still have something to say"""
+LEAST_PAUSE: Final = 1_000_000_000
+"""nanoseconds without payload that are remembered"""
 
 
 def note_start(direction: Direction, segment: Segment) -> None:
@@ -32,6 +34,9 @@ def note_start(direction: Direction, segment: Segment) -> None:
         conversation.closing_ts = segment.ts
         if conversation.payload_ts > 0:
             conversation.idle = segment.ts - conversation.payload_ts
+            if segment.flags & RST and segment.ts - conversation.pause_end < LEAST_PAUSE:
+                # What had forgotten the connection tells so when it is used again.
+                conversation.idle = conversation.pause
     if segment.flags & FIN and not direction.finished:
         _note_fin(direction, segment)
     direction.finished = direction.finished or closing

@@ -38,6 +38,7 @@ from ..plain_json import (
 from ..remoting.code_names import is_language
 from ..remoting.code_sets import V1_SENDS, V2_SENDS
 from ..remoting.header_codec import JSON_TYPE, first_code_of
+from ..remoting.row_facts.ext_fields import CORRELATION_ID
 from ..remoting.send_fields import V1, V2
 from .row_header import (
     ANSWER_WIRES,
@@ -74,6 +75,7 @@ _TAGS: Final[i64] = word_of(b"TAGS")
 _DELAY: Final[i64] = word_of(b"DELAY")
 _TIMER: Final[i64] = word_of(b"TIMER_")
 _SYSTEM: Final[i64] = word_of(b"__")
+_CORRELATION: Final[i64] = word_of(CORRELATION_ID[:8].encode())
 _ESCAPE: Final = 6
 """bytes of an escape such as \\u0001"""
 
@@ -339,7 +341,7 @@ def _end_of_properties(found: ScannedHeader, header: bytes, at: i64, size: i64) 
     -1: they are not plain. Of a name that comes twice the first one counts.
     """
     found.unique_key = found.keys = found.tags = ABSENT  # of properties that come twice the last
-    found.is_special = False
+    found.is_request = found.is_special = False
     name: i64 = at
     value: i64 = 0
     while True:
@@ -383,3 +385,5 @@ def _note_property(found: ScannedHeader, header: bytes, name: i64, value: i64, e
         start: i64 = read_i64_le(header, name)
         if start & FIVE == _DELAY or start & SIX == _TIMER or start & 0xFFFF == _SYSTEM:
             found.is_special = True
+        elif start == _CORRELATION:
+            found.is_request = True

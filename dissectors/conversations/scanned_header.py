@@ -37,8 +37,9 @@ class ScannedHeader(RowHeader):
 
     __slots__ = (
         "asked_offset", "born_timestamp", "broker_name", "commit_offset", "group", "header",
-        "is_special", "keys", "kind", "max_offset", "max_reconsume_times", "min_offset", "msg_id",
-        "next_offset", "offset", "properties", "queue_id", "queue_offset", "recall_handle",
+        "is_request", "is_special", "keys", "kind", "max_offset", "max_reconsume_times",
+        "min_offset", "msg_id", "next_offset", "offset", "properties", "queue_id",
+        "queue_offset", "recall_handle",
         "reconsume_times", "suggested_broker", "sys_flag", "tags", "topic", "unique_key",
     )  # fmt: skip
 
@@ -59,6 +60,8 @@ class ScannedHeader(RowHeader):
         """the property `KEYS`"""
         self.tags: i64 = ABSENT
         """the property `TAGS`"""
+        self.is_request = False
+        """a property joins a request and its reply"""
         self.is_special = False
         """a property tells of a transaction or of a later time"""
         self.sys_flag: i64 = ABSENT

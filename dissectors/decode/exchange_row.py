@@ -28,7 +28,7 @@ from ..grpc.command import CallCommand
 from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import named_address
 from ..remoting.codes import RequestCode
-from ..remoting.row_facts.ext_fields import HEADER_FACTS, header_facts, pull_facts
+from ..remoting.row_facts.ext_fields import CORRELATION_ID, HEADER_FACTS, header_facts, pull_facts
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..remoting.versions import version_name as name_of_version
 from ..rows.outcome import OK, outcome_class_of
@@ -286,6 +286,7 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
         if asked.kind == SENT:
             if (
                 answer.code == 0
+                and not asked.is_request
                 and _is_none_at(asked, asked.sys_flag)
                 and _is_none_at(asked, asked.reconsume_times)
             ):
@@ -297,7 +298,12 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
                 text(answer.min_offset), text(answer.max_offset), text(answer.suggested_broker),
             )  # fmt: skip
     elif isinstance(asked, SentHeader):
-        if answer.code == 0 and _is_none(asked.sys_flag) and _is_none(asked.reconsume_times):
+        if (
+            answer.code == 0
+            and _is_none(asked.sys_flag)
+            and _is_none(asked.reconsume_times)
+            and (asked.properties is None or CORRELATION_ID not in asked.properties)
+        ):
             return _NO_FACTS
     elif isinstance(asked, PlainHeader) and isinstance(answer, AnswerHeader):
         return pull_facts(

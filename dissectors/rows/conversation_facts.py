@@ -73,7 +73,8 @@ CONVERSATION_FACTS: Final = (
     ConversationFact(TLS_CLIENT_SUBJECT, "whom the client's certificate is for", "Certificate"),
     ConversationFact(
         IDLE_MS,
-        "ms without payload before the first FIN or RST, where they are at least 3 s",
+        "ms without payload before the first FIN or RST, or before the payload that a RST answers"
+        " within a second, where they are at least 3 s",
         "TCP",
     ),
     ConversationFact(

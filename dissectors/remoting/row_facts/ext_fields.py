@@ -11,12 +11,14 @@ from typing import Final
 
 from ..code_sets import SENDS
 from ..codes import RequestCode, ResponseCode
-from ..send_fields import send_fields_of
+from ..messages.properties import decode_properties
+from ..send_fields import V1, send_fields_of
 from ..sysflag import COMMIT, NO_TRANSACTION, PREPARED, ROLLBACK, TRANSACTION_MASK
 from .names import (
     ACCOUNT,
     CHECKED,
     CLIENT,
+    CORRELATION,
     DEADLINE_MS,
     DECISION,
     DELAY_LEVEL,
@@ -25,8 +27,10 @@ from .names import (
     PROPERTIES,
     RECONSUME_LIMIT,
     RECONSUMED,
+    SUSPEND_MS,
     TRANSACTION,
     TRANSACTION_ID,
+    TTL_MS,
     fact,
     fact_in,
     given,
@@ -44,6 +48,7 @@ PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PU
 _SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _END: Final = int(RequestCode.END_TRANSACTION)
 _CHECK: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
+_PUSHED_REPLY: Final = int(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
 
 _ACKS: Final = frozenset(
     (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
@@ -54,9 +59,13 @@ _NOT_ALLOWED: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCod
 """How 4.x and 5.x answer a client that may not do what it asks."""
 _ACCESS_KEY: Final = "AccessKey"
 """SessionCredentials.ACCESS_KEY"""
+_SUSPENDS: Final = 2
+"""PullSysFlag.FLAG_SUSPEND"""
+CORRELATION_ID: Final = "CORRELATION_ID"
+"""property of a request and of its reply"""
 
 HEADER_FACTS: Final = (
-    PULLS | SENDS | _ACKS | _CLIENT_REQUESTS | frozenset((_SEND_BACK, _END, _CHECK))
+    PULLS | SENDS | _ACKS | _CLIENT_REQUESTS | frozenset((_SEND_BACK, _END, _CHECK, _PUSHED_REPLY))
 )
 """Requests of which ext fields give facts."""
 
@@ -95,6 +104,8 @@ def _facts_of_kind(
         return given((TRANSACTION_ID, get("transactionId") or get("msgId")))
     if code in _ACKS:
         return given((DEADLINE_MS, deadline_of(get("extraInfo"))))
+    if code == _PUSHED_REPLY:
+        return _reply_facts(get(V1.properties))
     return given((CLIENT, get("clientID")))
 
 
@@ -110,17 +121,25 @@ def _send_facts(code: int, asked: dict[str, str], answer_code: int) -> list[str]
         facts.append(fact(RECONSUMED, reconsumed))
         if limit := get(names.max_reconsume_times):
             facts.append(fact(RECONSUME_LIMIT, limit))
-    if answer_code > 0:
-        properties = get(names.properties)
-        if properties:
-            facts.append(fact(PROPERTIES, len(properties.encode("utf-8", "replace"))))
-    return facts
+    properties = get(names.properties)
+    if properties and answer_code > 0:
+        facts.append(fact(PROPERTIES, len(properties.encode("utf-8", "replace"))))
+    return facts + _reply_facts(properties)
+
+
+def _reply_facts(properties: str | None) -> list[str]:
+    if not properties or CORRELATION_ID not in properties:
+        return []
+    values = decode_properties(properties)
+    return given((CORRELATION, values.get(CORRELATION_ID)), (TTL_MS, values.get("TTL")))
 
 
 def _pull_facts(asked: dict[str, str], answered: dict[str, str] | None) -> list[str]:
     begin = asked.get("queueOffset")
     if answered is None:
-        return pull_facts(begin, None, None, None, None)
+        suspends = number_or_zero(asked.get("sysFlag", "")) & _SUSPENDS
+        held = asked.get("suspendTimeoutMillis") if suspends else "0"
+        return pull_facts(begin, None, None, None, None) + given((SUSPEND_MS, held))
     get = answered.get
     return pull_facts(
         begin, get("nextBeginOffset"), get("minOffset"), get("maxOffset"),

@@ -56,6 +56,9 @@ CONSUME_FROM: Final = "consume_from"
 RESPELLED: Final = "respelled"
 ASKED_ENDPOINT: Final = "asked_endpoint"
 ENDPOINT: Final = "endpoint"
+SUSPEND_MS: Final = "suspend_ms"
+CORRELATION: Final = "correlation"
+TTL_MS: Final = "ttl_ms"
 
 FACTS: Final = (
     FactKind(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
@@ -147,6 +150,17 @@ FACTS: Final = (
         ASKED_ENDPOINT, "`HOST:PORT` of a proxy as its client knows it", "request of a route, gRPC"
     ),
     FactKind(ENDPOINT, "`HOST:PORT` of a proxy that a route names", "response of a route, gRPC"),
+    FactKind(
+        SUSPEND_MS,
+        "ms that a broker may hold a pull that has no response; 0: it may not",
+        "ext fields `suspendTimeoutMillis`, `sysFlag`",
+    ),
+    FactKind(
+        CORRELATION,
+        "id that joins a request (a message that asks for a reply) and its reply",
+        "ext field `properties` of a send, and of a reply that is passed on (326)",
+    ),
+    FactKind(TTL_MS, "ms that the requester waits for the reply", "the same"),
 )
 """All names, in the order of the document."""
 

@@ -6,12 +6,14 @@ printed is returned. Java programs that are `hosted` share one that has started 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tests.cluster.servers.artifacts import (
@@ -84,6 +86,16 @@ class Client:
         self._process.kill()
         _ = self.output  # what it printed to the last moment
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It stands still; its connections stay open. Only one with a process of its own."""
+        assert isinstance(self._process, OwnedProcess)
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def finish(self, timeout: float = 60.0, expect: int | None = 0) -> str:
         """Waits for its end and returns what it printed; raises when it failed."""

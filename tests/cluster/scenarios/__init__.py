@@ -11,6 +11,7 @@ from .failing.outages import OUTAGES
 from .failing.reach import REACH
 from .groups import GROUPS
 from .halves import HALVES
+from .incidents import INCIDENTS
 from .lives import LIVES
 from .newer import NEWER
 from .proxies.callers import CALLERS
@@ -43,4 +44,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *VARIANTS,
     *LIVES,
     *LOSSES,
+    *INCIDENTS,
 )

@@ -250,6 +250,11 @@ class Cluster:
             node.kill()
             shutil.rmtree(node.folder, ignore_errors=True)
 
+    def spare_broker(self, spec: BrokerSpec) -> Broker:
+        """One more broker, which is not started and not one of `brokers`; who starts it ends it."""
+        number = len(self.brokers)
+        return self._make_broker(class_path(self.version), number, spec, f"spare-{number}")
+
     def _wait_listening(self, node: Node) -> None:
         """Waits until a NameServer takes connections; raises as `wait_listed`."""
 
@@ -300,10 +305,12 @@ class Cluster:
         )
         return Node(f"namesrv-{number}", host, port, folder, command)
 
-    def _make_broker(self, path: str, number: int, spec: BrokerSpec) -> Broker:
+    def _make_broker(
+        self, path: str, number: int, spec: BrokerSpec, folder_name: str = ""
+    ) -> Broker:
         host = "::1" if self.ipv6 else f"{self.network}.{11 + number}"
         port = self._free_port(host, 10911 + 10 * number)
-        folder = self._folder(f"{spec.name}-{spec.broker_id}")
+        folder = self._folder(folder_name or f"{spec.name}-{spec.broker_id}")
         config = folder / "broker.properties"
         own_host = f"[{host}]" if ":" in host else host
         settings: dict[str, object] = {

@@ -177,7 +177,7 @@ def no_permission(broker: Broker, topic: str, queues: int = 4) -> Iterator[None]
 
 
 class Proxy:
-    """A TCP proxy in front of a broker: delays what passes, or resets connections in mid-frame.
+    """A TCP proxy in front of a broker: delays, swallows, or resets what passes.
 
     The broker must advertise `listen_host` (see `BrokerSpec.advertised`), so that clients come
     through here.
@@ -186,6 +186,11 @@ class Proxy:
     def __init__(self, listen: tuple[str, int], target: tuple[str, int]):
         self.delay = 0.0
         """Seconds that each chunk of an answer waits before it is passed on."""
+        self.swallows: bytes | None = None
+        """The next chunk of an answer that has these bytes is not passed on."""
+        self.forgets_after: float | None = None
+        """Seconds without a byte after which a load balancer gives a connection up: the server is
+        told at once, the client by a RST when it sends again."""
         self._cut_after: int | None = None
         self._target = target
         self._lock = threading.Lock()
@@ -239,7 +244,21 @@ class Proxy:
 
     def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
-            while chunk := source.recv(CHUNK):
+            while True:
+                began = time.monotonic()
+                chunk = source.recv(CHUNK)
+                if not chunk:
+                    break
+                if self.swallows is not None and answers and self.swallows in chunk:
+                    self.swallows = None
+                    continue
+                idle = time.monotonic() - began
+                if self.forgets_after is not None and not answers and idle > self.forgets_after:
+                    with self._lock:
+                        self._sockets -= {source, sink}
+                    _reset(source)
+                    _end(sink)
+                    return
                 if answers and self.delay:
                     time.sleep(self.delay)
                 if answers and self._cut_after is not None:

@@ -42,6 +42,7 @@ CALLS = [str(path) for path in sorted(Path(__file__).parents[3].glob("samples/gr
 """captures with calls of gRPC"""
 
 SEND, SEND_V2, PULL, SEND_BACK, END, HEARTBEAT = 10, 310, 11, 36, 37, 34
+PUSH_REPLY = 326
 UNREGISTER, CHECK, LOCK, UNLOCK, ACK, BROKER_CONFIG, NAMESRV_CONFIG = (
     35,
     39,
@@ -234,6 +235,8 @@ def test_all_facts_of_the_document_are_written_by_something() -> None:
         *response_body_facts(b'{"lockOKMQSet":[]}'),
         *response_body_facts(b'{"consumerIdList":["a"]}'),
         *header_facts(PULL, {}, 0, {"suggestWhichBrokerId": "1"}),
+        *header_facts(PULL, {}, -1, None),
+        *header_facts(SEND, {"properties": "CORRELATION_ID\1c\2TTL\0019\2"}, 0, {}),
         *message_facts(encode_message(timed("TIMER_DELAY_MS"))),
         *header_facts(SEND_BACK, {"delayLevel": "0"}, 0, {}),
         *header_facts(
@@ -251,6 +254,21 @@ def test_all_facts_of_the_document_are_written_by_something() -> None:
         *(one for rows in Decode(CALLS).records() for row in rows for one in row.facts or ()),
     ]
     assert {one.partition("=")[0] for one in written} == {one.name for one in FACTS}
+
+
+@pytest.mark.parametrize(("flags", "held"), [("2", "15000"), ("3", "15000"), ("1", "0"), ("", "0")])
+def test_how_long_a_pull_without_a_response_may_be_held(flags: str, held: str) -> None:
+    asked = {"queueOffset": "7", "sysFlag": flags, "suspendTimeoutMillis": "15000"}
+    assert header_facts(PULL, asked, -1, None) == ["offsets=7 - - -", f"suspend_ms={held}"]
+    assert header_facts(PULL, asked, 0, {}) == ["offsets=7 - - -"]
+
+
+def test_what_joins_a_request_and_its_reply() -> None:
+    properties = "KEYS\1k\2CORRELATION_ID\1one\2TTL\0013000\2REPLY_TO_CLIENT\1me\2"
+    facts = ["correlation=one", "ttl_ms=3000"]
+    assert header_facts(SEND, {"properties": properties}, 0, {}) == facts
+    assert header_facts(PUSH_REPLY, {"properties": properties}, 0, {}) == facts
+    assert header_facts(SEND, {"properties": "KEYS\1k\2"}, 0, {}) == []
 
 
 def test_values_may_have_any_characters() -> None:

@@ -58,8 +58,9 @@ RULE = DiagnosisRule(
     exchanges=(Exchanges(key=_key, responses=frozenset((OK,))),),
     connections=server_of,
     limits=(
-        "A first send on a new connection is left out: the client and the proxy load code then. A"
-        " proxy that is always slow is normal by this measure. Batches are calls, too."
+        "A first send on a new connection is left out: the client and the proxy load code then. So"
+        " is one during which packets were lost on its connection. A proxy that is always slow is"
+        " normal by this measure. Batches are calls, too."
     ),
     consequence_of=frozenset(
         (

@@ -17,6 +17,7 @@ MODULES: Final = (
     "offsets_lost",
     "consumer_not_pulling",
     "long_poll_lost",
+    "pull_starved",
     "grpc_consumer_stuck",
     "response_unreadable",
     "broadcast_gap",

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts.names import SUSPEND_MS
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
@@ -17,8 +19,11 @@ from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 4_096
 MAX_CONNECTIONS: Final = 10_000
-LONGEST: Final = 40_000_000_000
-"""ns after which a long poll is lost: brokers answer one after 15 s to 30 s, clients wait 30 s"""
+UNKNOWN_MS: Final = 30_000
+"""ms that a broker holds a pull whose suspendTimeoutMillis is not known, at the most"""
+SLACK_MS: Final = 7_000
+"""ms after that in which a response is due: brokers look every 5 s, and may be late"""
+_MS: Final = 1_000_000
 _PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _OTHERS: Final = frozenset(
     int(code)
@@ -60,11 +65,17 @@ class _Fold(Fold):
         lost: dict[tuple[str, str, str], list[tuple[ExchangeRecord, int]]] = {}
         for row in self._waiting:
             until = self._answered.get((row.capture, row.conversation), 0)
-            if row.request_time is not None and until - row.request_time >= LONGEST:
+            if row.request_time is not None and until - row.request_time >= _patience(row):
                 place = context.broker(row.responder), row.group or "", row.topic or ""
                 lost.setdefault(place, []).append((row, until))
         for (broker, group, topic), found in sorted(lost.items()):
             yield _case(broker, group, topic, found, context)
+
+
+def _patience(row: ExchangeRecord) -> int:
+    """Return the ns after which the broker should have answered a pull."""
+    held = number_in(row.facts, SUSPEND_MS)
+    return ((UNKNOWN_MS if held is None or held < 0 else held) + SLACK_MS) * _MS
 
 
 def _case(
@@ -107,15 +118,15 @@ RULE = DiagnosisRule(
         "PullRequestHoldService lost pull request",
     ),
     proof=(
-        "A pull has no response 40 s after it was sent, while its connection got other responses"
-        " until then: a broker answers a suspended pull after suspendTimeoutMillis (15 s by"
-        " default, 30 s at most) at the latest."
+        "A pull has no response 7 s after its suspendTimeoutMillis is over, and its connection got"
+        " other responses until then. A broker ends a long poll at that time, give or take the 5 s"
+        " between two looks."
     ),
     explanation=(
-        "A broker holds a pull at the end of a queue until there is a message or its time is over."
-        " A response that was lost inside broker or relay is never sent again. A Java client gives"
-        " up after 30 s and pulls anew; clients without such a timeout wait for ever, and nothing"
-        " more of that queue is delivered while all other queues are."
+        "At the end of a queue, a broker holds a pull until a message comes or its time is over."
+        " Nobody repeats a response that got lost inside the broker or a relay. A Java client gives"
+        " up after 30 s and pulls again. A client without such a timeout waits forever: nothing"
+        " more of that queue is delivered to it, while its other queues go on."
     ),
     advice=(
         "Restart the consumer to pull the queue again, and use a client that gives up on a pull"
@@ -126,8 +137,8 @@ RULE = DiagnosisRule(
     exchanges=(Exchanges(key=whole, requests=_PULLS | _OTHERS, of_flow=True),),
     references=("NewLifeX/NewLife.RocketMQ#109",),
     limits=(
-        "suspendTimeoutMillis of a pull is not in the rows: one that asks for more than 40 s looks"
-        " the same. POP and gRPC have long polls of a time that the client chooses."
+        "Long polls of POP and gRPC are not judged: where they are lost, the client asks again when"
+        " the time that it chose is over."
     ),
     needs=frozenset((Need.PULLS,)),
     rests_on_absence=True,

@@ -9,6 +9,7 @@ from typing import Final
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import stalls_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
@@ -160,7 +161,11 @@ class SlowSends(Fold):
             and connection.start != tcp.MIDSTREAM
             and (row.request_time or 0) - connection.start_time < WARM_UP
         )
-        return not fresh and (row.latency_us or 0) >= TIMES_NORMAL * normal
+        if fresh or (row.latency_us or 0) < TIMES_NORMAL * normal:
+            return False
+        begin, end = span_of_exchange(row)
+        lost = stalls_in(connection) if connection is not None else ()
+        return all(stall.last < begin or end < stall.first for stall in lost)
 
 
 def _ms(us: int) -> str:
@@ -198,7 +203,8 @@ RULE = DiagnosisRule(
     ),
     connections=server_of,
     limits=(
-        "A first send on a new connection is left out: the client and the broker load code then."
+        "A first send on a new connection is left out: the client and the broker load code then. So"
+        " is one during which packets were lost on its connection."
         " A broker that is always slow is normal by this measure."
     ),
     needs=frozenset((Need.SENDS,)),

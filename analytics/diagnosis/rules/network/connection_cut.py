@@ -94,4 +94,5 @@ RULE = DiagnosisRule(
     takes_pending=True,
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,
+    consequence_of=frozenset(("idle-close",)),
 )

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.rows import conversation_record as tcp
-from dissectors.rows.conversation_facts import IDLE_MS, conversation_number_in
+from dissectors.rows.conversation_facts import (
+    AFTER_FIN,
+    IDLE_MS,
+    conversation_fact_in,
+    conversation_number_in,
+)
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
@@ -14,7 +19,15 @@ from ...context import Context
 from ...keys import by_responder
 from ...need import Need
 from ...outages import named, server_of
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, span_of_exchange
+from ...problem import (
+    Case,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    span_of_exchange,
+)
 from ...refusals import times
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import spells
@@ -28,6 +41,11 @@ ALIKE: Final = 0.2
 """shorter times are taken for a setting where two connections or more are closed after the like"""
 LEAST_ALIKE: Final = 3
 MAX_EVENTS: Final = 1024
+_FORGOTTEN_ADVICE: Final = (
+    "Raise the idle timeout of the load balancer, NAT or firewall above the time between two"
+    " requests, or shorten that time: heartbeatBrokerInterval and pollNameServerInterval (both"
+    " 30000 ms by default), keepalive for gRPC."
+)
 
 
 class _Fold(Fold):
@@ -60,6 +78,7 @@ class _Fold(Fold):
         tally = Tally()
         found: dict[tuple[str, int], int] = {}
         clients: set[str] = set()
+        forgotten = 0
         for row in rows:
             place = row.capture, row.conversation
             closed = self._closed_before(row)
@@ -67,7 +86,9 @@ class _Fold(Fold):
             connection, idle = closed
             found[place] = idle
             clients.add(context.client(row.requester))
-            what = f"{row.request_name} on a connection that was closed after {idle // 1000} s idle"
+            is_reset = connection.end == tcp.RESET
+            forgotten += is_reset and conversation_fact_in(connection.facts, AFTER_FIN) is None
+            what = f"{row.request_name} on a connection that had been idle for {idle // 1000} s"
             tally.add(asked(row, what))
             end = connection.end_time
             tally.add(Evidence(*place[:1], None, end, place[1], "its end"), count=0)
@@ -76,11 +97,18 @@ class _Fold(Fold):
         idle_said = f"{least} s" if least == most else f"{least} to {most} s"
         case = tally.case(
             f"requests to {named(context, self.key)} were lost {times(tally.count)}: the connection"
-            f" had been idle for {idle_said} and was closed from its side",
+            f" had been idle for {idle_said} and was"
+            f" {'cut' if forgotten else 'closed'} from its side",
             Subject(broker=name) if name != self.key else Subject(server=self.key),
         )
         case.details = [f"clients: {', '.join(sorted(clients)[:5])}"]
-        if any(abs(idle - IDLE_MS_DEFAULT) > IDLE_SLACK_MS for idle in found.values()):
+        if forgotten:
+            case.details.append(
+                "the request itself was answered with RST: a firewall, NAT or load balancer had"
+                " forgotten the connection"
+            )
+            case.advice = _FORGOTTEN_ADVICE
+        elif any(abs(idle - IDLE_MS_DEFAULT) > IDLE_SLACK_MS for idle in found.values()):
             case.details.append(
                 "RocketMQ closes after 120 s by default: another time is that of a firewall, NAT or"
                 " load balancer in between, or a setting"
@@ -97,10 +125,17 @@ RULE = DiagnosisRule(
     id="idle-close",
     severity=ProblemSeverity.WARNING,
     title="An idle connection is closed, and the next request on it is lost",
-    searched=("closeChannel", "connection reset after idle", "IDLE exception", "channel idle"),
+    searched=(
+        "closeChannel",
+        "connection reset after idle",
+        "IDLE exception",
+        "channel idle",
+        "load balancer idle timeout",
+    ),
     proof=(
-        "The server's side closes a connection after a minute or more without payload, or"
-        " several after the same shorter time, and a request of the client on it gets no answer."
+        "The server's side closes a connection after a minute or more without payload, or several"
+        " after the same shorter time, and a request on it gets no response. Or the first request"
+        " after such a pause is answered with RST."
     ),
     explanation=(
         "Both ends close connections on which nothing went by for 120 s; a firewall or NAT in"

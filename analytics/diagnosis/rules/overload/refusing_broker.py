@@ -21,4 +21,4 @@ class RefusingBroker(Refusals):
 
     def title(self, context: Context) -> str:
         """Return the sentence that names the broker, how many it refused, and why."""
-        return f"{context.broker(self.key)} refused {self.what}: {self.why()}"
+        return f"{context.refuser(self.key)} refused {self.what}: {self.why()}"

@@ -151,6 +151,13 @@ RULE = DiagnosisRule(
     references=("apache/rocketmq#1497",),
     needs=frozenset((Need.SENDS,)),
     consequence_of=frozenset(
-        ("send-timeout", "broker-gone", "broker-hung", "packets-unacknowledged", "queues-reduced")
+        (
+            "send-timeout",
+            "broker-gone",
+            "broker-hung",
+            "broker-name-twice",
+            "packets-unacknowledged",
+            "queues-reduced",
+        )
     ),
 )

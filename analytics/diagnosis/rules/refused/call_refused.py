@@ -9,22 +9,22 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import only
+from ...refusals import CALL_REFUSALS, only
 from ...rule import DiagnosisRule, Exchanges
 from .refused_otherwise import CALLS, RefusedOtherwise, key_of_other
 
-_NO_REFUSALS: Final = frozenset((40401, 40404))
-"""MESSAGE_NOT_FOUND, OFFSET_NOT_FOUND: answers that say how things stand."""
-_REFUSALS: Final = frozenset((*range(1, 17), *range(40000, 60001))) - _NO_REFUSALS
-"""gRPC's own status codes, and those of RocketMQ in gRPC"""
+_REFUSALS: Final = CALL_REFUSALS | frozenset(range(1, 17))
+"""gRPC's own status codes, too"""
 _HEARTBEAT: Final = "Heartbeat"
 
 
 class _Fold(RefusedOtherwise):
     def subject(self, context: Context) -> Subject:
+        proxy, topic, group = only(self.brokers), only(self.topics), only(self.groups)
         if self.requests.keys() == {_HEARTBEAT}:
-            return super().subject(context)  # with a broker, the proxy: it follows from no other's
-        return Subject(server=only(self.brokers), topic=only(self.topics), group=only(self.groups))
+            # As a broker, the proxy: it follows from the problems of no other one.
+            return Subject(broker=proxy, topic=topic, group=group)
+        return Subject(server=proxy, topic=topic, group=group)
 
     def judge(self, case: Case, context: Context) -> None:
         super().judge(case, context)

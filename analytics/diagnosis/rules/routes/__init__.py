@@ -9,6 +9,7 @@ MODULES: Final = (
     "no_route",
     "topic_deleted",
     "queues_reduced",
+    "topic_on_some_brokers",
     "namesrv_not_ready",
     "namesrv_hung",
     "nobody_listens",

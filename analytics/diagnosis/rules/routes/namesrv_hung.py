@@ -43,6 +43,12 @@ _OF_BROKERS: Final = frozenset(
 """what brokers ask all the time; an answer shows that the NameServer lives"""
 
 
+_NO_NAMESRV_ADVICE: Final = (
+    "Check namesrvAddr: it names NameServers (port 9876 by default), never brokers (10911). (If it"
+    " is a NameServer, look for a pause of that process: garbage collection, container limits.)"
+)
+
+
 class _Fold(ServerSilences):
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take requests for routes; of others that they were answered."""
@@ -74,6 +80,8 @@ class _Fold(ServerSilences):
         case.details = [f"clients: {', '.join(hosts[:5])}"]
         if len(found) > 1:
             case.details.append(f"all times: {', '.join(map(_from_to, found[:MOST_SPANS]))}")
+        if not self.answered_any:
+            case.advice = _NO_NAMESRV_ADVICE
         if not any(wait.certain for wait in waits):
             case.confidence = Confidence.POSSIBLE
             case.reason = unsure_reason(found)
@@ -129,8 +137,9 @@ RULE = DiagnosisRule(
         " it does not answer what it does not know."
     ),
     advice=(
-        "Check namesrvAddr: it names NameServers (port 9876 by default), never brokers (10911)."
-        " Else look for a pause of that process: garbage collection, container limits, disk."
+        "Look for a pause of that process at that time: garbage collection log (safepoints),"
+        " throttled CPU of the container, disk, the hypervisor. List several NameServers in"
+        " namesrvAddr, so that clients use another one meanwhile."
     ),
     fold=_Fold,
     exchanges=(

@@ -12,6 +12,7 @@ MODULES: Final = (
     "transaction_ends_contradict",
     "transaction_outcome",
     "reply_undeliverable",
+    "request_timeout",
     "pop_polling_full",
     "pop_ack_late",
     "pop_clock_skew",

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.row_facts.names import TIMER, fact_in
-from dissectors.remoting.row_facts.values import number_of
+from dissectors.remoting.row_facts.names import STORED_MS, TIMER, fact_in
+from dissectors.remoting.row_facts.values import number_in, number_of
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -22,6 +22,8 @@ LATE_MS: Final = 2_000
 """ms after it was due: the timer itself has steps of 1 s (timerPrecisionMs)"""
 MAX_MESSAGES: Final = 20_000
 _MS: Final = 1_000_000
+_SHUT_DOWN: Final = 60_000_000_000
+"""ns that a broker may take to shut down, from when it leaves the routes"""
 
 
 class Timed(NamedTuple):
@@ -44,12 +46,32 @@ def timed_in(row: ExchangeRecord) -> Timed | None:
     return Timed(asked, took, number_of(parts[2])) if asked and took is not None else None
 
 
+class _Delivery(NamedTuple):
+    """The first time that a message was delivered."""
+
+    timed: Timed
+    stored_ms: int | None
+    address: str
+    evidence: Evidence
+
+    def with_outage(self, context: Context) -> Timed:
+        """Return the delays, until the delivery where its broker had been shut down meanwhile."""
+        if self.stored_ms is None or self.timed.late is None:
+            return self.timed
+        stored, delivered = self.stored_ms * _MS, self.evidence.time
+        left = context.left.get(context.broker(self.address), set())
+        if not any(stored - _SHUT_DOWN <= time <= delivered for time in left):
+            return self.timed
+        more = (delivered - stored) // _MS
+        return Timed(self.timed.asked, self.timed.took + more, self.timed.late + more)
+
+
 class _Fold(Fold):
     """Messages of one topic, each by the place in its queue."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self._messages: dict[tuple[str, int, int], tuple[Timed, Evidence]] = {}
+        self._messages: dict[tuple[str, int, int], _Delivery] = {}
         self._addresses: set[str] = set()
         self._groups: set[str] = set()
 
@@ -59,20 +81,20 @@ class _Fold(Fold):
             return
         place = row.responder, row.queue_id, row.queue_offset
         if place in self._messages or len(self._messages) < MAX_MESSAGES:
-            what = (
-                f"a message that asked for {seconds(timed.asked * _MS)} was delivered after"
-                f" {seconds(timed.took * _MS)}"
-            )
-            evidence = shown(row, what)
+            evidence = shown(row, f"the first message asked for {seconds(timed.asked * _MS)}")
             before = self._messages.get(place)
-            if before is None or evidence.time < before[1].time:
-                self._messages[place] = timed, evidence
+            if before is None or evidence.time < before.evidence.time:
+                stored = number_in(row.facts, STORED_MS)
+                self._messages[place] = _Delivery(timed, stored, row.responder, evidence)
         for kept, name in ((self._addresses, row.responder), (self._groups, row.group)):
             if name and len(kept) < MAX_NAMED:
                 kept.add(name)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        every = sorted(self._messages.values(), key=lambda one: (one[1].time, one[1].what))
+        every = sorted(
+            ((one.with_outage(context), one.evidence) for one in self._messages.values()),
+            key=lambda one: (one[1].time, one[1].what, one[0]),
+        )
         ignored = [one for one in every if one[0].late is None and one[0].took < one[0].asked / 2]
         late = [one for one in every if one[0].late is not None and one[0].late >= LATE_MS]
         if ignored:

@@ -6,7 +6,10 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** Pull consumers: {@code kind=lite} (361) or {@code kind=pull} (11, the older one, queue by queue). */
+/**
+ * Pull consumers: {@code kind=lite} (361) or {@code kind=pull} (11, the older one, queue by queue);
+ * {@code kind=serial} waits at the end of each queue before it goes to the next one, until its time has ended.
+ */
 public final class PullConsume {
     public static void main(String[] args) throws Exception {
         Options options = new Options(args);
@@ -44,9 +47,14 @@ public final class PullConsume {
     private static void pull(Options options) throws Exception {
         DefaultMQPullConsumer consumer =
             options.configure(new DefaultMQPullConsumer(options.group(), options.hook()));
+        consumer.setBrokerSuspendMaxTimeMillis(options.number("suspend-ms", 20000));
         consumer.start();
         try {
-            pullAll(consumer, options);
+            if (options.text("kind", "pull").equals("serial")) {
+                waitAtEach(consumer, options);
+            } else {
+                pullAll(consumer, options);
+            }
         } finally {
             consumer.shutdown();
         }
@@ -63,6 +71,18 @@ public final class PullConsume {
             System.out.println(consumer.pull(queue, "*", consumer.maxOffset(queue), 2).getPullStatus());
             System.out.println(consumer.pull(queue, "*", 1000000, 2).getPullStatus());
             System.out.println(consumer.searchOffset(queue, System.currentTimeMillis() - 3600000));
+        }
+    }
+
+    private static void waitAtEach(DefaultMQPullConsumer consumer, Options options) throws Exception {
+        long end = System.currentTimeMillis() + options.number("wait-ms", 60000);
+        while (System.currentTimeMillis() < end) {
+            for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(options.topic())) {
+                long offset = Math.max(0, consumer.fetchConsumeOffset(queue, false));
+                PullResult found = consumer.pullBlockIfNotFound(queue, "*", offset, 4);
+                System.out.println(queue.getQueueId() + " " + found.getPullStatus());
+                consumer.updateConsumeOffset(queue, found.getNextBeginOffset());
+            }
         }
     }
 

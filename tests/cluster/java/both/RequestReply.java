@@ -31,6 +31,7 @@ public final class RequestReply {
                 System.out.println("no reply");
             }
         }
+        Thread.sleep(options.number("linger-ms", 0));
         producer.shutdown();
     }
 

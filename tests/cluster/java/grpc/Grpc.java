@@ -152,17 +152,30 @@ public final class Grpc {
             .build()) {
             print("ready");
             for (int i = 0; i < number("count", 3); i++) {
-                List<MessageView> views = consumer.receive(number("batch", 4), Duration.ofSeconds(15));
+                List<MessageView> views = consumer.receive(number("batch", 4),
+                    Duration.ofMillis(number("invisible-ms", 15000)));
+                Thread.sleep(views.isEmpty() ? 0 : number("work-ms", 0));
                 int at = 0;
                 for (MessageView view : views) {
                     print("consumed " + view.getMessageId() + " attempt " + view.getDeliveryAttempt());
                     if (at++ == 1) {
                         consumer.changeInvisibleDuration(view, Duration.ofSeconds(10));
                     } else {
-                        consumer.ack(view);
+                        acknowledge(consumer, view);
                     }
                 }
             }
+        }
+    }
+
+    private void acknowledge(SimpleConsumer consumer, MessageView view) throws Exception {
+        try {
+            consumer.ack(view);
+        } catch (Exception error) {
+            if (!is("may-fail")) {
+                throw error;
+            }
+            print("failed " + error.getClass().getSimpleName() + " " + error.getMessage());
         }
     }
 

@@ -16,6 +16,8 @@ PROXY_HOST = f"{NETWORK}.61"
 """What broker-a advertises, so that a proxy of ours stands in front of it."""
 SEEN_BY_CLIENTS = f"{EVERYTHING} and not host {NETWORK}.11"
 """The hop behind the proxy would show everything twice."""
+KEPT_OPEN = "com.rocketmq.remoting.client.closeSocketIfTimeout=false"
+"""A client's switch: a connection stays open when a request on it times out."""
 
 
 def masters_5x() -> Cluster:

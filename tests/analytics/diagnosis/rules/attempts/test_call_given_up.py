@@ -23,7 +23,7 @@ def test_a_proxy_that_drops_calls_is_named() -> None:
     (one,) = problems(RULE, rows.exchanges, rows.connections, rows.findings)
     unanswered = [row for row in rows.exchanges if row.request_name == "SendMessage"]
     assert one.count == sum(row.status == "unanswered" for row in unanswered) == 16
-    assert one.title == "127.77.0.71:18081 did not answer 16 requests in time: they were given up"
+    assert one.title == "127.77.0.71:18081 did not answer 16 sends in time: they were given up"
 
 
 @pytest.mark.parametrize("name", ["grpc-send-5x", "grpc-consume-53", "grpc-proxy-killed-5x"])

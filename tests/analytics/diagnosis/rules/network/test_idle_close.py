@@ -17,6 +17,7 @@ from ...made_rows import (
     same_in_any_order,
     sample,
 )
+from ...show import SAMPLES, diagnosis_of
 
 SEND = int(RequestCode.SEND_MESSAGE_V2)
 
@@ -30,6 +31,18 @@ def test_a_broker_that_closes_after_four_seconds(name: str) -> None:
     )
     assert (one.count, one.subject) == (1, Subject(broker="broker-a"))
     assert problems_of_sample(connection_cut.RULE, name) == []
+
+
+def test_a_load_balancer_that_forgets_connections() -> None:
+    (one,) = problems_of_sample(RULE, "idle-forgotten-5x.pcap")
+    assert one.title == (
+        "requests to broker-a (127.77.0.61:10911) were lost 5 times: the connection had been idle"
+        " for 11 to 12 s and was cut from its side"
+    )
+    assert one.advice.startswith("Raise the idle timeout of the load balancer")
+    found = diagnosis_of([str(SAMPLES / "idle-forgotten-5x.pcap")]).problems
+    causes = {other.rule: other.consequence_of for other in found}
+    assert causes["connection-cut"] == RULE.id
 
 
 @pytest.mark.parametrize("name", ["fault-kill-4x.pcap", "fault-reset-5x.pcap", "pull-5x.pcap"])

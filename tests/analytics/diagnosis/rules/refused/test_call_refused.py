@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analytics.diagnosis.problem import ProblemSeverity, Subject
+from analytics.diagnosis.rules.overload.disk_full import RULE as DISK_FULL
 from analytics.diagnosis.rules.refused.call_refused import RULE
 from analytics.diagnosis.rules.refused.refused_otherwise import RULE as OTHERWISE
 
@@ -12,13 +13,19 @@ from ...made_rows import exchange, problems, same_in_any_order, sample
 PROXY = "127.77.0.71:18081"
 
 
-def test_what_the_broker_refused_is_a_consequence() -> None:
+def test_what_a_broker_refused_is_told_by_its_own_rule() -> None:
     found = diagnosis_of([str(SAMPLES / "grpc-disk-full-53.pcap")]).problems
-    (call,) = [one for one in found if one.rule == RULE.id and one.count == 6]
-    assert call.consequence_of == "disk-full"
-    assert call.subject == Subject(server=PROXY, topic="GrpcNormal")
-    assert call.title.startswith(f"{PROXY} refused 6 requests with INTERNAL_SERVER_ERROR (50001)")
-    assert "the broker's disk is full" in call.title
+    assert [(one.rule, one.count) for one in found] == [("disk-full", 6), (RULE.id, 1)]
+    assert found[0].title.startswith("broker-a refused 6 sends: ")
+    assert (found[0].subject.broker, found[0].subject.server) == ("broker-a", None)
+
+
+def test_where_only_the_calls_were_captured_the_broker_is_one_behind_the_proxy() -> None:
+    rows = [row for row in sample("grpc-disk-full-53.pcap").exchanges if row.request_code is None]
+    (one,) = problems(DISK_FULL, rows)
+    assert one.title.startswith(f"a broker behind proxy {PROXY} refused 6 sends: ")
+    assert (one.count, one.subject) == (6, Subject(server=PROXY, topic="GrpcNormal"))
+    assert same_in_any_order(DISK_FULL, rows)
 
 
 def test_a_heartbeat_after_the_good_bye_is_no_error_and_follows_from_nothing() -> None:
@@ -30,7 +37,8 @@ def test_a_heartbeat_after_the_good_bye_is_no_error_and_follows_from_nothing() -
 
 def test_without_a_broker_the_calls_speak_alone() -> None:
     rows = [row for row in sample("grpc-disk-full-53.pcap").exchanges if row.request_code is None]
-    assert len(problems(RULE, rows)) == 2
+    (one,) = problems(RULE, rows)
+    assert "UNRECOGNIZED_CLIENT_TYPE" in one.title
     assert same_in_any_order(RULE, rows)
     assert problems(OTHERWISE, rows) == []
 

@@ -1,0 +1,112 @@
+"""A topic that its first send created exists on some of the brokers only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.topic_names import DEFAULT_TOPIC
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import ROUTE, Context
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, clock, end_of, shown
+from ...refusals import listed
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...topics import is_own_topic
+
+WRITABLE: Final = 2
+"""bit of a permission"""
+
+
+class _Fold(Fold):
+    """What one topic's routes say."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._missing = Tally()
+        self._routed: ExchangeRecord | None = None
+        """the last response that names its brokers"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.response_code == ResponseCode.TOPIC_NOT_EXIST:
+            self._missing.add(shown(row))
+        elif self._routed is None or _place(row) > _place(self._routed):
+            self._routed = row
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        routed = self._routed
+        if not self._missing.count or routed is None or end_of(routed) < self._missing.first:
+            return
+        possible = {
+            one.name
+            for one in context.brokers_of(DEFAULT_TOPIC)
+            if one.perm is not None and one.perm & WRITABLE
+        }
+        brokers = {one.name for one in context.brokers_of(self.key)}
+        without = possible - brokers
+        if not without or not brokers & possible:
+            return
+        tally = Tally()
+        tally.merge(self._missing)
+        tally.add(shown(routed, f"the route of {self.key} names {listed(brokers)}"))
+        case = tally.case(
+            f"topic {self.key} was created on {listed(brokers)} only: {listed(without)} get"
+            f"{'s' if len(without) == 1 else ''} none of its messages",
+            Subject(topic=self.key),
+        )
+        case.count = 1
+        case.details = [
+            f"{DEFAULT_TOPIC} offers {listed(possible)}; at {clock(end_of(routed))} UTC the route"
+            f" of {self.key} still names {listed(brokers)}"
+        ]
+        yield case
+
+
+def _place(row: ExchangeRecord) -> tuple[int, str, int]:
+    return end_of(row), row.capture, row.response_packet or 0
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    return None if is_own_topic(row.topic) else row.topic
+
+
+RULE = DiagnosisRule(
+    id="topic-on-some-brokers",
+    severity=ProblemSeverity.WARNING,
+    title="A topic that its first send created exists on some of the brokers only",
+    searched=(
+        "autoCreateTopicEnable",
+        "auto-created topic on one broker only",
+        "messages go to one broker only",
+        "topic route only one broker",
+    ),
+    proof=(
+        "A topic has no route (17), TBW102 has one, and the later route of the topic names fewer"
+        " brokers than that of TBW102."
+    ),
+    explanation=(
+        "With autoCreateTopicEnable, a broker creates an unknown topic when the first message comes"
+        " to it. The producer knows the brokers from TBW102. As soon as one of them has the topic,"
+        " the route names that broker only, and all later messages go there. The other brokers"
+        " take no part of the load, and the topic is away when that broker is."
+    ),
+    advice=(
+        "Create the topic on all brokers: mqadmin updateTopic -c CLUSTER -t TOPIC. Set"
+        " autoCreateTopicEnable=false (default true) in production, and create topics before their"
+        " first use."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=_key,
+            requests=frozenset((ROUTE,)),
+            responses=frozenset((int(ResponseCode.SUCCESS), int(ResponseCode.TOPIC_NOT_EXIST))),
+        ),
+    ),
+    references=("apache/rocketmq#2744", "apache/rocketmq#566", "apache/rocketmq#6657"),
+    limits="A capture that begins after the first send shows a route, and not what it should be.",
+    needs=frozenset((Need.ROUTES,)),
+    lasts=None,
+)
