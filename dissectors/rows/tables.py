@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from ..printable import printable
 from ..times import text_of_time
-from .column import Column
 from .record import COLUMNS, ExchangeRecord
 from .timed_rows import with_text_times
 
@@ -63,9 +62,29 @@ def _encodable(record: ExchangeRecord) -> ExchangeRecord:
     return replace(record, **{name: encodable(text) for name, text in texts.items() if text})
 
 
+def json_lines_of(
+    columns: Iterable[tuple[str, str, Callable[[object], object]]],
+) -> Callable[[Sequence[object]], bytes]:
+    """Return what makes JSON lines of rows, with these columns."""
+    chosen = list(columns)
+
+    def value_of(row: object, type_: str, get: Callable[[object], object]) -> object:
+        value = get(row)
+        return text_of_time(value) if type_ == "time" and isinstance(value, int) else value
+
+    def lines_of(rows: Sequence[object]) -> bytes:
+        objects = [{name: value_of(row, type_, get) for name, type_, get in chosen} for row in rows]
+        try:
+            return _ENCODER.encode_lines(objects)
+        except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
+            return _ENCODER.encode_lines([encodable_value(one) for one in objects])
+
+    return lines_of
+
+
 def csv_header() -> bytes:
     """Return the line with the names of the columns."""
-    return csv_lines_of(COLUMNS)[0]
+    return _csv_lines([tuple(column.name for column in COLUMNS)])
 
 
 def csv_of(records: Sequence[ExchangeRecord]) -> bytes:
@@ -73,11 +92,16 @@ def csv_of(records: Sequence[ExchangeRecord]) -> bytes:
     return _csv_rows(_CSV_COLUMNS, records)
 
 
-def csv_lines_of(columns: Iterable[Column]) -> tuple[bytes, Callable[[Sequence[object]], bytes]]:
-    """Return the line with the names of these columns, and what makes lines of rows with them."""
+def csv_lines_of(
+    columns: Iterable[tuple[str, str, Callable[[object], object]]],
+) -> tuple[bytes, Callable[[Sequence[object]], bytes]]:
+    """Return the line with the names of these columns, and what makes lines of rows with them.
+
+    A column is its name, its type, and what takes its value from a row.
+    """
     chosen = list(columns)
-    cells = _cells_of(chosen)
-    return _csv_lines([tuple(c.name for c in chosen)]), lambda rows: _csv_rows(cells, rows)
+    cells = [(get, _CELLS[type_]) for _, type_, get in chosen]
+    return _csv_lines([tuple(c[0] for c in chosen)]), lambda rows: _csv_rows(cells, rows)
 
 
 def _csv_rows(cells: Sequence[_Cells], rows: Sequence[object]) -> bytes:
@@ -138,8 +162,4 @@ _CELLS: dict[str, Callable[[Iterable[object]], list[object]]] = {
 _Cells = tuple[Callable[[object], object], Callable[[Iterable[object]], list[object]]]
 
 
-def _cells_of(columns: Iterable[Column]) -> list[_Cells]:
-    return [(attrgetter(column.name), _CELLS[column.type]) for column in columns]
-
-
-_CSV_COLUMNS: list[_Cells] = _cells_of(COLUMNS)
+_CSV_COLUMNS: list[_Cells] = [(attrgetter(one.name), _CELLS[one.type]) for one in COLUMNS]

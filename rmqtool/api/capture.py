@@ -154,6 +154,7 @@ class Capture:
         table: str = tables.EXCHANGES,
         where: str = "",
         *,
+        columns: Sequence[str] | None = None,
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
@@ -161,20 +162,22 @@ class Capture:
     ) -> Iterator[pyarrow.RecordBatch]:
         """Give a table as Arrow batches, one in memory at a time.
 
-        Raise ArgumentError for a table that there is not, MissingExtraError without pyarrow, and
+        `columns`: these alone, in this order; None: all. Raise ArgumentError for a table or a
+        column that there is not, MissingExtraError without pyarrow, and
         what `exchanges` raises.
         """
         from .frames import arrow_batches, form_of
 
         choice = choice_of(where, since, until, limit)
         rows = self._batches(tables.table_named(table), choice, body_limit)
-        return arrow_batches(form_of(tables.table_named(table)), rows)
+        return arrow_batches(form_of(tables.table_named(table), columns), rows)
 
     def to_arrow(
         self,
         table: str = tables.EXCHANGES,
         where: str = "",
         *,
+        columns: Sequence[str] | None = None,
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
@@ -185,13 +188,14 @@ class Capture:
 
         choice = choice_of(where, since, until, limit)
         rows = self._batches(tables.table_named(table), choice, body_limit)
-        return arrow_table(form_of(tables.table_named(table)), rows)
+        return arrow_table(form_of(tables.table_named(table), columns), rows)
 
     def to_pandas(
         self,
         table: str = tables.EXCHANGES,
         where: str = "",
         *,
+        columns: Sequence[str] | None = None,
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
@@ -209,7 +213,13 @@ class Capture:
         load_pandas()
         return data_frame(
             self.to_arrow(
-                table, where, since=since, until=until, limit=limit, body_limit=body_limit
+                table,
+                where,
+                columns=columns,
+                since=since,
+                until=until,
+                limit=limit,
+                body_limit=body_limit,
             ),
             categories,
         )

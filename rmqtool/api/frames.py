@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dissectors.rows.parquet import REPETITIVE, MissingLibraryError, RowTable, load_pyarrow
 
-from ..errors import MissingExtraError
-from .tables.table import Table
+from ..errors import ArgumentError, MissingExtraError
+from .tables.table import Table, UnknownColumnError
 from .translated import translated
 
 if TYPE_CHECKING:
@@ -27,10 +27,25 @@ FRAME_NAMES: Final = {"keys": "message_keys"}
 _LATENCY: Final = "latency_us"
 
 
-def form_of(table: Table[Any]) -> RowTable:
-    """Return what makes Arrow columns of a table's rows; raise MissingExtraError."""
+def form_of(table: Table[Any], columns: Sequence[str] | None = None) -> RowTable:
+    """Return what makes Arrow columns of a table's rows; `columns`: these alone, in this order.
+
+    Raise MissingExtraError, and ArgumentError for a column that there is not.
+    """
+    chosen = table.arrow_columns()
+    if columns is not None:
+        known = {column.name: column for column in chosen}
+        try:
+            chosen = [
+                known[name] if name in known or table.shown else table.chosen_columns([name])[0]
+                for name in columns
+            ]
+        except KeyError as error:
+            raise ArgumentError(f"columns: unknown column {error}") from None
+        except UnknownColumnError as error:
+            raise ArgumentError(f"columns: {error}") from None
     with translated():
-        return RowTable(table.arrow_columns())
+        return RowTable(chosen)
 
 
 def arrow_batches(

@@ -21,6 +21,7 @@ class BrowseRequest:
 
     inputs: list[str] = argument("INPUT...", "Captures, folders of captures, or decoded logs.")
     where: str = options.WHERE
+    columns: tuple[str, ...] = options.COLUMNS
     zone: Zone = options.TIME_ZONE
     decode_as: frozenset[int] = options.DECODE_AS
     tls_keylog: str = options.TLS_KEYLOG

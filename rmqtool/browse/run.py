@@ -13,11 +13,13 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.live.interface import LiveSource
 from dissectors.where.filter import WhereError
 
-from ..api.tables.named import EXCHANGES
+from ..api.tables.named import EXCHANGES, table_named
+from ..api.tables.table import UnknownColumnError
 from ..live.keeping import opened_capture
 from ..live.options import LiveRequest
 from ..ui.extras import require
 from ..ui.figures import counted
+from ..ui.option_values import usage_error
 from ..ui.status import CommandError, ExitStatus
 from .model.expressions import test_of_text
 from .model.reading import BackgroundReading, Filling, decoding, reading_logs
@@ -29,6 +31,10 @@ from .options import BrowseRequest
 def run_browse(request: BrowseRequest) -> ExitStatus:
     """Open, show, and close everything in the end."""
     require("the browser", "browse", "textual")
+    try:
+        table_named(EXCHANGES).chosen_columns(request.columns)
+    except UnknownColumnError as error:
+        raise usage_error("--columns", str(error)) from None
     try:
         test_of_text(request.where, "exchanges")
     except WhereError as error:
@@ -48,6 +54,8 @@ def run_browse(request: BrowseRequest) -> ExitStatus:
     browser = FullBrowser(session, reading, read_settings(path), path, request.plugins)
     browser.on_terminal = True
     try:
+        if request.columns:
+            browser.tables[EXCHANGES].columns = list(request.columns)
         browser.tables[EXCHANGES].choose(request.where)
         browser.run()
     finally:

@@ -14,6 +14,7 @@ from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import clock, day, duration, moment, zone_name
 from .exchange_lines import SAMPLE
+from .row_run import Choose
 
 _FIELDS_SHOWN = 400
 
@@ -60,11 +61,11 @@ def _latency(seen: CommandSeen) -> str:
 
 
 def command_lines(
-    terminal: Terminal, captures: Sequence[str], live: bool
+    terminal: Terminal, captures: Sequence[str], live: bool, choose: Choose[CommandSeen] = list
 ) -> LineTable[CommandSeen]:
     """Return the table of commands; `captures` are the names by index.
 
-    `live`: rows come slowly, so the first is shown at once.
+    `live`: rows come slowly, so the first is shown at once. `choose` picks its columns.
     """
 
     def capture(seen: CommandSeen) -> str:
@@ -92,4 +93,4 @@ def command_lines(
     if len(captures) > 1 and not terminal.is_terminal:
         columns.insert(0, LineColumn("CAPTURE", capture, 0, 7, 60))
     sections = section if terminal.is_terminal else None
-    return LineTable(columns, terminal, 1 if live else SAMPLE, sections)
+    return LineTable(choose(columns), terminal, 1 if live else SAMPLE, sections)

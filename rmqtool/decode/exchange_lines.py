@@ -7,6 +7,8 @@ their own where they change; elsewhere they are columns, so that every line stan
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dissectors.rows.outcome import ALARMING, LONG_POLLS, OK, is_notable
 from dissectors.rows.record import ANSWERED, ORPHAN, ExchangeRecord
 
@@ -99,8 +101,16 @@ def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[Excha
     return columns
 
 
-def exchange_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[ExchangeRecord]:
-    """Return the table of exchanges; `live`: rows come slowly, so the first is shown at once."""
+def exchange_lines(
+    terminal: Terminal,
+    captures: int,
+    live: bool,
+    choose: Callable[[list[LineColumn[ExchangeRecord]]], list[LineColumn[ExchangeRecord]]] = list,
+) -> LineTable[ExchangeRecord]:
+    """Return the table of exchanges; `live`: rows come slowly, so the first is shown at once.
+
+    `choose` picks its columns.
+    """
 
     def section(row: ExchangeRecord) -> str:
         seen = _seen(row)
@@ -108,6 +118,6 @@ def exchange_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[E
         name = f"  {one_line(row.capture)}" if captures > 1 else ""
         return f"-- {date}{name} --"
 
-    columns = exchange_columns(terminal, captures)
+    columns = choose(exchange_columns(terminal, captures))
     sections = section if terminal.is_terminal else None
     return LineTable(columns, terminal, 1 if live else SAMPLE, sections)

@@ -12,9 +12,11 @@ from dissectors.rows.record import ExchangeRecord
 
 from ..api.tables.exchanges import EXCHANGES
 from ..ui.common_options import RowFormat
+from .exchange_lines import exchange_lines
 from .options import DecodeRequest, View
 from .row_run import (
     RowSource,
+    chosen_sink,
     is_live,
     output_of,
     output_terminal,
@@ -61,6 +63,11 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
     from . import sinks
 
     names = decode.sources
+    if request.columns:
+        live = is_live(request)
+        return chosen_sink(
+            request, EXCHANGES, names, lambda t, choose: exchange_lines(t, len(names), live, choose)
+        )
     if request.to_folder:
         form = str(request.format)
         options = request.restrictions()
@@ -68,7 +75,7 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
             Path(request.output), request.force, options, names, form, request.message_rows
         )
     if request.format is RowFormat.parquet:
-        return parquet_sink(request, EXCHANGES.columns, "exchange", RowForm.arrow)
+        return parquet_sink(request, EXCHANGES.arrow_columns(), "exchange", RowForm.arrow)
     output = output_of(request)
     terminal = output_terminal(request, output)
     if request.view is View.summary:
@@ -85,8 +92,6 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
         from dissectors.rows.tables import csv_header, csv_of
 
         return sinks.EncodedSink(output, csv_of, csv_header(), form=RowForm.csv)
-    from .exchange_lines import exchange_lines
-
     return sinks.LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))
 
 

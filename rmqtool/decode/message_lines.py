@@ -30,7 +30,9 @@ from ..ui.remark import cause_of
 from .exchange_lines import SAMPLE
 from .options import DecodeRequest
 from .row_run import (
+    Choose,
     RowSource,
+    chosen_sink,
     is_live,
     output_of,
     output_terminal,
@@ -56,22 +58,27 @@ def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[Message
     """Return messages that become lines, JSON, CSV or Parquet."""
 
     plain = request.format.is_json and not request.body_limit
-    encoded = decode.message_lines if plain else None
+    encoded = decode.message_lines if plain and not request.columns else None
     form = RowForm.records if encoded is None else RowForm.jsonl
     rows = rows_of_table(MESSAGES, request, decode, lambda: _sink(request, decode.sources, form))
     return rows._replace(encoded=encoded)
 
 
 def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[MessageRecord]:
+    if request.columns:
+        live = is_live(request)
+        return chosen_sink(
+            request, MESSAGES, names, lambda t, choose: _lines(t, len(names), live, choose)
+        )
     if request.format is RowFormat.parquet:
-        return parquet_sink(request, MESSAGE_COLUMNS, "message")
+        return parquet_sink(request, MESSAGES.arrow_columns(), "message")
     output = output_of(request)
     terminal = output_terminal(request, output)
     if request.format.is_json:
         encode = struct_encoder(MessageRecord, _TYPES, kept=False)
         return EncodedSink(output, encode, to_screen=terminal.is_terminal, form=form)
     if request.format is RowFormat.csv:
-        head, encode = csv_lines_of(MESSAGE_COLUMNS)
+        head, encode = csv_lines_of(MESSAGES.arrow_columns())
         return EncodedSink(output, encode, head)
     return LinesSink(output, _lines(terminal, len(names), is_live(request)))
 
@@ -153,15 +160,20 @@ def message_columns(terminal: Terminal, captures: int) -> list[LineColumn[Messag
     return columns
 
 
-def _lines(terminal: Terminal, captures: int, live: bool) -> LineTable[MessageRecord]:
-    """Return the table; `live`: rows come slowly, so the first is shown at once."""
+def _lines(
+    terminal: Terminal, captures: int, live: bool, choose: Choose[MessageRecord] = list
+) -> LineTable[MessageRecord]:
+    """Return the table; `live`: rows come slowly, so the first is shown at once.
+
+    `choose` picks its columns.
+    """
 
     def section(row: MessageRecord) -> str:
         date = f"{day(row.time)} {zone_name()}" if row.time is not None else ""
         name = f"  {one_line(row.capture)}" if captures > 1 else ""
         return f"-- {date}{name} --"
 
-    columns = message_columns(terminal, captures)
+    columns = choose(message_columns(terminal, captures))
     return LineTable(
         columns, terminal, 1 if live else SAMPLE, section if terminal.is_terminal else None
     )

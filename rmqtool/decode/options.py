@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ from ..ui import common_options as options
 from ..ui.common_options import Order, RowFormat
 from ..ui.console import When
 from ..ui.declared import declared, derived, option
-from ..ui.option_values import size_option, text_of_moment, usage_error
+from ..ui.option_values import names_in, size_option, text_of_moment, usage_error
 from ..ui.output import refuse_text_as_page
 from .fail_on import Condition, condition_of
 
@@ -77,9 +78,16 @@ def _sort(_option: str, wanted: Order | None, view: View, follow: bool) -> Order
     """Return the order of the rows; raise CommandError where they cannot be sorted."""
     if wanted is not None and view not in (View.exchanges, View.list_messages):
         raise usage_error("--sort", "works only with exchanges and --list-messages")
-    if wanted is not None and follow:
+    if wanted not in (None, Order.completion) and follow:
         raise usage_error("--sort and --follow", "cannot be combined: rows keep arriving")
     return wanted
+
+
+def _columns(_option: str, text: str | None, view: View) -> tuple[str, ...]:
+    """Return the names of columns; raise CommandError for a view that has none."""
+    if text is not None and view not in (View.exchanges, View.list_messages, View.commands):
+        raise usage_error("--columns", "works only with exchanges, --list-messages and --commands")
+    return names_in(text)
 
 
 def format_of(_option: str, wanted: RowFormat | None, output: str, view: View) -> RowFormat:
@@ -153,11 +161,13 @@ class DecodeRequest:
     """whose clocks show times without an offset in `where`, too"""
     limit: int | None = options.LIMIT
     sort: Order | None = option(
-        "Sort by request time, or slowest first (default: completion order).",
+        "Sort by request time, slowest first, or as completed "
+        "(default: time for tables of files, otherwise completion).",
         "Filters",
         read=_sort,
         needs=("view", "follow"),
     )
+    columns: tuple[str, ...] = replace(options.COLUMNS, read=_columns, needs=("view",))
     format: RowFormat = option(
         "Output format; json is one array, jsonl one object per line "
         "(default: from the -o extension, otherwise table).",
@@ -214,7 +224,18 @@ class DecodeRequest:
         """
         as_they_come = self.output == "-" and (self.follow or "-" in self.sources)
         as_lines = self.view is View.exchanges and self.format is not RowFormat.parquet
-        return self.unanswered_after if as_they_come and as_lines and self.sort is None else 0
+        in_order = self.sort in (Order.time, Order.latency)
+        return self.unanswered_after if as_they_come and as_lines and not in_order else 0
+
+    @property
+    def sorts_what_it_shows(self) -> bool:
+        """Whether the rows in a table of files are put in the order of time in the end.
+
+        Who sorts, by --sort, sorts all rows, of which --limit takes the first ones.
+        """
+        in_table = self.view in (View.exchanges, View.list_messages)
+        in_table = in_table and self.format is RowFormat.table
+        return in_table and self.sort is None and not self.follow and "-" not in self.sources
 
     @property
     def to_folder(self) -> bool:
@@ -246,12 +267,13 @@ class DecodeRequest:
         if self.view in (View.list_messages, View.commands):
             window = self.since or self.until
             looked_at = self.sort or self.limit is not None or self.fail_on or window
-            pays = whole and self.format.is_json and not looked_at
+            pays = whole and self.format.is_json and not looked_at and not self.columns
             if self.view is View.commands:  # what may be made at most is of one process
                 return self.jobs if pays and self.max_output is None else 1
             pays = pays and not self.body_limit
         else:
             written = self.view is View.exchanges and self.format is not RowFormat.table
+            written = written and not self.columns  # which this process picks
             pays = written and not in_columns
         return self.jobs if self.jobs is not None or pays else 1
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from dissectors.decode.pipeline import Decode
 from dissectors.processes.choice import encoded_rows_of
-from dissectors.rows.column import Column
 from dissectors.rows.encoded import EncodedBatch, EncodedRows, RowForm
+from dissectors.rows.tables import csv_lines_of, json_lines_of
 from dissectors.times import Moment
 
-from ..api.tables.table import Table
+from ..api.tables.table import ArrowColumn, Table, UnknownColumnError
+from ..ui.columns import CORE_RANK, LineColumn, LineTable
 from ..ui.common_options import RowFormat
-from ..ui.console import UNLIMITED, Terminal, When, terminal_of
+from ..ui.console import UNLIMITED, Terminal, When, one_line, terminal_of
+from ..ui.figures import clock, duration, moment
 from ..ui.json_array import rows_output
 from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.status import CommandError, ExitStatus
 from .options import DecodeRequest, View
-from .sinks import ParquetSink, Sink
+from .sinks import EncodedSink, LinesSink, ParquetSink, Sink
 
 if TYPE_CHECKING:
     from dissectors.where.fields import FieldSet
@@ -75,7 +77,7 @@ def compiled(request: DecodeRequest, fields: Callable[[], FieldSet]) -> Test | N
 
 def parquet_sink(
     request: DecodeRequest,
-    columns: Iterable[Column],
+    columns: Iterable[ArrowColumn],
     noun: str,
     form: RowForm = RowForm.records,
 ) -> Sink[Row]:
@@ -88,9 +90,75 @@ def parquet_sink(
     load_pyarrow()
     if request.output == "-" and sys.stdout.isatty():
         raise usage_error("--format parquet", "is binary; use -o FILE.parquet or -o FOLDER")
-    types = [(column.name, column.type) for column in columns]
     output = Output(request.output, private=True, force=request.force)
-    return ParquetSink(output, types, noun, form)
+    return ParquetSink(output, columns, noun, form)
+
+
+def chosen_sink(
+    request: DecodeRequest,
+    table: Table[Row],
+    names: Sequence[str],
+    lines: Callable[[Terminal, Choose[Row]], LineTable[Row]],
+) -> Sink[Row]:
+    """Return what writes the columns that were asked for, in any format.
+
+    `names` are the captures, by index; `lines` makes the table for people.
+    """
+    try:
+        columns = table.chosen_columns(request.columns, names)
+    except UnknownColumnError as error:
+        raise usage_error("--columns", str(error)) from None
+    if request.format is RowFormat.parquet:
+        return parquet_sink(request, columns, table.name.removesuffix("s"))
+    output = output_of(request)
+    terminal = output_terminal(request, output)
+    if request.format.is_json:
+        return EncodedSink(output, json_lines_of(columns), to_screen=terminal.is_terminal)
+    if request.format is RowFormat.csv:
+        head, encode = csv_lines_of(columns)
+        return EncodedSink(output, encode, head)
+    return LinesSink(
+        output, lines(terminal, lambda usual: chosen_lines(columns, usual, terminal.is_terminal))
+    )
+
+
+Choose = Callable[[Sequence[LineColumn[Row]]], list[LineColumn[Row]]]
+"""the usual columns of a table for people → those that it has"""
+
+
+def chosen_lines(
+    columns: Sequence[ArrowColumn], usual: Sequence[LineColumn[Row]], on_terminal: bool
+) -> list[LineColumn[Row]]:
+    """Return columns as lines show them: those of the same head as usual, others by their type."""
+    by_name = {column.title.lower(): column for column in usual}
+    return [
+        (by_name.get(column.name) or _line_column(column, on_terminal))._replace(
+            rank=min(rank, CORE_RANK)
+        )
+        for rank, column in enumerate(columns, 1)
+    ]
+
+
+def _line_column(column: ArrowColumn, on_terminal: bool) -> LineColumn[Any]:
+    name, type_, get = column
+    show: Callable[[Any], str] = cell_of
+    if type_ == "time":
+        show = clock if on_terminal else moment
+    elif name.endswith("_us"):
+        show = duration
+    right = type_ in ("int", "time")
+    return LineColumn(
+        name.upper(), lambda row: show(get(row)), 1, max(len(name), 6), 40, right=right
+    )
+
+
+def cell_of(value: object) -> str:
+    """Return any value of a column as printable text."""
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, list):
+        return one_line(" ".join(map(str, value)))
+    return one_line(str(value))
 
 
 def output_of(request: DecodeRequest) -> Output:

@@ -26,6 +26,7 @@ from ..ui.interrupt import first_ends
 from ..ui.option_values import usage_error
 from ..ui.output import refuse_inputs
 from ..ui.screen.progress import Progress
+from ..ui.sorting import Key, by_key
 from ..ui.status import CommandError, ExitStatus
 from .exchange_rows import exchange_rows, is_diagnosed
 from .fail_on import Counts
@@ -38,7 +39,7 @@ from .row_run import (
     is_live,
     time_of_day,
 )
-from .sinks import Sink
+from .sinks import Sink, SortedSink
 from .undecoded import nothing_decoded
 
 if TYPE_CHECKING:
@@ -145,15 +146,15 @@ class RunCounts(NamedTuple):
 
 
 def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCounts:
-    if request.sort is not None:
-        if request.to_folder:
-            raise usage_error("--sort", "does not apply to a decoded log")
-        from ..ui.sorting import by_key
-
+    if request.to_folder and (request.sort or request.columns):
+        raise usage_error("--sort and --columns", "do not apply to a decoded log")
+    if request.sort in (Order.time, Order.latency):
         unsorted = rows
         key = unsorted.time if request.sort is Order.time else _slowest_first
         rows = unsorted._replace(batches=lambda: by_key(unsorted.batches(), key))
     sink = rows.sink()
+    if request.sorts_what_it_shows:
+        sink = SortedSink(sink, _place_of(decode.sources, rows.time))
     may_show = _may_show_progress(request)
     progress = Progress(sys.stderr, may_show, rows.noun, endless=request.follow)
     loop = _Loop(request, decode, rows, sink, progress)
@@ -169,8 +170,19 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
     held = loop.counts.held(request.fail_on) if loop.counts is not None else []
     said_of_it = [written] if written else []
     if sink.hidden:
-        said_of_it.append(f"{text_of_hidden(sink.hidden)}; -T jsonl shows all columns")
+        said_of_it.append(f"{text_of_hidden(sink.hidden)}; --columns chooses, -T jsonl has all")
     return RunCounts(loop.seen, loop.chosen, said_of_it, held)
+
+
+def _place_of(names: Sequence[str], time: Callable[[Row], int | None]) -> Callable[[Row], Key]:
+    """Return what gives the place of a row: by capture, then by time."""
+    places = {name: place for place, name in enumerate(names)}
+
+    def place_of(row: Any) -> Key:
+        at = time(row)
+        return None if at is None else (places.get(row.capture, 0), at)
+
+    return place_of
 
 
 def _slowest_first(row: Any) -> int | None:
@@ -181,6 +193,7 @@ def _slowest_first(row: Any) -> int | None:
 def _may_show_progress(request: DecodeRequest) -> bool:
     """Return whether nothing else moves on the screen meanwhile."""
     rows_on_screen = request.output == "-" and sys.stdout.isatty()
+    rows_on_screen = rows_on_screen and not request.sorts_what_it_shows
     return not request.quiet and not (rows_on_screen and request.view is not View.summary)
 
 

@@ -7,9 +7,8 @@ has to say about itself then is for standard error.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from operator import attrgetter
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -23,12 +22,15 @@ from ..ui.columns import LineTable
 from ..ui.console import Terminal
 from ..ui.figures import counted, size
 from ..ui.output import Output, naming
+from ..ui.sorting import Key, SortedRows
 from ..version import VERSION
 
 if TYPE_CHECKING:
     from dissectors.decode.pipeline import Decode
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
+
+    from ..api.tables.table import ArrowColumn
 
 Row = TypeVar("Row")
 
@@ -120,6 +122,31 @@ class LinesSink(TextSink[Row]):
         return self._table.hidden
 
 
+class SortedSink(Sink[Row]):
+    """Rows of another sink in order: they are written in the end."""
+
+    def __init__(self, sink: Sink[Row], key: Callable[[Row], Key]) -> None:
+        self._sink = sink
+        self._rows = SortedRows(key)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        self._rows.add(rows)
+
+    @property
+    def hidden(self) -> Sequence[str]:
+        return self._sink.hidden
+
+    def finish(self, decode: Decode) -> str:
+        with self._rows:
+            for batch in self._rows.batches():
+                self._sink.write(batch)
+        return self._sink.finish(decode)
+
+    def discard(self) -> None:
+        self._rows.close()
+        self._sink.discard()
+
+
 class EncodedSink(Sink[Row]):
     """Rows as JSON lines or CSV."""
 
@@ -182,17 +209,16 @@ class ParquetSink(Sink[Row]):
     """Rows in one Parquet file."""
 
     def __init__(
-        self, output: Output, columns: Sequence[tuple[str, str]], noun: str, form: RowForm
+        self, output: Output, columns: Iterable[ArrowColumn], noun: str, form: RowForm
     ) -> None:
-        """`columns` are (name, type) of the rows, `noun` says what one is."""
+        """`noun` says what a row is."""
         from dissectors.decode.decoded_log import FOOTER
         from dissectors.rows.parquet import ParquetRows, RowTable
 
         self.form = form
         self._output = output
         self._noun = noun
-        table = RowTable((name, kind, attrgetter(name)) for name, kind in columns)
-        self._rows = ParquetRows(output.stream, table, FOOTER)
+        self._rows = ParquetRows(output.stream, RowTable(columns), FOOTER)
 
     def write(self, rows: Sequence[Row]) -> None:
         with naming(self._output.name):

@@ -22,6 +22,7 @@ from .command_lines import command_lines
 from .options import DecodeRequest
 from .row_run import (
     RowSource,
+    chosen_sink,
     compiled,
     is_live,
     output_of,
@@ -102,7 +103,7 @@ def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSee
     limit = WHOLE if request.body_limit is None else request.body_limit
     budget = Budget(request.max_output)
     encoded = None
-    if request.format.is_json:
+    if request.format.is_json and not request.columns:
         encoded = command_lines_of(decode, limit, budget)
 
     def sink() -> Sink[CommandSeen]:
@@ -157,6 +158,11 @@ class CommandsSink(Sink[CommandSeen]):
 def _command_sink(
     request: DecodeRequest, names: Sequence[str], limit: int, budget: Budget, is_encoded: bool
 ) -> Sink[CommandSeen]:
+    if request.columns:
+        live = is_live(request)
+        return chosen_sink(
+            request, COMMANDS, names, lambda t, choose: command_lines(t, names, live, choose)
+        )
     output = output_of(request)
     terminal = output_terminal(request, output)
     if request.format.is_json:

@@ -11,7 +11,7 @@ from dissectors.times import UTC_ZONE
 
 from .console import When
 from .declared import argument, option
-from .option_values import ports_of, size_option, time_option, zone_option
+from .option_values import names_in, ports_of, size_option, time_option, zone_option
 
 if TYPE_CHECKING:
     from dissectors.remoting.bodies.custom import NamedDecoder
@@ -20,10 +20,11 @@ _VIEW, _SELECT, _OUTPUT, _READ = "View", "Filters", "Output", "Input"
 
 
 class Order(StrEnum):
-    """In which order rows are written, if not as they are complete."""
+    """In which order rows are written."""
 
     time = "time"
     latency = "latency"
+    completion = "completion"
 
 
 class RowFormat(StrEnum):
@@ -117,6 +118,14 @@ SINCE, UNTIL = _since("--tz", ("zone",)), _until(("zone",))
 """of commands with `TIME_ZONE` as their field `zone`"""
 SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
 """of commands without"""
+COLUMNS = option(
+    "Show these columns, in this order, such as time,latency,topic.",
+    _OUTPUT,
+    metavar="NAMES",
+    value=(),
+    typed=str | None,
+    read=lambda _option, text: names_in(text),
+)
 TIME_ZONE = option(
     "Time zone for displayed and entered times. JSON, CSV, Parquet, and HTML always use UTC.",
     _OUTPUT,

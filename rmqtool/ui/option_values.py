@@ -102,6 +102,11 @@ def size_option(option: str, text: str | None) -> int | None:
     return size
 
 
+def names_in(text: str | None) -> tuple[str, ...]:
+    """Return the names in a list with commas."""
+    return tuple(filter(None, map(str.strip, (text or "").split(","))))
+
+
 def duration_option(option: str, text: str | None) -> Fraction | None:
     """Return the nanoseconds that an option names: ``500ms``, ``5m``, ``3`` (seconds)."""
     if text is None:

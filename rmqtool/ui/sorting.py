@@ -12,41 +12,66 @@ from contextlib import ExitStack
 from heapq import merge
 from itertools import islice
 from tempfile import TemporaryFile
-from typing import IO, Final, TypeVar
+from typing import IO, Final, Generic, TypeVar
 
 Row = TypeVar("Row")
+Key = int | tuple[int, ...] | None
+"""what a row is sorted by, of all rows the same type; None: it is last"""
 PART: Final = 50_000
 """rows that are sorted in memory"""
 _BATCH: Final = 500
 """rows that are read from a file at a time, and given on"""
 
 
-def by_key(
-    batches: Iterable[Sequence[Row]], number: Callable[[Row], int | None], part: int = PART
-) -> Iterator[Sequence[Row]]:
-    """Yield all rows, the smallest number first; equal ones as they came, those without one last.
+class SortedRows(Generic[Row]):
+    """Takes rows, and gives them in order: the smallest key first, equal ones as they came."""
 
-    While rows are still read, an empty batch comes for each of theirs.
-    """
+    def __init__(self, key: Callable[[Row], Key], part: int = PART) -> None:
+        self._stack = ExitStack()
+        self._key_of = key
+        self._part = part
+        self._parts: list[Iterator[Row]] = []
+        self._waiting: list[Row] = []
 
-    def key(row: Row) -> tuple[bool, int]:
-        found = number(row)
+    def __enter__(self) -> SortedRows[Row]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _key(self, row: Row) -> tuple[bool, Key]:
+        found = self._key_of(row)
         return found is None, found or 0
 
-    with ExitStack() as stack:
-        parts: list[Iterator[Row]] = []
-        waiting: list[Row] = []
-        for batch in batches:
-            waiting += batch
-            if len(waiting) >= part:
-                waiting.sort(key=key)
-                parts.append(_rows_of(_written(waiting, stack)))
-                waiting = []
-            yield ()
-        waiting.sort(key=key)
-        rows = merge(*parts, waiting, key=key)
+    def add(self, rows: Sequence[Row]) -> None:
+        """Take rows."""
+        self._waiting += rows
+        if len(self._waiting) >= self._part:
+            self._waiting.sort(key=self._key)
+            self._parts.append(_rows_of(_written(self._waiting, self._stack)))
+            self._waiting = []
+
+    def batches(self) -> Iterator[Sequence[Row]]:
+        """Yield all rows, once."""
+        self._waiting.sort(key=self._key)
+        rows = merge(*self._parts, self._waiting, key=self._key)
         while found := list(islice(rows, _BATCH)):
             yield found
+
+    def close(self) -> None:
+        """Free the files."""
+        self._stack.close()
+
+
+def by_key(
+    batches: Iterable[Sequence[Row]], key: Callable[[Row], Key], part: int = PART
+) -> Iterator[Sequence[Row]]:
+    """Yield all rows in order; while they are still read, an empty batch for each of theirs."""
+    with SortedRows(key, part) as rows:
+        for batch in batches:
+            rows.add(batch)
+            yield ()
+        yield from rows.batches()
 
 
 def _written(rows: Sequence[Row], stack: ExitStack) -> IO[bytes]:

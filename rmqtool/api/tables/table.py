@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from dissectors.rows.column import Column
 
@@ -28,6 +28,10 @@ class ArrowColumn(NamedTuple):
     """string, int, bool, time or list, as `dissectors.rows.parquet.RowTable` takes them"""
     get: Callable[[object], object]
     """row → value; times are nanoseconds since the epoch"""
+
+
+class UnknownColumnError(ValueError):
+    """A table has no column of a name; the text says which it is like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,36 @@ class Table(Generic[Row]):
         if self.arrow is not None:
             return list(self.arrow())
         return [ArrowColumn(c.name, c.type, attrgetter(c.name)) for c in self.columns]
+
+    def chosen_columns(
+        self, names: Sequence[str], captures: Sequence[str] = ()
+    ) -> list[ArrowColumn]:
+        """Return columns by their names, or by what filters call them; raise UnknownColumnError."""
+        fields = self.fields(captures)
+        found = []
+        for name in names:
+            field = fields.find(name)
+            if field is None:
+                raise UnknownColumnError(f"unknown column {name!r}{fields.suggestion(name)}")
+            type_, get = field.type, field.get
+            if type_ == "list" and len(field.columns) == 1:  # an address, tested in two forms
+                get, type_ = attrgetter(field.columns[0]), "string"
+            elif type_ == "list" and name in _FIRST_OF:
+                get, type_ = _first_of(get), "string"
+            found.append(ArrowColumn(name, type_, get))
+        return found
+
+
+_FIRST_OF: Final = frozenset(("broker", "client"))
+"""what filters test by any of its names: the first is shown"""
+
+
+def _first_of(get: Callable[[object], object]) -> Callable[[object], object]:
+    def first(row: object) -> object:
+        names = get(row)
+        return names[0] if isinstance(names, list) and names else None
+
+    return first
 
 
 def column_fields(columns: Iterable[Column]) -> FieldSet:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from dissectors.rows.column import Column
@@ -12,9 +13,11 @@ from dissectors.rows.outcome import ALARMING, is_notable
 from dissectors.rows.record import COLUMNS
 
 from ...api.tables.exchanges import time_of_exchange
-from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
+from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES, table_named
+from ...api.tables.table import ArrowColumn, UnknownColumnError
 from ...decode.exchange_lines import exchange_columns
 from ...decode.message_lines import message_columns
+from ...decode.row_run import chosen_lines
 from ...ui.columns import LineColumn
 from ...ui.console import Style, Terminal, one_line
 from ...ui.figures import clock, duration, size
@@ -84,17 +87,15 @@ COLUMNS_OF: Final[dict[str, Sequence[Column]]] = {
 def line_columns(table: str, chosen: Sequence[str] = ()) -> list[LineColumn[Any]]:
     """Return the columns of a list; `chosen`: these alone, by head or by name of a column."""
     usual = _usual(table)
-    if not chosen:
-        return usual
-    heads = {column.title: column for column in usual}
-    others = {column.name: column for column in COLUMNS_OF[table]}
-    found = []
-    for rank, name in enumerate(chosen, 1):
+    heads = {column.title.lower() for column in usual}
+    columns = []
+    for name in map(str.lower, chosen):  # settings may name columns of another version
         if name in heads:
-            found.append(heads[name]._replace(rank=min(rank, 7)))
-        elif name in others:
-            found.append(_any_column(others[name], min(rank, 7)))
-    return found or usual
+            columns.append(ArrowColumn(name, "string", str))
+        else:
+            with suppress(UnknownColumnError):
+                columns += table_named(table).chosen_columns([name])
+    return chosen_lines(columns, usual, True) or usual
 
 
 def heads_of(table: str) -> list[str]:
@@ -104,7 +105,7 @@ def heads_of(table: str) -> list[str]:
 
 def field_of(table: str, title: str) -> str:
     """Return what a filter calls a column."""
-    return _FIELDS[table].get(title, title)
+    return _FIELDS[table].get(title, title.lower())
 
 
 def sort_column(table: str, what: str) -> str:
@@ -152,28 +153,6 @@ def _connection_columns() -> list[LineColumn[ConversationRecord]]:
         ),
         LineColumn("GAPS", lambda r: str(r.gaps), 12, 4, 6, True),
     ]  # fmt: skip
-
-
-def _any_column(column: Column, rank: int) -> LineColumn[Any]:
-    name = column.name
-    right = column.type in ("int", "time")
-    show: Callable[[Any], str] = one_line_of
-    if column.type == "time":
-        show = clock
-    elif column.unit == "µs":
-        show = duration
-    return LineColumn(
-        name, lambda row: show(getattr(row, name)), rank, max(len(name), 6), 40, right=right
-    )
-
-
-def one_line_of(value: object) -> str:
-    """Return any value of a column as printable text."""
-    if value is None or value == []:
-        return "-"
-    if isinstance(value, list):
-        return one_line(" ".join(map(str, value)))
-    return one_line(str(value))
 
 
 def timeline_of(table: str) -> TimelineOf:

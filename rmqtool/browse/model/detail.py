@@ -23,10 +23,10 @@ from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
 from dissectors.remoting.bodies.shown_message import ShownMessage, message_dict
 from dissectors.rows.column import Column
 
+from ...decode.row_run import cell_of
 from ...decode.tree import Tree
 from ...ui.console import UNLIMITED, one_line
 from ...ui.figures import counted
-from .columns import one_line_of
 from .frames import KeptExchange, KeptFrame, exchange_of
 from .spans import Span, secret_spans, spans_of
 
@@ -115,7 +115,7 @@ def detail_of_row(row: Any, columns: Sequence[Column], title: str, note: str = "
         if value is None or value == []:
             continue
         unit = f" {column.unit}" if column.unit else ""
-        node = Node(f"{column.name}: {one_line_of(value)}{unit}")
+        node = Node(f"{column.name}: {cell_of(value)}{unit}")
         meaning = column.meaning.replace("`", "")
         node.children.append(Node(one_line(f"{meaning} ({column.source})")))
         if isinstance(value, list):

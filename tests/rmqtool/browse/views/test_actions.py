@@ -101,7 +101,7 @@ def test_a_saved_view_is_loaded_and_a_bad_one_is_said(tmp_path: Path) -> None:
         assert browser.view == "messages"
         assert (table.filter, table.sort, table.descending) == ("queue_id == 1", "latency", True)
         assert {table.row(table.number_at(n) or 0).queue_id for n in range(len(table))} == {1}
-        await sees(browser, "queue_offset", "by latency ↓")
+        await sees(browser, "QUEUE_OFFSET", "by latency ↓")
         await press(browser, pilot, "v")
         await fill(browser, pilot, "nobody")
         await sees(browser, "there is no such view")

@@ -167,7 +167,7 @@ def test_rows_become_files_words_and_views(tmp_path: Path) -> None:
         await press(browser, pilot, "escape", "c")
         browser.query_one(LineInput).value = "TIME TOPIC opaque"
         await press(browser, pilot, "enter")
-        assert "TOPIC       opaque" in shown(browser)[1]
+        assert "TOPIC       OPAQUE" in shown(browser)[1]
         await press(browser, pilot, "V", *"mine", "enter")
         assert read_settings(settings).views["mine"].columns == ["TIME", "TOPIC", "opaque"]
 

@@ -69,7 +69,7 @@ def test_chosen_columns_are_remembered_and_a_wrong_one_is_said(tmp_path: Path) -
 
     async def look(browser: FullBrowser, pilot: Pilot[None]) -> None:
         await press(browser, pilot, "2")
-        await sees(browser, "TIME         queue_offset")
+        await sees(browser, "TIME         QUEUE_OFFSET")
         await press(browser, pilot, "c")
         await fill(browser, pilot, "")
         await sees(browser, "EVENT")
