@@ -13,7 +13,7 @@ and its name in `reports.REPORT_MODULES`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from .kept import Kept
@@ -53,7 +53,7 @@ class ReportTable(NamedTuple):
     """A table of a report."""
 
     name: str
-    """as in all outputs; unique among all reports"""
+    """as in all outputs; a table of several reports is one object, and shown with the first"""
     title: str
     """heading for people"""
     meaning: str
@@ -167,6 +167,17 @@ class Report:
     def messages(self) -> bool:
         """Whether it takes the table of messages."""
         return self.name in WITH_MESSAGES
+
+
+def each_table_once(reports: Sequence[Report]) -> list[Report]:
+    """Return the reports without the tables that one before them has."""
+    seen: set[str] = set()
+    found = []
+    for report in reports:
+        tables = tuple(table for table in report.tables if table.name not in seen)
+        seen.update(table.name for table in tables)
+        found.append(replace(report, tables=tables))
+    return found
 
 
 def typed(relation: Relation, table: ReportTable) -> Relation:

@@ -7,7 +7,7 @@ says so. Tables of a report that the input cannot say anything about are named, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .kept import Kept
@@ -18,6 +18,7 @@ from .report import (
     ReportTable,
     Row,
     can_be_ordered,
+    each_table_once,
     in_order,
     order_of,
     typed,
@@ -82,13 +83,16 @@ def built(
     options: ReportOptions,
     now: Done = lambda report, table: None,  # noqa: ARG005
 ) -> Iterator[tuple[Report, Mapping[str, Relation]]]:
-    """Give each report with its tables, to be computed before the next one is asked for.
+    """Give each report with its tables, to be computed before the next one is asked for; once each.
 
     What is kept in memory for a report is let go then, but for what a later one shares.
     """
+    reports = each_table_once(reports)
     for place, report in enumerate(reports, 1):
         now(report.name, "")
-        yield report, report.build(given, options)
+        tables = frozenset(table.name for table in report.tables)
+        wanted = tables if options.tables is None else tables & options.tables
+        yield report, report.build(given, replace(options, tables=wanted))
         given.kept.let_go(but={name for later in reports[place:] for name in later.shares})
 
 

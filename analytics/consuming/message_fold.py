@@ -44,7 +44,7 @@ def fold_messages(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None
 
 def messages_among(rows: Sequence[SeenMessage]) -> list[list[SeenMessage]]:
     """Return the rows of each message; a row may say its place in the log or its group alone."""
-    topics = dict.fromkeys(row.origin for row in rows if names_itself(row.origin))
+    topics = dict.fromkeys(row.origin for row in rows if row.origin and names_itself(row.origin))
     if len(topics) < 2:
         return [list(rows)]
     of_record: dict[tuple[str, int | None], str] = {}

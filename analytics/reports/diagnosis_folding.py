@@ -6,7 +6,7 @@ query of the retry report chooses, so that few rows go there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -104,42 +104,44 @@ def _message_items(given: ReportInput, known: Known) -> Relation:
         f" and request_time is not null and not {sends.OF_CONSUMERS}"
     ).join(keys, f"{sends.KEY} = key", "left semi", small=True)
     placed = chosen.adding({"host": sends.HOST})
-    stitch = _stitching(known.context.names_of_ports())
+    names_of_ports = known.context.names_of_ports()
     if given.conversations is None:
-        return given.kept.by_group(placed, "host", stitch, ITEM)
+        return given.kept.by_group(
+            placed, "host", lambda sent: _stitched(sent, None, names_of_ports), ITEM
+        )
     where = placed.select(SOURCE, "conversation").distinct()
     used = given.conversations.join(where, [SOURCE, "conversation"], "left semi")
     failed = given.conversations.where(sends.NEVER_OPENED)
     hosted = used.union(failed).adding({"host": derived.address_of("client")})
-    return given.kept.by_groups(placed, hosted, "host", stitch, ITEM)
+    return given.kept.by_groups(
+        placed, hosted, "host", lambda sent, some: _stitched(sent, some, names_of_ports), ITEM
+    )
 
 
-def _stitching(names: dict[str, str]) -> Callable[..., pyarrow.Table]:
-    """Return what stitches the attempts of one host to items; `names` are brokers by address."""
-
-    def stitch(sent: pyarrow.Table, connections: pyarrow.Table | None = None) -> pyarrow.Table:
-        store = AttemptStore()
-        rows: dict[MessageIdentity, list[tuple[str, ExchangeRecord]]] = {}
-        for batch in sent.to_batches():
-            sources = map(str, batch.column(SOURCE).to_pylist())
-            for source, row in zip(sources, exchanges_in(batch), strict=True):
-                rows.setdefault((row.unique_key or "", row.topic), []).append((source, row))
-        for batch in connections.to_batches() if connections is not None else ():
-            sources = map(str, batch.column(SOURCE).to_pylist())
-            for source, connection in zip(sources, connections_in(batch), strict=True):
-                store.source = source
-                store.add_connection(connection)
-        for identity, one in rows.items():
-            store.keep(identity, one)
-        takers = [(rule.messages, rule) for rule in rules() if rule.messages is not None]
-        return arrow_items(
-            _item(rule.id, key, message.attempts[0].begin, _MESSAGE, json_text_of(message))
-            for message in store.messages(names)
-            for key_of, rule in takers
-            if (key := key_of(message)) is not None
-        )
-
-    return stitch
+def _stitched(
+    sent: pyarrow.Table, connections: pyarrow.Table | None, names: dict[str, str]
+) -> pyarrow.Table:
+    """Return the attempts of one host as items of messages; `names` are brokers by address."""
+    store = AttemptStore()
+    rows: dict[MessageIdentity, list[tuple[str, ExchangeRecord]]] = {}
+    for batch in sent.to_batches():
+        sources = map(str, batch.column(SOURCE).to_pylist())
+        for source, row in zip(sources, exchanges_in(batch), strict=True):
+            rows.setdefault((row.unique_key or "", row.topic), []).append((source, row))
+    for batch in connections.to_batches() if connections is not None else ():
+        sources = map(str, batch.column(SOURCE).to_pylist())
+        for source, connection in zip(sources, connections_in(batch), strict=True):
+            store.source = source
+            store.add_connection(connection)
+    for identity, one in rows.items():
+        store.keep(identity, one)
+    takers = [(rule.messages, rule) for rule in rules() if rule.messages is not None]
+    return arrow_items(
+        _item(rule.id, key, message.attempts[0].begin, _MESSAGE, json_text_of(message))
+        for message in store.messages(names)
+        for key_of, rule in takers
+        if (key := key_of(message)) is not None
+    )
 
 
 # -- folds ----------------------------------------------------------------------------------------

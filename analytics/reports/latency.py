@@ -15,7 +15,7 @@ from functools import partial, reduce
 from .. import derived
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows
 from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
-from ..sends.hops import RELAYS, relay_latencies
+from ..sends.hops import RELAYS, relays
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import UNAVAILABLE, failed_connects, outages
 from ..sql.expressions import texts, total_of
@@ -75,7 +75,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     cells = given.kept.frame(_cells(seen, _KEYS))
     names = broker_names(given, lambda: cells)
     made: dict[str, Callable[[], Relation]] = {
-        RELAYED.name: lambda: relay_latencies(given),
+        RELAYED.name: lambda: relays(given),
         HISTOGRAM.name: lambda: _histogram(cells),
         SLOWEST.name: lambda: latency_network.slowest(
             given, names, options.slowest, _least_of_slowest(given, cells, options.slowest)
@@ -95,6 +95,9 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
         tables = given.kept.frame(found)
         for name in chosen:
             made[name] = partial(given.kept.part, tables, _TABLE, name)
+        made[OPERATIONS.name] = lambda: _operations(
+            cells, given.kept.part(tables, _TABLE, OPERATIONS.name)
+        )
         made[OVER_TIME.name] = lambda: tables.where(f"{_TABLE} in {texts(_BY_TIME)}")
     conversations = given.conversations
     if conversations is not None:
@@ -103,6 +106,29 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
             made[OUTAGES.name] = lambda: outages(given, failed)
         made[NETWORK.name] = lambda: latency_network.pairs(given.exchanges, conversations, names)
     return {name: make() for name, make in made.items() if name in wanted}
+
+
+def operations(given: ReportInput) -> Relation:
+    """Return the table `OPERATIONS` alone."""
+    cells = given.kept.frame(_cells(_seen(given), _KEYS))
+    span = _spans_of(given, cells)[0]
+    names = broker_names(given, lambda: cells)
+    return _operations(cells, _tables(with_names(cells, names), None, span, [OPERATIONS.name]))
+
+
+def _operations(cells: Relation, found: Relation) -> Relation:
+    """Return the rows by operation with what percentiles do not need."""
+    more = cells.grouped(
+        ("operation",),
+        {
+            "code": "max(code)",
+            "bytes": "sum(bytes)",
+            "clients": "count(distinct client)",
+            "brokers": "count(distinct responder)",
+        },
+    )
+    whole = found.join(more, ["operation"], "left", small=True)
+    return whole.adding({"share": "exchanges / sum(exchanges) over ()"})
 
 
 def _seen(given: ReportInput) -> Relation:
@@ -132,6 +158,8 @@ def _cells(seen: Relation, keys: Sequence[str]) -> Relation:
             "total_us": total_of("latency_us"),
             "smallest_us": "min(latency_us)",
             "largest_us": "max(latency_us)",
+            "bytes": "sum(coalesce(request_bytes, 0) + coalesce(response_bytes, 0))",
+            "code": "max(request_code)",
             "first": "min(time)",
             "last": "max(time)",
         },
@@ -246,8 +274,8 @@ def remarks(rows: Rows) -> list[str]:
             f"Could not be reached for a time, which is in no latency: {names}"
             f" ({OUTAGES.title.lower()})."
         )
-    if relays := rows.get(RELAYED.name, ()):
-        names = ", ".join(str(row["relay"]) for row in relays[:5])
+    if behind := rows.get(RELAYED.name, ()):
+        names = ", ".join(str(row["relay"]) for row in behind[:5])
         said.append(
             f"Sends through {names} were seen on both sides of it and count twice here, once for"
             f" each hop ({RELAYED.title.lower()})."

@@ -66,10 +66,21 @@ TOTAL = ReportTable(
     ),
 )
 OPERATIONS = ReportTable(
-    "latency_operations",
-    "Latency by operation",
+    "operations",
+    "Operations",
     "One row per operation, most frequent first.",
-    (_OPERATION, _WAITS, *_ANSWERS, _RATE, *_LATENCY),
+    (
+        _OPERATION,
+        TableColumn("code", "int", "", "request code"),
+        _WAITS,
+        *_ANSWERS,
+        TableColumn("share", "float", "share", "share of all exchanges"),
+        _RATE,
+        *_LATENCY,
+        TableColumn("bytes", "int", "bytes", "bytes of requests and responses (whole frames)"),
+        TableColumn("clients", "int", "", "number of client addresses"),
+        TableColumn("brokers", "int", "", "number of server addresses"),
+    ),
     order=("long_poll", "-exchanges", "operation"),
     brief=(
         "operation",
@@ -85,6 +96,8 @@ OPERATIONS = ReportTable(
         "p95_us",
         "p999_us",
         "oneway",
+        "clients",
+        "brokers",
         "long_poll",
     ),
 )
@@ -286,9 +299,9 @@ OUTAGES = ReportTable(
     brief=("broker", "first_time", "lasted_us", "connects", "producers", "clients", "strangers"),
 )
 RELAYED = ReportTable(
-    "latency_relays",
+    "relays",
     "Proxies and relays",
-    "One row per relay address and upstream server. Other tables count both hops separately.",
+    "One row per relay address and upstream server. Other latencies are those of both hops.",
     RELAY_COLUMNS,
     order=("-sends", "relay", "server", "from_host"),
 )

@@ -2,7 +2,8 @@
 
 Rules: remarks that differ in numbers and ids only are one error, with the first remark and the
 packet to look up; lists of names are cut at `MOST_NAMES`, and a count beside them is whole.
-Operations, topics and clients come from one pass over the exchanges (`_cells`).
+Topics and clients come from one pass over the exchanges (`_cells`);
+the tables of operations, relays, and failed connects are those of other reports.
 """
 
 from __future__ import annotations
@@ -24,25 +25,15 @@ from .. import derived
 from ..report import Report, ReportInput, ReportOptions, Row, Rows
 from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
 from ..sends.hops import RELAYS, inner_sends, relays
+from ..sends.stitched import STITCHED
 from ..sends.suspects import SUSPECTS
-from ..sends.unavailable import (
-    UNAVAILABLE,
-    about_connects,
-    connects,
-    failed_connects,
-)
+from ..sends.unavailable import UNAVAILABLE, about_connects, failed_connects
 from ..sql.expressions import CONNECTION, names_of, place_of, text, texts
 from ..sql.relation import Relation
-from .overview_tables import (
-    CLIENTS,
-    COUNTS,
-    ERRORS,
-    OPERATIONS,
-    RELAYED,
-    TOPICS,
-    UNANSWERED,
-    UNREACHABLE,
-)
+from . import latency, retries
+from .latency_tables import OPERATIONS, RELAYED
+from .overview_tables import CLIENTS, COUNTS, ERRORS, TOPICS, UNANSWERED
+from .retry_tables import CONNECTS
 
 MOST_NAMES = 10
 """Names in a list."""
@@ -75,13 +66,13 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
         ERRORS.name: lambda: _errors(seen, names),
         RELAYED.name: lambda: relays(given),
         UNANSWERED.name: lambda: _unanswered(requests, names),
-        OPERATIONS.name: lambda: _operations(cells),
+        OPERATIONS.name: lambda: latency.operations(given),
         TOPICS.name: lambda: _topics(with_names(cells, names), inner_sends(given)),
         CLIENTS.name: lambda: _clients(cells),
     }
     failed = failed_connects(given)
     if failed is not None:
-        made[UNREACHABLE.name] = lambda: connects(given, failed)
+        made[CONNECTS.name] = lambda: retries.connects_of(given, failed, options)
     wanted = options.tables
     return {name: make() for name, make in made.items() if wanted is None or name in wanted}
 
@@ -101,7 +92,7 @@ def _cells(requests: Relation) -> Relation:
     )
     return counted.adding(
         {
-            **derived.counted_by_outcome(*(column.name for column in COUNTS[1:]), "oneway"),
+            **derived.counted_by_outcome(*(column.name for column in COUNTS[1:])),
             "messages": f"if(outcome in {_GOOD}, carried, 0L)",
         },
     )
@@ -121,20 +112,6 @@ def _names(column: str) -> str:
 _GROUPS = (  # a heartbeat names several
     f"slice(array_sort(array_distinct(flatten(collect_set(split(`group`, ','))))), 1, {MOST_NAMES})"
 )
-
-
-def _operations(cells: Relation) -> Relation:
-    found = cells.grouped(
-        ["operation", "request_code"],
-        {
-            **_SUMS,
-            "oneway": "sum(oneway)",
-            "clients": "count(distinct client)",
-            "brokers": "count(distinct responder)",
-            "code": "first(request_code)",
-        },
-    )
-    return found.adding({"share": "exchanges / sum(exchanges) over ()"})
 
 
 def _topics(cells: Relation, inner: Relation) -> Relation:
@@ -247,7 +224,7 @@ def _unanswered(requests: Relation, names: Relation) -> Relation:
 def remarks(rows: Rows) -> list[str]:
     """Return what stands out: what failed, what was not answered, what is stored but not safe."""
     errors, unanswered = rows.get(ERRORS.name), rows.get(UNANSWERED.name)
-    said = about_connects(rows.get(UNREACHABLE.name, ()))
+    said = about_connects(rows.get(CONNECTS.name, ()))
     if behind := rows.get(RELAYED.name, ()):
         addresses = ", ".join(sorted({str(row["relay"]) for row in behind})[:5])
         said.append(
@@ -303,8 +280,8 @@ REPORT = Report(
     name="overview",
     title="Overview",
     question="Which requests did clients make, and what went wrong?",
-    tables=(ERRORS, UNANSWERED, UNREACHABLE, OPERATIONS, TOPICS, CLIENTS, RELAYED),
+    tables=(ERRORS, UNANSWERED, CONNECTS, OPERATIONS, TOPICS, CLIENTS, RELAYED),
     build=build,
     remarks=remarks,
-    shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
+    shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS, STITCHED),
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from ..report import ReportTable, TableColumn
-from ..sends.hops import RELAY_COLUMNS
-from ..sends.unavailable import CONNECT_COLUMNS
 
 COUNTS = (
     TableColumn("exchanges", "int", "", "requests"),
@@ -107,40 +105,6 @@ UNANSWERED = ReportTable(
         *_LOOK_UP,
     ),
     order=("withdrawn", "-proven", "-exchanges", "operation", "broker", "end"),
-)
-UNREACHABLE = ReportTable(
-    "unreachable",
-    "Failed connects",
-    "One row per server and client address with failed connects, most frequent first.",
-    CONNECT_COLUMNS,
-    order=("-connects", "broker", "server", "client"),
-    brief=("broker", "client", "who", "connects", "first_time", "last_time", "silent", "server"),
-)
-RELAYED = ReportTable(
-    "relays",
-    "Proxies and relays",
-    (
-        "One row per relay address and upstream server. Other tables count relayed requests as "
-        "well; `latency_relays` shows the latency of both hops."
-    ),
-    RELAY_COLUMNS[:3],
-    order=("relay", "server", "from_host"),
-)
-OPERATIONS = ReportTable(
-    "operations",
-    "Operations",
-    "One row per operation, most frequent first.",
-    (
-        TableColumn("operation", "string", "", "request name"),
-        TableColumn("code", "int", "", "request code"),
-        *COUNTS,
-        TableColumn("oneway", "int", "", "requests that expect no response"),
-        TableColumn("share", "float", "share", "share of all exchanges"),
-        _BYTES,
-        TableColumn("clients", "int", "", "number of client addresses"),
-        TableColumn("brokers", "int", "", "number of server addresses"),
-    ),
-    order=("-exchanges", "operation", "code"),
 )
 TOPICS = ReportTable(
     "topics",

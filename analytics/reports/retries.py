@@ -71,7 +71,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
         f" or (unique_key is null and final != '{STORED}')"
     )
     failed = failed_connects(given)
-    seen = {} if failed is None else {CONNECTS.name: _connects(given, failed, attempts)}
+    seen = {} if failed is None else {CONNECTS.name: connects_of(given, failed, options)}
     return {
         **seen,
         TOTALS.name: given.kept.frame(_totals(stitch.counts, stitch.telling, attempts)),
@@ -157,9 +157,11 @@ def _causes(listed: Relation) -> Relation:
     )
 
 
-def _connects(given: ReportInput, failed: Relation, attempts: Relation) -> Relation:
+def connects_of(given: ReportInput, failed: Relation, options: ReportOptions) -> Relation:
+    """Return the table `CONNECTS`."""
     if given.kept.is_empty(failed):
         return given.kept.empty(CONNECTS.columns)
+    attempts = stitched(given, limits_of(options)).attempts
     inferred = attempts.where("inferred").select("responder as server", "client")
     tied = inferred.grouped(("server", "client"), {"attempts": "count(*)"})
     joined = connects(given, failed).join(tied, ["server", "client"], "left", small=True)

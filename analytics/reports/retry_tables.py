@@ -79,7 +79,7 @@ CAUSES = ReportTable(
     brief=("broker", "cause", "attempts", "messages", "retried", "stored", "remark"),
 )
 CONNECTS = ReportTable(
-    "retry_connects",
+    "failed_connects",
     "Failed connects",
     (
         "One row per broker and client address. Sends inferred from these connects count as "

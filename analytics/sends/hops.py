@@ -73,17 +73,6 @@ _PARTS = 64
 """Parts of the messages of a large input that are paired one after the other."""
 
 
-def relays(given: ReportInput) -> Relation:
-    """Return (relay, from_host, server), each once: who makes sends again, from where, to whom.
-
-    Proxies that take calls of gRPC are not among them.
-    """
-    pairs = _pairs(given)
-    if given.kept.is_empty(pairs):
-        return pairs.select(*_FOUND)
-    return pairs.where("not of_call").select_distinct(*_FOUND)
-
-
 def has_relays(given: ReportInput) -> bool:
     """Return whether any send of the input was made by a relay or a proxy."""
     return not given.kept.is_empty(_pairs(given))
@@ -227,13 +216,18 @@ def with_what_brokers_said(given: ReportInput, chosen: Relation, share: str) -> 
     return given.kept.frame(chosen.join(told, _PLACE, "left", small=True), share)
 
 
-def relay_latencies(given: ReportInput) -> Relation:
-    """Return RELAY_COLUMNS."""
+def relays(given: ReportInput) -> Relation:
+    """Return RELAY_COLUMNS: who makes sends again, from where, to whom, and how long it takes."""
     pairs = _pairs(given)
     if given.kept.is_empty(pairs):
         return given.kept.empty(RELAY_COLUMNS)
-    both = pairs.where("outer_us is not null and inner_us is not null")
-    each = both.adding({"own_us": "greatest(outer_us - inner_us, 0L)"}).select(
+    answered = "outer_us is not null and inner_us is not null"
+    sides = {
+        "outer_us": f"if({answered}, outer_us, null)",
+        "inner_us": f"if({answered}, inner_us, null)",
+        "own_us": f"if({answered}, greatest(outer_us - inner_us, 0L), null)",
+    }
+    each = pairs.select(*_FOUND, *(f"{value} as {name}" for name, value in sides.items())).select(
         *_FOUND,
         "explode(array("
         + ", ".join(f"named_struct('hop', '{hop}', 'us', {hop}_us)" for hop in _SIDES)
@@ -243,7 +237,7 @@ def relay_latencies(given: ReportInput) -> Relation:
     cells = times.grouped(
         [*_FOUND, "hop", "bucket"],
         {
-            "values": "count(*)",
+            "values": "count(us)",
             "total_us": "sum(cast(us as double))",
             "smallest_us": "min(us)",
             "largest_us": "max(us)",

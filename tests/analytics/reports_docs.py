@@ -17,12 +17,18 @@ _MARKED = re.compile(r"(<!-- tables: begin -->\n).*?(<!-- tables: end -->)", re.
 
 def tables_text() -> str:
     """All tables of all reports with their columns."""
-    return "\n".join(_report_text(report_of(name)) for name in report_names())
+    described: dict[str, str] = {}
+    return "\n".join(_report_text(report_of(name), described) for name in report_names())
 
 
-def _report_text(report: Report) -> str:
+def _report_text(report: Report, described: dict[str, str]) -> str:
+    """Describe a report; `described` has the tables of those before it, with their reports."""
     parts = [f"### `{report.name}`: {report.title}", "", report.question, ""]
     for table in report.tables:
+        first = described.setdefault(table.name, report.name)
+        if first != report.name:
+            parts += [f"**`{table.name}`** {table.title}: the table of `{first}`.", ""]
+            continue
         parts += [
             f"**`{table.name}`** {table.title}. {table.meaning}",
             "",

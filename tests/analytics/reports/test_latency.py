@@ -68,7 +68,7 @@ def test_answers_are_counted_by_what_they_say() -> None:
     ]
     ends = [connection(0), connection(1, gaps=1, gap_bytes=100)]
     given = report_input(rows, ends)
-    (found,) = computed(given, "latency_operations")["latency_operations"]
+    (found,) = computed(given, "operations")["operations"]
     expected = {
         "exchanges": 6,
         "answered": 2,
@@ -87,15 +87,15 @@ def test_answers_are_counted_by_what_they_say() -> None:
 
 def test_without_connections_no_answer_is_unknown() -> None:
     rows = [row(0), row(1, latency_us=None, end="reset")]
-    tables = computed(report_input(rows), "latency_operations", "latency_network")
-    (found,) = tables["latency_operations"]
+    tables = computed(report_input(rows), "operations", "latency_network")
+    (found,) = tables["operations"]
     assert (found["no_answer"], found["unknown"]) == (0, 1)
     assert "latency_network" not in tables
 
 
 def test_what_nobody_answered_has_no_latency() -> None:
     given = report_input([row(0, latency_us=None, end="open")])
-    (found,) = computed(given, "latency_operations")["latency_operations"]
+    (found,) = computed(given, "operations")["operations"]
     for name in ("mean_us", "p50_us", "p999_us", "max_us", "failed_share", "no_answer_share"):
         assert found[name] is None, name
     assert found["rate"] is None  # a single moment has no rate

@@ -24,9 +24,9 @@ def recorded() -> Tables:
     """Sends through a real proxy: six stored, four one-way, two refused twice each."""
     file = str(SAMPLES / "proxy-remoting-5x.pcap")
     names = {
-        "retries": ("retry_totals", "retry_attempts", "retry_causes", "retry_connects"),
-        "latency": ("latency_relays", "latency_unavailable", "latency_operations"),
-        "overview": ("relays", "errors", "unanswered", "unreachable"),
+        "retries": ("retry_totals", "retry_attempts", "retry_causes", "failed_connects"),
+        "latency": ("relays", "latency_unavailable", "operations"),
+        "overview": ("relays", "errors", "unanswered", "failed_connects"),
     }
     return {
         name: rows
@@ -51,7 +51,7 @@ def test_a_message_through_a_proxy_is_sent_and_stored_once(recorded: Tables) -> 
 def test_the_latency_of_both_hops_stands_side_by_side(recorded: Tables) -> None:
     from analytics.reports.latency import remarks
 
-    (relay,) = recorded["latency_relays"]
+    (relay,) = recorded["relays"]
     assert (relay["relay"], relay["server"]) == ("127.77.0.71:18080", "127.77.0.11:10911")
     assert relay["sends"] == 10, "stored and refused ones: all that were answered on both sides"
     inner, outer = int(str(relay["inner_p50_us"])), int(str(relay["outer_p50_us"]))
@@ -128,7 +128,7 @@ def test_calls_of_a_proxy_stand_beside_what_it_asks_the_broker() -> None:
     """The samples have a proxy of one version each; in local mode nothing is behind the calls."""
     names = "grpc-send-5x.pcap", "grpc-go-keys-53.pcapng", "grpc-python-5x.pcap"
     files = [str(SAMPLES / name) for name in (*names, "grpc-local-53.pcap")]
-    (relay,) = tables_of("latency", files, "latency_relays")["latency_relays"]
+    (relay,) = tables_of("latency", files, "relays")["relays"]
     assert (relay["relay"], relay["server"]) == ("127.77.0.71:18081", "127.77.0.11:10911")
     assert relay["sends"] == 12 + 4 + 4
     inner, outer, own = (int(str(relay[f"{hop}_p50_us"])) for hop in ("inner", "outer", "own"))
@@ -139,7 +139,7 @@ def test_calls_of_a_proxy_stand_beside_what_it_asks_the_broker() -> None:
 @pytest.mark.parametrize("small", [True, False])
 def test_spark_pairs_the_same_hops(spark: SparkSession, small: bool) -> None:
     given = report_input([*MADE, *proxied(5, 200_000, "172.17.0.1")])
-    tables = {"retries": ("retry_totals", "retry_attempts"), "latency": ("latency_relays",)}
+    tables = {"retries": ("retry_totals", "retry_attempts"), "latency": ("relays",)}
     for report, names in tables.items():
         here = tables_from(report, given, *names)
         assert tables_from(report, on_spark(given, spark, small), *names) == here

@@ -12,9 +12,9 @@ from tests.expected import SAMPLES
 
 OUTAGE = "outage-5x"
 NAMES = {
-    "retries": ("retry_connects", "retry_totals", "retry_causes"),
-    "overview": ("unreachable", "errors", "unanswered", "relays"),
-    "latency": ("latency_unavailable", "latency_relays", "latency_operations"),
+    "retries": ("failed_connects", "retry_totals", "retry_causes"),
+    "overview": ("failed_connects", "errors", "unanswered", "relays"),
+    "latency": ("latency_unavailable", "relays", "operations"),
     "isolation": ("isolation_producers", "isolation_brokers"),
 }
 """what is looked at, by the remarks, too"""
@@ -43,7 +43,7 @@ def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Ta
     assert "broker-a" in said
     assert "no broker failed" not in said
     if name in ("retries", "overview"):
-        (found,) = tables["retry_connects" if name == "retries" else "unreachable"]
+        (found,) = tables["failed_connects"]
         assert (found["broker"], found["client"], found["who"]) == (
             "broker-a",
             "127.0.0.1",
@@ -79,7 +79,7 @@ def test_a_leader_that_is_lost_is_in_every_report(sample: str, leader: str, name
     assert "broker-a" in said
     assert "no broker failed" not in said
     if name in ("retries", "overview"):
-        found = tables["retry_connects" if name == "retries" else "unreachable"]
+        found = tables["failed_connects"]
         (producer,) = [one for one in found if one["who"] == "producer"]
         assert (producer["broker"], producer["server"]) == ("broker-a", leader)
         assert int(str(producer["connects"])) == producer["refused"]
@@ -153,7 +153,7 @@ def test_who_connected_is_told_by_what_it_asked(made: Tables) -> None:
             one["no_answer"],
             one["silent"],
         )
-        for one in made["unreachable"]
+        for one in made["failed_connects"]
     }
     assert found == {
         ("broker-a", "10.0.0.9"): ("producer", 2, 1, 0),
@@ -186,4 +186,4 @@ def test_strangers_are_said_apart(made: Tables) -> None:
 
 def test_without_connections_nothing_is_said() -> None:
     tables = tables_from("overview", report_input(ROWS))
-    assert "unreachable" not in tables
+    assert "failed_connects" not in tables

@@ -47,8 +47,8 @@ def views() -> Views:
     engine.add_connections(decode.take_conversations())
     engine.diagnosis()
     names = {
-        "overview": ("operations", "clients", "errors"),
-        "latency": ("latency_operations", "latency_slowest", "latency_relays"),
+        "overview": ("clients", "errors"),
+        "latency": ("operations", "latency_slowest", "relays"),
         "retries": ("retry_messages", "retry_attempts"),
     }
     tables = {
@@ -56,7 +56,7 @@ def views() -> Views:
         for report, chosen in names.items()
         for name, rows in tables_of(report, CAPTURES, *chosen).items()
     }
-    for table in ("operations", "clients", "latency_operations"):
+    for table in ("operations", "clients"):
         for row in tables[table]:
             row["unanswered"] = sum(row[one] for one in ("no_answer", "unknown", "withdrawn"))  # type: ignore[misc]
     shown = json.loads(summary_json(summary, decode.stats))
@@ -83,12 +83,9 @@ def test_operations(views: Views) -> None:
     assert sum(row["count"] for row in shown) == (
         views.summary["exchanges"] - views.summary["statuses"][ORPHAN]
     )
-    overview, latency = views.tables["operations"], views.tables["latency_operations"]
-    assert sums(shown, ["request_name"], (*ours, "bytes")) == sums(
-        overview, ["operation"], (*COUNTS, "oneway", "bytes")
-    )
-    assert sums(shown, ["request_name"], (*ours, *times)) == sums(
-        latency, ["operation"], (*COUNTS, "oneway", *times)
+    names = (*COUNTS, "oneway", "bytes", *times)
+    assert sums(shown, ["request_name"], (*ours, "bytes", *times)) == sums(
+        views.tables["operations"], ["operation"], names
     )
 
 
@@ -120,13 +117,13 @@ def test_slowest(views: Views) -> None:
 
 def test_relays(views: Views) -> None:
     shown = sums(views.summary["proxies"], ("proxy", "broker"), ["sends"])
-    assert shown == sums(views.tables["latency_relays"], ("relay", "server"), ["sends"])
+    assert shown == sums(views.tables["relays"], ("relay", "server"), ["sends"])
 
 
 def test_attempts_of_messages(views: Views) -> None:
-    """The diagnosis looks at messages by remoting alone."""
+    """The diagnosis looks at messages by remoting alone, and at those with a UNIQ_KEY."""
     attempts = views.tables["retry_attempts"]
-    calls = {row["unique_key"] for row in attempts if row["protocol"] != "remoting"}
+    calls = {row["unique_key"] for row in attempts if row["protocol"] != "remoting"} | {None}
     reported = {
         row["unique_key"]: tuple(
             row[name] for name in ("attempts", "final", "copies", "verdict", "causes", "brokers")
