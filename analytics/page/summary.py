@@ -15,10 +15,9 @@ from .charts import ShadedIncident, Show, escaped, micros_of, overview_chart, ta
 
 PROBLEMS: Final = "diagnosis_problems"
 OVER_TIME: Final = "latency_over_time"
-_OUTSIDE: Final = ("operations", "latency_operations")
-"""tables whose rows add up to all requests"""
+_OPERATIONS: Final = "operations"
 _INPUTS, _TOTAL = "quality_exchanges", "latency_total"
-_NEEDED: Final = frozenset((PROBLEMS, OVER_TIME, _INPUTS, _TOTAL, *_OUTSIDE))
+_NEEDED: Final = frozenset((PROBLEMS, OVER_TIME, _INPUTS, _TOTAL, _OPERATIONS))
 _SEVERITIES: Final = ("error", "warning", "info")
 _MOST_TITLE: Final = 240
 
@@ -98,7 +97,7 @@ def _tiles(tables: Mapping[str, Sequence[Row]], show_us: Show, show: Show) -> It
         length = show_us((micros_of(last) or 0) - (micros_of(first) or 0))
         to = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
         yield _Tile("Window", length, f"{first:%Y-%m-%d %H:%M:%S} to {to} UTC")
-    requests = next((tables[name] for name in _OUTSIDE if name in tables), None)
+    requests = tables.get(_OPERATIONS)
     if requests is not None:
         whole = sum_of(requests, "exchanges")
         failed = sum_of(requests, "failed")
