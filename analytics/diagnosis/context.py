@@ -26,7 +26,7 @@ from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 
 from .answered_routes import answered_route, latest_routes
 from .keys import Add, Flow
-from .need import CALLS_OF_CLIENTS, GROUPS, TRANSACTIONS, Need
+from .need import CALLS_OF_CLIENTS, GROUPS, NEEDS_OF_CALLS, TRANSACTIONS, Need
 
 MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
@@ -153,6 +153,8 @@ class Context:
     """messages of POP were acknowledged together, which names no group"""
     needs: set[Need] = field(default_factory=set)
     """what the capture has"""
+    called: set[Need] = field(default_factory=set)
+    """what it has by gRPC, for rules that cover it"""
     quality: Quality = field(default_factory=Quality)
     watched: bool = False
     """what was not settled was given while the capture went on"""
@@ -277,6 +279,7 @@ class Context:
             self._left(row.broker_name, row.request_time)
         elif code is None and row.request_name in CALLS_OF_CLIENTS:
             self._server(row.responder, PROXY)
+            self.called.update(NEEDS_OF_CALLS.get(row.request_name, ()))
             if client := fact_in(row.facts, CLIENT):
                 self._client(row.requester, client)
         if row.brokers:
@@ -362,6 +365,7 @@ class Context:
             for time in times:
                 self._left(name, time)
         self.needs |= other.needs
+        self.called |= other.called
         self.batch_acks |= other.batch_acks
         self.sent |= other.sent
         self.pulling |= other.pulling

@@ -33,7 +33,7 @@ from .problem import (
     filter_of,
 )
 from .registry import Takers, rule_of
-from .rule import DiagnosisRule, Exchanges, Fold
+from .rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .spells import spells
 
 MAX_KEYS: Final = 10_000
@@ -361,7 +361,8 @@ def concluded(
     """Return the diagnosis: problems in incidents, and which rules were skipped."""
     silent: dict[str, list[str]] = {}
     for rule in rules:
-        for need in sorted(rule.needs - context.needs):
+        met = context.needs | context.called if rule.grpc == COVERED else context.needs
+        for need in sorted(rule.needs - met):
             silent.setdefault(str(need), []).append(rule.id)
     mute = {name for names in silent.values() for name in names}
     described = {rule.id: rule for rule in rules}

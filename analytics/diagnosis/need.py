@@ -50,6 +50,12 @@ class Need(StrEnum):
     TRANSACTIONS = "transactional messages"
 
 
+NEEDS_OF_CALLS: Final = {
+    "SendMessage": (Need.SENDS,),
+    "ReceiveMessage": (Need.PULLS, Need.GROUPS),
+    "Heartbeat": (Need.HEARTBEATS,),
+}
+"""what calls of gRPC show, for rules that cover them"""
 BY_REMOTING: Final = frozenset(
     (Need.ROUTES, Need.SENDS, Need.PULLS, Need.HEARTBEATS, Need.GROUPS, Need.TRANSACTIONS)
 )

@@ -53,10 +53,10 @@ def refused_with(
     taken = Exchanges(with_remark(*remarks, key=whole), requests, responses)
     if requests is not None and not requests & SENDS:
         return (taken,)
-    return taken, Exchanges(with_remark(*remarks, key=_whole_of_sends), responses=CALL_REFUSALS)
+    return taken, Exchanges(with_remark(*remarks, key=whole_of_sends), responses=CALL_REFUSALS)
 
 
-def _whole_of_sends(row: ExchangeRecord) -> str | None:
+def whole_of_sends(row: ExchangeRecord) -> str | None:
     """Return the one key for sends by gRPC whose message is known: a hop behind it is found so."""
     return WHOLE if row.request_name in SEND_CALLS and row.unique_key else None
 

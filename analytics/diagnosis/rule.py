@@ -30,6 +30,22 @@ if TYPE_CHECKING:
 
 NEAR: Final = 30_000_000_000
 """ns between the times of a cause and of what follows from it: the interval of route requests"""
+COVERED: Final = "covered"
+"""`DiagnosisRule.grpc` of a rule that takes calls of gRPC, or connections whatever they carry"""
+REFUSED_CALL: Final = (
+    "`call-refused` speaks of what a proxy refuses. Between proxy and broker, this rule does."
+)
+BEHIND_PROXY: Final = (
+    "Clients of gRPC send no such requests. Their proxy does, by remoting: this rule sees those."
+)
+PROXY_CHOOSES: Final = "The proxy chooses the broker and the queue, not the client."
+NO_OFFSETS: Final = (
+    "Consumers of gRPC own no queues and store no offsets. Their proxy fetches messages by POP."
+)
+TELEMETRY: Final = (
+    "Check-backs come over the telemetry stream, which has no rows. Between broker and proxy, this"
+    " rule sees them."
+)
 LASTING: Final = "Until somebody changes something: quiet in between does not end it."
 
 
@@ -109,6 +125,8 @@ class DiagnosisRule:
     """what happens inside RocketMQ"""
     advice: str
     """what to check or set: the setting's name and default, by version where it differs"""
+    grpc: str
+    """`COVERED`, or why it cannot speak of clients that use gRPC"""
     fold: Callable[[str], Fold]
     """key -> state"""
     exchanges: tuple[Exchanges, ...] = ()

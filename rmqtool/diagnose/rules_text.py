@@ -47,6 +47,7 @@ def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
         ("What to do", rule.advice),
         ("Lasts", rule.how_long),
         ("Cannot tell", rule.limits),
+        ("gRPC", rule.grpc),
         ("Follows from", ", ".join(sorted(rule.consequence_of))),
         ("Needs", ", ".join(sorted(rule.needs))),
         ("See", ", ".join(rule.references)),

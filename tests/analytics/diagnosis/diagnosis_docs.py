@@ -10,13 +10,14 @@ from importlib import import_module
 from pathlib import Path
 
 from analytics.diagnosis.registry import FAMILIES, rules, rules_of
-from analytics.diagnosis.rule import DiagnosisRule
+from analytics.diagnosis.rule import COVERED, DiagnosisRule
 
 from .show import expected
 from .test_public_reports import EXPECTED
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "diagnosis.md"
 MOST_SAMPLES = 4
+GRPC_BEGIN, GRPC_END = "<!-- grpc: begin -->", "<!-- grpc: end -->"
 INDEX_BEGIN, INDEX_END = "<!-- index: begin -->", "<!-- index: end -->"
 _ERROR = re.compile(
     r"Exception|Error\b|\b[A-Z]{2,}(?:_[A-Z]+)+\b|\[[A-Z_]+\]|CODE|:|\bNo |failed|refused"
@@ -55,6 +56,17 @@ def index_text() -> str:
     return "\n".join(lines)
 
 
+def grpc_text() -> str:
+    """Which rules speak of clients that use gRPC, and why the others do not."""
+    by_reason: dict[str, list[str]] = {}
+    for rule in rules():
+        by_reason.setdefault(rule.grpc, []).append(f"[{rule.id}](#{rule.id})")
+    lines = ["## gRPC", "| gRPC | rules |", "|---|---|"]
+    for reason in sorted(by_reason, key=lambda one: (one != COVERED, -len(by_reason[one]), one)):
+        lines.append(f"| {reason} | {', '.join(by_reason[reason])} |")
+    return "\n".join(lines)
+
+
 def _rule_text(rule: DiagnosisRule) -> str:
     lines = [f"### {rule.id}", f"{rule.title}. Severity: {rule.severity}.", ""]
     for heading, text in (
@@ -64,6 +76,7 @@ def _rule_text(rule: DiagnosisRule) -> str:
         ("What to do", rule.advice),
         ("Lasts", rule.how_long),
         ("Cannot tell", rule.limits),
+        ("gRPC", f"{rule.grpc}."[: None if rule.grpc == COVERED else -1]),
         ("Follows from", ", ".join(f"`{one}`" for one in sorted(rule.consequence_of))),
         ("See", ", ".join(rule.references)),
         ("Tested", _proof_of(rule)),
@@ -94,7 +107,10 @@ def page_with_rules(page: str) -> str:
     page = f"{before}{BEGIN}\n{rules_text()}\n{END}{after}"
     before, _, rest = page.partition(INDEX_BEGIN)
     _, _, after = rest.partition(INDEX_END)
-    return f"{before}{INDEX_BEGIN}\n{index_text()}\n{INDEX_END}{after}"
+    page = f"{before}{INDEX_BEGIN}\n{index_text()}\n{INDEX_END}{after}"
+    before, _, rest = page.partition(GRPC_BEGIN)
+    _, _, after = rest.partition(GRPC_END)
+    return f"{before}{GRPC_BEGIN}\n{grpc_text()}\n{GRPC_END}{after}"
 
 
 if __name__ == "__main__":

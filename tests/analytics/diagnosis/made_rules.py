@@ -17,7 +17,7 @@ from analytics.diagnosis.problem import (
     Tally,
     shown,
 )
-from analytics.diagnosis.rule import DiagnosisRule, Exchanges, Fold
+from analytics.diagnosis.rule import COVERED, DiagnosisRule, Exchanges, Fold
 from dissectors.rows.record import ExchangeRecord
 
 
@@ -47,6 +47,7 @@ def rule(name: str = "made", fold: Callable[[str], Fold] = ByTopic, **values: An
         "proof": "It was made.",
         "explanation": "It is made.",
         "advice": "Nothing.",
+        "grpc": COVERED,
         "exchanges": (Exchanges(key=by_responder),),
     }
     return DiagnosisRule(id=name, fold=fold, **{**made, **values})

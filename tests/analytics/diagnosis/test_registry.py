@@ -10,7 +10,7 @@ from analytics.diagnosis.context import Context
 from analytics.diagnosis.keys import joined_key
 from analytics.diagnosis.need import Need
 from analytics.diagnosis.registry import FAMILIES, rule_of, rules, rules_of, with_finders
-from analytics.diagnosis.rule import DiagnosisRule
+from analytics.diagnosis.rule import COVERED, DiagnosisRule
 
 every_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
 
@@ -38,6 +38,18 @@ def test_a_rule_describes_itself(rule: DiagnosisRule) -> None:
     assert len(set(rule.references)) == len(rule.references)
     assert all(isinstance(need, Need) for need in rule.needs)
     assert rule.id not in rule.consequence_of
+
+
+@every_rule
+def test_a_rule_says_whether_it_covers_grpc(rule: DiagnosisRule) -> None:
+    if rule.grpc != COVERED:
+        assert rule.grpc.endswith(".")
+        return
+    finder = rule if rule.found_by is None else rule_of(rule.found_by)
+    assert finder is not None
+    # A call has no request code, so that a rule about given requests of remoting takes none.
+    takes_calls = any(one.requests is None for one in finder.exchanges)
+    assert takes_calls or finder.connections is not None
 
 
 @every_rule

@@ -92,6 +92,7 @@ RULE = DiagnosisRule(
         " results are two copies. Make consumers idempotent; let the application send again only"
         " with the same KEYS."
     ),
+    grpc="`call-given-up` says that such a message may have been stored.",
     fold=_Fold,
     messages=_key,
     references=("apache/rocketmq#4609", "apache/rocketmq#2735"),

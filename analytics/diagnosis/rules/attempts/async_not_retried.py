@@ -17,7 +17,7 @@ from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
 from ...refusals import counted, counted_names, only
-from ...rule import DiagnosisRule
+from ...rule import PROXY_CHOOSES, DiagnosisRule
 from .attempt_words import MAX_KEYS, MessageFold, alone
 from .causes import BUSY
 
@@ -113,6 +113,7 @@ RULE = DiagnosisRule(
         " message: retryTimesWhenSendFailed (default 2) then applies, for the codes of"
         " addRetryResponseCode (Java, from 4.9)."
     ),
+    grpc=PROXY_CHOOSES,
     fold=_Fold,
     messages=_key,
     references=(

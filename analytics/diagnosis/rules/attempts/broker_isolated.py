@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...rule import DiagnosisRule, Fold
+from ...rule import PROXY_CHOOSES, DiagnosisRule, Fold
 from .causes import NO_ANSWER
 from .isolated_broker_still_used import ISOLATED
 
@@ -27,6 +27,7 @@ RULE = DiagnosisRule(
         " setLatencyMax set how long producers avoid a broker. (The isolation itself needs no"
         " action.)"
     ),
+    grpc=PROXY_CHOOSES,
     fold=Fold,
     found_by="isolated-broker-still-used",
     limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",

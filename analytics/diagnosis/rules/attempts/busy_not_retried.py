@@ -14,7 +14,7 @@ from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import counted, counted_names, only
-from ...rule import DiagnosisRule
+from ...rule import PROXY_CHOOSES, DiagnosisRule
 from .attempt_words import MAX_KEYS, MessageFold, alone
 from .causes import BUSY
 
@@ -83,6 +83,7 @@ RULE = DiagnosisRule(
         " producer.addRetryResponseCode(ResponseCode.SYSTEM_BUSY) (from 4.9). Find out why the"
         " broker is busy."
     ),
+    grpc=PROXY_CHOOSES,
     fold=_Fold,
     messages=_key,
     references=("apache/rocketmq#5838", "apache/rocketmq#2542", "apache/rocketmq#5845"),

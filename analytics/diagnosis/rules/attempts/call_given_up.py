@@ -9,7 +9,7 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 from ...context import Context
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals, only
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import COVERED, DiagnosisRule, Exchanges
 from .causes import BUSY, NO_ANSWER
 
 
@@ -49,6 +49,7 @@ RULE = DiagnosisRule(
         " grpcProducerThreadQueueCapacity (default 10000) are for sends, others for consumers and"
         " routes. Set a keepalive in clients whose connections pass NAT or a load balancer."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, statuses=frozenset((UNANSWERED,)), with_facts=True),),
     limits="A program that cancels a call itself looks the same. Long polls are not judged.",

@@ -11,7 +11,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...outages import server_of
 from ...problem import ProblemSeverity, Subject
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import COVERED, DiagnosisRule, Exchanges
 from ..network.broker_slow import SlowSends
 
 
@@ -54,6 +54,7 @@ RULE = DiagnosisRule(
         " --summary says how much of the sends was the broker's, rmqtool trace of one message."
         " grpcProducerThreadPoolNums is how many threads the proxy has for sends."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=frozenset((OK,))),),
     connections=server_of,

@@ -9,7 +9,7 @@ from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...refusals import only
-from ...rule import DiagnosisRule, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Fold
 
 
 class _Fold(Fold):
@@ -77,6 +77,7 @@ RULE = DiagnosisRule(
         " fewer retries; retryTimesWhenSendFailed (default 2) set to 0 gives none, and lost"
         " messages instead."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     messages=lambda message: (
         message.attempts[0].send.topic or "" if message.chain.duplicate else None

@@ -77,6 +77,7 @@ RULE = DiagnosisRule(
         " 2. With older clients raise sendMsgTimeout and retry in the application. A retry after a"
         " timeout may store the message twice."
     ),
+    grpc="The deadline of a call is that of one attempt.",
     fold=_Fold,
     messages=_key,
     references=(

@@ -20,7 +20,7 @@ from ...producers.producers import (
     host_of_producer,
 )
 from ...refusals import counted, counted_names, only, times
-from ...rule import DiagnosisRule
+from ...rule import PROXY_CHOOSES, DiagnosisRule
 from ...spells import HOUR, spells
 from .attempt_words import evidence_of, how, length_us
 from .causes import NO_ANSWER
@@ -241,6 +241,7 @@ RULE = DiagnosisRule(
         " setStartDetectorEnable(true), which looks for a broker that is well again. Sends to a"
         " chosen queue or by a selector never use the strategy."
     ),
+    grpc=PROXY_CHOOSES,
     fold=_Fold,
     exchanges=PRODUCER_SENDS,
     connections=host_of_client,

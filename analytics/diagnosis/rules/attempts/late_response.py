@@ -95,6 +95,10 @@ RULE = DiagnosisRule(
         " after a timeout, so that late answers are seen on it; 4.9.8 and 5.x close it"
         " (com.rocketmq.remoting.client.closeSocketIfTimeout, default true there)."
     ),
+    grpc=(
+        "The client resets the stream of a call at its deadline, so t"
+        "hat no response comes after it."
+    ),
     fold=_Fold,
     messages=_key,
     references=("apache/rocketmq#10575",),

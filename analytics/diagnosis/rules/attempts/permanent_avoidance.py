@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...rule import DiagnosisRule, Fold
+from ...rule import PROXY_CHOOSES, DiagnosisRule, Fold
 from .isolated_broker_still_used import AVOIDED
 
 RULE = DiagnosisRule(
@@ -25,6 +25,7 @@ RULE = DiagnosisRule(
         "Update clients of 5.1.4 to 5.2.0 or later, or call setStartDetectorEnable(true) (default"
         " false). A restart of the producer helps at once."
     ),
+    grpc=PROXY_CHOOSES,
     fold=Fold,
     found_by="isolated-broker-still-used",
     references=("apache/rocketmq#7812",),

@@ -11,7 +11,7 @@ from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import counted, counted_names, only
-from ...rule import DiagnosisRule
+from ...rule import BEHIND_PROXY, DiagnosisRule
 from .attempt_words import MessageFold
 from .causes import BUSY, NO_ANSWER
 
@@ -78,6 +78,7 @@ RULE = DiagnosisRule(
         "Find out what failed at the first broker. retryTimesWhenSendFailed has the default 2."
         " (These messages need no action: a later attempt stored them.)"
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     messages=_key,
     limits="Retries that an application makes itself are new messages with other UNIQ_KEYs.",

@@ -103,6 +103,7 @@ RULE = DiagnosisRule(
         " off) leaves time for a second broker. Make consumers idempotent, because a retry may"
         " store the message twice."
     ),
+    grpc="`call-given-up` speaks of calls that are not answered in time.",
     fold=_Fold,
     messages=_key,
     references=(

@@ -182,6 +182,7 @@ RULE = DiagnosisRule(
         " volume that stays. Where every message counts, use clustering with a group for each"
         " member."
     ),
+    grpc="gRPC has no broadcasting.",
     fold=_Fold,
     exchanges=(Exchanges(key=named_group, requests=_PULLS, of_flow=True),),
     references=("apache/rocketmq#4016", "apache/rocketmq#9281", "apache/rocketmq-spring#458"),

@@ -40,7 +40,7 @@ from ...problem import (
     seconds,
 )
 from ...refusals import called, only, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .active_ticks import PER_SECOND, TICK, Ticks
 
@@ -396,6 +396,7 @@ RULE = DiagnosisRule(
         " throttled CPU of the container, the hypervisor, swapping. A broker takes a silent client"
         " for dead, and gives its queues to other members, after 120 s only."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(Exchanges(key=_host, requests=_ASKS, of_flow=True),),
     connections=lambda row: host_of(row.client) if row.commands else None,

@@ -23,7 +23,7 @@ from ...problem import (
     Tally,
 )
 from ...refusals import counted, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end
 from .queue_began_anew import began_anew
@@ -261,6 +261,7 @@ RULE = DiagnosisRule(
         " up to the number of queues. pullThresholdForQueue (default 1000 messages) and"
         " pullThresholdSizeForQueue (default 100 MiB) limit what waits in memory."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",))),

@@ -209,6 +209,7 @@ RULE = DiagnosisRule(
         " a queue when pullThresholdForQueue (default 1000) messages wait in it. Until it pulls"
         " again, restart it to give its queues to other members."
     ),
+    grpc="`grpc-consumer-stuck` speaks of consumers that ask for nothing.",
     fold=_Fold,
     exchanges=(Exchanges(key=named_group, requests=_PULLS | frozenset((_COMMIT,)), of_flow=True),),
     limits=(

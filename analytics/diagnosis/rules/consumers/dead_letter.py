@@ -19,7 +19,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...refusals import counted_names, only, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, spells
 from .returns import ReturnedMessage, Returns, group_of
 
@@ -168,6 +168,7 @@ RULE = DiagnosisRule(
         " for concurrent consumers and no limit for orderly ones. consumeTimeout has the default 15"
         " minutes."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -182,6 +182,7 @@ RULE = DiagnosisRule(
         " often 1 in containers that share an address; from 4.9.0 on a time is added to it. A name"
         " that is set in the configuration (rocketmq.client.name) is taken as it is."
     ),
+    grpc="Clients of gRPC make their ids of host, process id, and random characters.",
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=OF_CLIENTS),),
     references=(

@@ -26,7 +26,7 @@ from ...problem import (
     seconds,
     shown,
 )
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 QUIET: Final = 15_000_000_000
 """ns without a call: clients send a Heartbeat every 10 s"""
@@ -158,6 +158,7 @@ RULE = DiagnosisRule(
         " or its SimpleConsumer: the Python client 5.1.0 is known to hang in"
         " PushConsumer.startup()."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, with_facts=True),),
     connections=lambda row: WHOLE if row.protocol == "gRPC" else None,

@@ -27,7 +27,7 @@ from ...problem import (
     shown,
 )
 from ...refusals import counted
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_QUEUES: Final = 5_000
 FEWEST: Final = 32
@@ -193,6 +193,7 @@ RULE = DiagnosisRule(
         " (MessageExt.getStoreTimestamp). consumeTimestamp has an effect with"
         " CONSUME_FROM_TIMESTAMP only, and is ignored by brokers in the same case."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(key=named_group, requests=frozenset((_QUERY, _COMMIT))),

@@ -315,6 +315,7 @@ RULE = DiagnosisRule(
         " consumer another group. During a deployment that changes the subscription, old and new"
         " members differ as long as both run; use a new group or stop the old ones first."
     ),
+    grpc="Subscriptions are sent over the telemetry stream, which has no rows.",
     fold=SubscriptionFold,
     exchanges=(
         Exchanges(key=whole, requests=frozenset((HEARTBEAT, STOPS))),

@@ -15,7 +15,7 @@ from ...keys import whole
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, seconds
 from ...refusals import counted, listed, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 4_096
 MAX_CONNECTIONS: Final = 10_000
@@ -133,6 +133,7 @@ RULE = DiagnosisRule(
         " (consumerTimeoutMillisWhenSuspend, default 30000 ms in Java). Look in the broker's log"
         " for exceptions of PullRequestHoldService, and at relays in between."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=_PULLS | _OTHERS, of_flow=True),),
     references=("NewLifeX/NewLife.RocketMQ#109",),

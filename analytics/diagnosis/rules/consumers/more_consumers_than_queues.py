@@ -16,7 +16,7 @@ from ...keys import whole
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, end_of, shown, time_of
 from ...refusals import counted
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from ..refused.no_permission import READ
 
@@ -219,6 +219,7 @@ RULE = DiagnosisRule(
         " consumers, or give each more threads (consumeThreadMin, consumeThreadMax, default 20)."
         " With POP (5.x: mqadmin setConsumeMode -m POP) several consumers share a queue."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -15,7 +15,7 @@ from ...keys import joined_key, parts_of
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...refusals import only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, span_of, spells
 
 MOVED: Final = int(ResponseCode.PULL_OFFSET_MOVED)
@@ -187,6 +187,7 @@ RULE = DiagnosisRule(
         " them longer; fileReservedTime has the default 72 hours, diskMaxUsedSpaceRatio 75. A"
         " client of 4.x waits 10 s before it goes on, one of 5.x goes on at once."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, requests=FETCHES, responses=frozenset((MOVED,))),),
     references=(

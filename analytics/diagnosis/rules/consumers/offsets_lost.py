@@ -13,7 +13,7 @@ from ...keys import whole
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, shown, time_of
 from ...refusals import counted, listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_QUEUES: Final = 5_000
 MAX_EVENTS: Final = 256
@@ -178,6 +178,7 @@ RULE = DiagnosisRule(
         " storePathRootDir on a volume that is not kept. To skip what was consumed already, reset"
         " the group to the time of the loss: mqadmin resetOffsetByTime. Make consumers idempotent."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=frozenset((_QUERY,)), responses=frozenset((_SUCCESS,))),

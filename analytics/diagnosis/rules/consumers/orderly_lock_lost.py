@@ -14,7 +14,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, end_of, shown
 from ...refusals import only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import SpellTally
 
 LOCK: Final = int(RequestCode.LOCK_BATCH_MQ)
@@ -125,6 +125,7 @@ RULE = DiagnosisRule(
         " (default 60000 ms) and rocketmq.client.rebalance.lockInterval (default 20000 ms) set the"
         " times."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(key=_group, requests=frozenset((LOCK,)), responses=frozenset((_SUCCESS,))),

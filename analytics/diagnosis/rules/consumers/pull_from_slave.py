@@ -15,7 +15,7 @@ from ...keys import by_responder
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...refusals import MAX_NAMED, counted_names, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 _NO_MASTER_ADVICE: Final = (
     "Bring the master back: until then its queues cannot be written. Consumers read from the slave"
@@ -113,6 +113,7 @@ RULE = DiagnosisRule(
         " slaveReadEnable=true (default false). The group's setting whichBrokerWhenConsumeSlowly"
         " (default 1) says which slave."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(Exchanges(key=by_responder, requests=FETCHES),),
     references=(

@@ -17,7 +17,7 @@ from ...keys import named_group
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, seconds
 from ...refusals import counted, listed, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 8_192
 """pulls of one group"""
@@ -179,6 +179,7 @@ RULE = DiagnosisRule(
         " (brokerSuspendMaxTimeMillis, default 20000 ms), or each queue in a thread of its own."
         " DefaultLitePullConsumer and push consumers pull all their queues at a time."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(

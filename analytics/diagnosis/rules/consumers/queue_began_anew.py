@@ -10,7 +10,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, clock, clock_after
 from ...refusals import counted
-from ...rule import DiagnosisRule, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Fold
 from .pulled import Point, Series
 
 BEGAN_ANEW: Final = "queue-began-anew"
@@ -111,6 +111,7 @@ RULE = DiagnosisRule(
         " (default ASYNC_FLUSH), brokerRole=SYNC_MASTER with a slave (default ASYNC_MASTER)."
         " Compare the offsets of groups with mqadmin consumerProgress."
     ),
+    grpc=NO_OFFSETS,
     fold=Fold,
     found_by="consumer-lag",
     limits=(

@@ -24,7 +24,7 @@ from ...problem import (
     time_of,
 )
 from ...refusals import listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from .active_ticks import Ticks
 
 MAX_QUEUES: Final = 4_000
@@ -229,6 +229,7 @@ RULE = DiagnosisRule(
         " own client id. Check with mqadmin consumerProgress -g GROUP which client owns which"
         " queue."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(Exchanges(key=named_group, requests=_PULLS | frozenset((_QUERY,)), of_flow=True),),
     limits=(

@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, time_of
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 
 CHANGED: Final = int(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED)
@@ -144,6 +144,7 @@ RULE = DiagnosisRule(
         " one. The group's setting notifyConsumerIdsChangedEnable (default true) turns the notices"
         " off; members then notice changes after 20 s."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(Exchanges(key=_group, requests=frozenset((CHANGED, MEMBERS))),),
     references=(

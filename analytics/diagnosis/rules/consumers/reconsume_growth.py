@@ -131,6 +131,7 @@ RULE = DiagnosisRule(
         " concurrent consumers). consumeTimeout (default 15 minutes) returns messages of code that"
         " is merely slow."
     ),
+    grpc="Consumers of gRPC return nothing: see `pop-ack-late` and `dead-letter`.",
     fold=_Fold,
     exchanges=(
         Exchanges(

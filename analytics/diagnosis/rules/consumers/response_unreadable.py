@@ -18,7 +18,7 @@ from ...keys import WHOLE, Add, Flow, whole
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, time_of
 from ...refusals import counted, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_CONNECTIONS: Final = 4_096
 LEAST: Final = 2
@@ -159,6 +159,7 @@ RULE = DiagnosisRule(
         " If the response is shorter than the limit, look in the client's log for the exception of"
         " its decoder, and for a message at that offset which its version cannot read."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=FETCHES, responses=frozenset((_SUCCESS,)), of_flow=True),

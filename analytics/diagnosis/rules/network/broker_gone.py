@@ -25,7 +25,7 @@ from ...problem import (
     seconds,
 )
 from ...refusals import counted, counted_names, times
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from ...spells import spells
 
 _PROXY_ADVICE: Final = (
@@ -269,6 +269,7 @@ RULE = DiagnosisRule(
         " response may have been stored (see ambiguous-outcome). A client may keep the old route"
         " for pollNameServerInterval (default 30000 ms). (A planned restart needs no action.)"
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=LOSSES,
     connections=host_of_server,

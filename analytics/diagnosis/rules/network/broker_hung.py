@@ -179,6 +179,7 @@ RULE = DiagnosisRule(
         " time is left for another broker; sendLatencyFaultEnable (default false) then avoids the"
         " hung one."
     ),
+    grpc="`call-given-up` and `call-slow` speak of a proxy that stands still.",
     fold=_Fold,
     exchanges=WAITS,
     connections=CONNECTIONS,

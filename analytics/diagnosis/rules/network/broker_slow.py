@@ -192,6 +192,7 @@ RULE = DiagnosisRule(
         " latency and vm.dirty_* settings; flushDiskType=ASYNC_FLUSH (default) does not wait for"
         " the disk, brokerRole=SYNC_MASTER and SYNC_FLUSH do."
     ),
+    grpc="`call-slow` is this rule for proxies.",
     fold=SlowSends,
     exchanges=(
         Exchanges(

@@ -14,7 +14,7 @@ from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected, seconds
 from ...refusals import MAX_NAMED, counted_names
-from ...rule import DiagnosisRule, Fold
+from ...rule import COVERED, DiagnosisRule, Fold
 from .broker_gone import is_broker
 
 LEAST_REPEATED: Final = 10
@@ -175,6 +175,7 @@ RULE = DiagnosisRule(
         "Check the network between clients and broker: links, overload of network interfaces,"
         " limits of cloud instances."
     ),
+    grpc=COVERED,
     fold=_Fold,
     connections=_key,
     limits=(

@@ -10,7 +10,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
-from ...rule import DiagnosisRule, Fold
+from ...rule import COVERED, DiagnosisRule, Fold
 
 TWICE_SHARE: Final = 0.4
 """share of segments that were seen before from which on it is not the network's"""
@@ -87,6 +87,7 @@ RULE = DiagnosisRule(
         " clients, so that connections are there from their beginning. Filter by host or port"
         " where it cannot keep up."
     ),
+    grpc=COVERED,
     fold=_Fold,
     connections=_key,
     lasts=None,

@@ -88,6 +88,7 @@ RULE = DiagnosisRule(
         "Capture on both sides of what is in between: whoever sends the first RST or FIN is the"
         " cause. Look in the broker's log for exceptions of its decoder at that time."
     ),
+    grpc="Calls without a response: `call-given-up`. Idle connections to a proxy: `idle-close`.",
     fold=_Fold,
     exchanges=LOSSES,
     connections=host_of_server,

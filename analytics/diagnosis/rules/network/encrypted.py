@@ -16,7 +16,7 @@ from ...need import Need
 from ...outages import speaks_remoting
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
 from ...refusals import MAX_NAMED, counted_names
-from ...rule import DiagnosisRule, Fold
+from ...rule import COVERED, DiagnosisRule, Fold
 
 TLS: Final = "TLS"
 
@@ -99,6 +99,7 @@ RULE = DiagnosisRule(
         " clients with SSLKEYLOGFILE where they support it; rmqtool help tls has the rest. The"
         " broker's own switch is tls.server.mode (default permissive: both are taken)."
     ),
+    grpc=COVERED,
     fold=_Fold,
     connections=_key,
     references=(),

@@ -18,7 +18,7 @@ from ...need import Need
 from ...outages import named
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
 from ...refusals import MAX_NAMED, counted_names
-from ...rule import DiagnosisRule, Fold
+from ...rule import COVERED, DiagnosisRule, Fold
 
 ROCKETMQ: Final = "ROCKETMQ"
 OTHERS: Final = frozenset(("HTTP", "SSH", "AMQP", "Redis", "Kafka", "HAProxy", "unknown"))
@@ -124,6 +124,7 @@ RULE = DiagnosisRule(
         " ports of their own. A scanner from outside means that the port is open to the world:"
         " close it."
     ),
+    grpc=COVERED,
     fold=_Fold,
     connections=_key,
     references=("apache/rocketmq#8086", "apache/rocketmq#2015"),

@@ -86,6 +86,7 @@ RULE = DiagnosisRule(
         " client may be set to more. Raise -Dcom.rocketmq.remoting.frameMaxLength (default"
         " 16777216) on servers and clients alike only where large messages are meant to be."
     ),
+    grpc="HTTP/2 has frames and limits of its own.",
     fold=_Fold,
     connections=_key,
     references=("apache/rocketmq#8086",),

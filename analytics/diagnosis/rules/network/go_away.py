@@ -57,6 +57,7 @@ RULE = DiagnosisRule(
         " server out before it stops. enableReconnectForGoAway has the default true in 5.x. (A"
         " rolling update whose sends succeed needs no action.)"
     ),
+    grpc="GOAWAY frames of HTTP/2 have no rows.",
     fold=_Fold,
     exchanges=(Exchanges(key=by_responder, responses=frozenset((int(ResponseCode.GO_AWAY),))),),
     references=("apache/rocketmq#7330", "apache/rocketmq#8599"),

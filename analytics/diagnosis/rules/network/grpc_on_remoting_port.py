@@ -20,7 +20,7 @@ from ...need import Need
 from ...outages import named
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from ...refusals import MAX_NAMED, counted, counted_names
-from ...rule import DiagnosisRule, Fold
+from ...rule import COVERED, DiagnosisRule, Fold
 
 H2: Final = "h2"
 PLAIN: Final = "HTTP/2"
@@ -101,6 +101,7 @@ RULE = DiagnosisRule(
         " start one if there is none (mqproxy, or mqbroker --enable-proxy). Or use the remoting"
         " client (rocketmq-client) for NameServers."
     ),
+    grpc=COVERED,
     fold=_Fold,
     connections=_key,
     references=("apache/rocketmq-clients#281", "apache/rocketmq#6015"),

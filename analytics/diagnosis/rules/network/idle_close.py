@@ -29,7 +29,7 @@ from ...problem import (
     span_of_exchange,
 )
 from ...refusals import times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 
 IDLE_MS_DEFAULT: Final = 120_000
@@ -148,6 +148,7 @@ RULE = DiagnosisRule(
         " 30000 ms) below the time of what is in between. clientChannelMaxIdleTimeSeconds and"
         " serverChannelMaxIdleTimeSeconds have the default 120."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=by_responder, statuses=frozenset((UNANSWERED,))),),
     connections=server_of,

@@ -10,7 +10,7 @@ from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged
 from ...problem import Case, ProblemSeverity, ProblemState, Subject
 from ...refusals import times
-from ...rule import DiagnosisRule
+from ...rule import BEHIND_PROXY, DiagnosisRule
 from .broker_gone import (
     doubt_end,
     doubt_untried,
@@ -91,6 +91,7 @@ RULE = DiagnosisRule(
         "Restart it, or take it out of namesrvAddr of clients and brokers. With one NameServer"
         " alone, add a second: they need no synchronisation."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=LOSSES,
     connections=host_of_server,

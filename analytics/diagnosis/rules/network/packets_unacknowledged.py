@@ -29,7 +29,7 @@ from ...problem import (
     seconds,
 )
 from ...refusals import counted, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import AnswerTimes
 from ...spells import spells
 
@@ -246,6 +246,7 @@ RULE = DiagnosisRule(
         " for idle connections, full tables), links and routes, and at pauses or moves of virtual"
         " machines at that time. The broker's garbage collection is not the cause."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=by_responder, statuses=frozenset((ANSWERED,)), of_flow=True),),
     connections=_key,

@@ -20,7 +20,7 @@ from ...need import Need
 from ...outages import named, speaks_remoting
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, connected
 from ...refusals import MAX_NAMED, counted_names, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 TLS: Final = "TLS"
 ROCKETMQ: Final = "ROCKETMQ"
@@ -209,6 +209,7 @@ RULE = DiagnosisRule(
         " -Dtls.server.mode=permissive (default). For alerts check tls.client.trustCertPath,"
         " tls.server.certPath, tls.server.need.client.auth (default none) and the versions."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=by_responder, statuses=frozenset((UNANSWERED,))),),
     connections=_key,

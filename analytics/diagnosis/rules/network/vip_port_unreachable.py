@@ -14,7 +14,7 @@ from ...context import Context
 from ...need import Need
 from ...outages import how_it_failed, surely_unanswered
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
-from ...rule import DiagnosisRule, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Fold
 
 MAX_EVENTS: Final = 4096
 NEAR: Final = 60_000_000_000
@@ -104,6 +104,7 @@ RULE = DiagnosisRule(
         " -Dcom.rocketmq.sendMessageWithVIPChannel=false. The default is true in clients up to"
         " 4.4.0 and false later. The port itself is fastListenPort = listenPort - 2."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     connections=_key,
     takes_pending=True,

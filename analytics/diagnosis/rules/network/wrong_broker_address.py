@@ -293,6 +293,7 @@ RULE = DiagnosisRule(
         " of the host), and publish listenPort (10911) and the port two below it under the same"
         " numbers. In Kubernetes use host networking, or a proxy (5.x) for clients outside."
     ),
+    grpc="`wrong-proxy-address` is this rule for proxies.",
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -18,7 +18,7 @@ from ...need import Need
 from ...outages import how_it_failed, surely_unanswered
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected, shown
 from ...refusals import counted, listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 MAX_ADDRESSES: Final = 4_096
 MAX_FAILED: Final = 64
@@ -154,6 +154,7 @@ RULE = DiagnosisRule(
         " the published one, or set useEndpointPortFromRequest=true (default false) in"
         " rmq-proxy.json."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=frozenset((OK,)), with_facts=True),),
     connections=lambda row: WHOLE if _failed(row) or row.server_bytes else None,

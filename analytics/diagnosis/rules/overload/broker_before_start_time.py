@@ -10,7 +10,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import listed, refused_with
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARK: Final = "broker unable to service, until"
@@ -43,6 +43,7 @@ RULE = DiagnosisRule(
         "Wait, or set startAcceptSendRequestTimeStamp (ms since 1970, default 0: at once) to a time"
         " that is over."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,)),
     needs=frozenset((Need.SENDS,)),

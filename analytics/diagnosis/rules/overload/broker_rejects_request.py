@@ -10,7 +10,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, refused_with
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 
 MARK: Final = "[REJECTREQUEST]"
 """NettyRemotingAbstract.processRequestCommand, NettyRequestProcessor.rejectRequest."""
@@ -54,6 +54,7 @@ RULE = DiagnosisRule(
         " transientStorePoolSize (default 5) may be too small or the disk too slow. Else check the"
         " disk: osPageCacheBusyTimeOutMills has the default 1000 ms."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
     references=(

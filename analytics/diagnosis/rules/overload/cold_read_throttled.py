@@ -12,7 +12,7 @@ from ...keys import by_group, with_remark
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, listed
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges
 
 MARK: Final = "reading cold data"
 """PullMessageProcessor.processRequest."""
@@ -44,6 +44,7 @@ RULE = DiagnosisRule(
         " (100 MB); coldDataFlowControlEnable (default false) turns the control on. A limit for one"
         " group can be set by mqadmin updateColdDataFlowCtrGroupConfig."
     ),
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -13,7 +13,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity
 from ...refusals import counted, refused_with, times
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("disk is full", "maybe disk full")
@@ -107,6 +107,7 @@ RULE = DiagnosisRule(
         " rocketmq.broker.diskSpaceWarningLevelRatio, 0.90). Look out for other programs that fill"
         " the disk."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(*MARKS, codes=(ResponseCode.SERVICE_NOT_AVAILABLE,)),
     references=(

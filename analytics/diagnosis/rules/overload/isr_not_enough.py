@@ -10,7 +10,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import counted, refused_with
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("in-sync replicas not enough", "IN_SYNC_REPLICAS_NOT_ENOUGH")
@@ -45,6 +45,7 @@ RULE = DiagnosisRule(
         " (default false) lets the broker go down to minInSyncReplicas by itself. With a"
         " controller, check the sync state set (mqadmin getSyncStateSet)."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_ERROR,)),
     needs=frozenset((Need.SENDS,)),

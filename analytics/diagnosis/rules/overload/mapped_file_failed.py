@@ -9,7 +9,7 @@ from dissectors.remoting.codes import ResponseCode
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import refused_with
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARKS: Final = (
@@ -40,6 +40,7 @@ RULE = DiagnosisRule(
         " limits of mapped memory (vm.max_map_count) or of open files are reached."
         " warmMapedFileEnable (default false) makes a new file slow to get."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_ERROR,)),
     needs=frozenset((Need.SENDS,)),

@@ -9,7 +9,7 @@ from dissectors.remoting.codes import ResponseCode
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import refused_with
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARK: Final = "[PCBUSY_CLEAN_QUEUE]"
@@ -35,6 +35,7 @@ RULE = DiagnosisRule(
         "Check disk latency, swapping and vm.dirty_* settings. osPageCacheBusyTimeOutMills has the"
         " default 1000 ms; transientStorePoolEnable moves writes off the page cache."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
     references=("apache/rocketmq#2709",),

@@ -9,7 +9,7 @@ from dissectors.remoting.codes import ResponseCode
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import refused_with
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARK: Final = "[PC_SYNCHRONIZED]"
@@ -39,6 +39,7 @@ RULE = DiagnosisRule(
         " osPageCacheBusyTimeOutMills has the default 1000 ms. Java clients before 5.3.0 do not try"
         " another broker after code 2."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(MARK, codes=_CODES),
     references=("apache/rocketmq#1285", "apache/rocketmq-externals#308"),

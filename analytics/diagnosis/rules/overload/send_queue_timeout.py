@@ -15,7 +15,7 @@ from ...context import Context
 from ...keys import WHOLE, Add, Flow, answer_times
 from ...problem import ProblemSeverity
 from ...refusals import by_client, counted_names, refused_with
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import COVERED, DiagnosisRule, Exchanges
 from ...spells import HOUR
 from .refusing_broker import RefusingBroker
 
@@ -105,6 +105,7 @@ RULE = DiagnosisRule(
         " waitTimeMillsInTransactionQueue 3 s, waitTimeMillsInHeartbeatQueue 31 s."
         " sendMessageThreadPoolNums adds threads. Raising the limit hides the cause."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         *refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.grpc.names import CODES
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -13,12 +14,18 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted, counted_names
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import Refusals, counted, counted_names, whole_of_sends
+from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _DISK: Final = int(ResponseCode.FLUSH_DISK_TIMEOUT)
 _NO_SLAVE: Final = int(ResponseCode.SLAVE_NOT_AVAILABLE)
 _SLAVE: Final = int(ResponseCode.FLUSH_SLAVE_TIMEOUT)
+_BY_CALL: Final = {
+    CODES["MASTER_PERSISTENCE_TIMEOUT"]: _DISK,
+    CODES["HA_NOT_AVAILABLE"]: _NO_SLAVE,
+    CODES["SLAVE_PERSISTENCE_TIMEOUT"]: _SLAVE,
+}
+"""what a proxy says by gRPC -> what the broker said"""
 _WAIT: Final = "wait"
 _ANSWER: Final = "answer"
 
@@ -27,12 +34,14 @@ class _Fold(Refusals):
     per_broker = True
 
     def take(self, row: ExchangeRecord) -> None:
-        self.note_name(_ANSWER, row.response_name)
+        code = row.response_code or 0
+        code = _BY_CALL.get(code, code)
+        self.note_name(_ANSWER, ResponseCode(code).name)
         if row.latency_us is not None:
-            self.note_figure(f"{_WAIT} {row.response_code}", row.latency_us)
+            self.note_figure(f"{_WAIT} {code}", row.latency_us)
 
     def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
+        broker = context.refuser(self.key)
         answers = self.named(_ANSWER)
         replica = {name for name in answers if name != ResponseCode(_DISK).name}
         where = " and ".join(
@@ -87,9 +96,11 @@ RULE = DiagnosisRule(
         " count that is haSlaveFallbehindMax (4.x) or haMaxGapNotInSync (5.x; both 256 MB) behind."
         " Without a slave, ASYNC_MASTER is the role that fits."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=SENDS, responses=frozenset((_DISK, _NO_SLAVE, _SLAVE))),
+        Exchanges(key=whole_of_sends, responses=frozenset(_BY_CALL)),
     ),
     references=(
         "apache/rocketmq#1244",

@@ -9,7 +9,7 @@ from dissectors.remoting.codes import ResponseCode
 from ...context import Context
 from ...problem import ProblemSeverity
 from ...refusals import counted_names, refused_with
-from ...rule import DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("[OVERLOAD]", "too many requests and system thread pool busy")
@@ -48,6 +48,7 @@ RULE = DiagnosisRule(
         " pullThreadPoolQueueCapacity 100000, clientRequestThreadPoolQueueCapacity of a NameServer"
         " 50000. A larger queue only makes clients wait longer."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_BUSY,)),
     limits="One-way requests that were refused get no answer and are not seen.",

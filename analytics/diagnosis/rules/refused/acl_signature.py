@@ -15,7 +15,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import PROXY, Context
 from ...problem import Case, ProblemSeverity, Subject, first_line
 from ...refusals import Refusals, counted, counted_names, listed, only, times
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
 """1 from 4.x (AclException), 16 from 5.x (AuthenticationException, AuthorizationException)."""
@@ -225,6 +225,7 @@ RULE = DiagnosisRule(
         " the same accounts: retries are pointless."
     ),
     advice="Compare account, secret key and rights of client and broker." + _ACCOUNTS,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=_CODES | _CALL_CODES),),
     references=(

@@ -17,7 +17,7 @@ from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...refusals import Refusals, counted, listed, only
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 
 MARK: Final = "request queueId["
 """AbstractSendMessageProcessor.msgCheck"""
@@ -145,6 +145,7 @@ RULE = DiagnosisRule(
         " application must send again itself. After lowering the number of queues wait until all"
         " clients have the new route (pollNameServerInterval, default 30 s)."
     ),
+    grpc=PROXY_CHOOSES,
     fold=_Fold,
     exchanges=(Exchanges(key=with_remark(MARK, key=by_topic), requests=SENDS, responses=_CODES),),
     messages=lambda message: message.attempts[0].send.topic or "" if stale_rows(message) else None,

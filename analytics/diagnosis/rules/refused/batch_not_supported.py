@@ -12,7 +12,7 @@ from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, counted
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 from .oversize_message import too_long
 
 RETRY_GROUP: Final = "batch request does not support retry group"
@@ -69,6 +69,7 @@ RULE = DiagnosisRule(
         "Send the messages one by one, or without waiting (asynchronously). Leave autoBatch"
         " (client 5.x, default false) off. With DLedger use 4.8.0 or newer."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -11,7 +11,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, called, counted_names, listed
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 from .required_field_missing import missing_fields
 
 _THROWN: Final = re.compile(r"((?:[a-z_]\w*\.)+)([A-Z]\w*(?:Exception|Error))\b")
@@ -96,6 +96,7 @@ RULE = DiagnosisRule(
         " look for the exception in the broker's log (broker.log) and search RocketMQ's issues for"
         " its first line; trying again helps only where the state of the broker was the reason."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),),
     limits="Whether a part of the request was carried out before the exception is not known.",

@@ -10,12 +10,55 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import CALL_REFUSALS, only
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import COVERED, DiagnosisRule, Exchanges
 from .refused_otherwise import CALLS, RefusedOtherwise, key_of_other
 
 _REFUSALS: Final = CALL_REFUSALS | frozenset(range(1, 17))
 """gRPC's own status codes, too"""
 _HEARTBEAT: Final = "Heartbeat"
+_TOO_LARGE: Final = (
+    "Send smaller messages, or raise maxMessageSize (default 4194304 bytes) in rmq-proxy.json and"
+    " in broker.conf."
+)
+_OTHER_GENERATION: Final = (
+    "Use a proxy and brokers of the client's generation, or leave out what they do not support."
+)
+ADVICE: Final = {
+    "TOPIC_NOT_FOUND": (
+        "Create the topic (mqadmin updateTopic -c CLUSTER -t TOPIC), or correct its name in the"
+        " client. A proxy creates no topics."
+    ),
+    "CONSUMER_GROUP_NOT_FOUND": (
+        "Create the group (mqadmin updateSubGroup -c CLUSTER -g GROUP), or correct its name in the"
+        " client."
+    ),
+    "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE": (
+        "Give the topic the type of its messages (mqadmin updateTopic -a +message.type=NORMAL,"
+        " FIFO, DELAY, or TRANSACTION), or send messages of another type to another topic."
+    ),
+    "MESSAGE_BODY_TOO_LARGE": _TOO_LARGE,
+    "PAYLOAD_TOO_LARGE": _TOO_LARGE,
+    "MESSAGE_PROPERTIES_TOO_LARGE": (
+        "Use fewer and shorter properties, or raise maxUserPropertySize (default 16384 bytes) and"
+        " userPropertyMaxNum (default 128) in rmq-proxy.json."
+    ),
+    "ILLEGAL_DELIVERY_TIME": (
+        "Use an earlier delivery time, or raise maxDelayTimeMills (default 1 day) in"
+        " rmq-proxy.json and timerMaxDelaySec (default 3 days) in broker.conf."
+    ),
+    "ILLEGAL_INVISIBLE_TIME": (
+        "Use an invisible duration between minInvisibleTimeMillsForRecv (default 10 s) and"
+        " maxInvisibleTimeMills (default 12 h) of rmq-proxy.json."
+    ),
+    "PROXY_TIMEOUT": (
+        "Find out why the broker did not answer the proxy in time: compare the broker's log at that"
+        " time, and capture between proxy and broker."
+    ),
+    "NOT_IMPLEMENTED": _OTHER_GENERATION,
+    "UNSUPPORTED": _OTHER_GENERATION,
+    "VERSION_UNSUPPORTED": _OTHER_GENERATION,
+}
+"""name of a code -> what to do about it"""
 
 
 class _Fold(RefusedOtherwise):
@@ -28,6 +71,8 @@ class _Fold(RefusedOtherwise):
 
     def judge(self, case: Case, context: Context) -> None:
         super().judge(case, context)
+        (code, _, _) = min(self.named("code"), default="").partition(" ")
+        case.advice = ADVICE.get(code)
         if self.requests.keys() == {_HEARTBEAT}:
             case.severity = ProblemSeverity.INFO
             case.advice = (
@@ -56,6 +101,7 @@ RULE = DiagnosisRule(
         " codes CODE explains the code. (Where a broker refused the request, fix that problem"
         " instead.)"
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=_REFUSALS),),
     limits="What other rules take is theirs, also where they find nothing wrong in it.",

@@ -13,7 +13,7 @@ from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
 from ...refusals import Refusals, called, counted, counted_names, listed
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
 _TOO_LATE: Final = int(ResponseCode.ILLEGAL_OPERATION)
@@ -80,6 +80,7 @@ RULE = DiagnosisRule(
         " transactionCheckInterval 30 s, transactionCheckMax 15. CHECK_IMMUNITY_TIME_IN_SECONDS of"
         " a message must be longer than its local transaction."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(

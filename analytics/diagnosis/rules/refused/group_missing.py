@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals, listed, only
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
 _REQUESTS: Final = (
     FETCHES
@@ -70,6 +70,7 @@ RULE = DiagnosisRule(
         " Check the spelling. autoCreateSubscriptionGroup (broker, default true) lets consumers"
         " make groups."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(

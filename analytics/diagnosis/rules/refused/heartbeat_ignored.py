@@ -129,6 +129,7 @@ RULE = DiagnosisRule(
         "Use a release of the client library that writes the names as Java does (clientID,"
         " consumerDataSet, groupName), or a broker of 5.3 or before until there is one."
     ),
+    grpc="Heartbeats of gRPC are not JSON.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=frozenset((_BEAT,)), with_facts=True, of_flow=True),

@@ -24,7 +24,7 @@ from ...problem import (
     time_of,
 )
 from ...refusals import Refusals, counted, listed, only, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .acl_signature import reason_of
 
@@ -260,6 +260,7 @@ RULE = DiagnosisRule(
         " broker that is to be shut down is made read-only on purpose: wait until its messages are"
         " consumed.)"
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(key=_refused, responses=frozenset((int(ResponseCode.NO_PERMISSION),))),

@@ -8,7 +8,7 @@ from ...context import Context
 from ...keys import by_topic
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals, listed, only
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 
 
 class _Fold(Refusals):
@@ -41,6 +41,7 @@ RULE = DiagnosisRule(
         " mapping is the same on all brokers (mqadmin remappingStaticTopic). (A few right after"
         " queues were moved are normal.)"
     ),
+    grpc=PROXY_CHOOSES,
     fold=_Fold,
     exchanges=(
         Exchanges(key=by_topic, responses=frozenset((int(ResponseCode.NOT_LEADER_FOR_QUEUE),))),

@@ -17,7 +17,7 @@ from ...keys import whole
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity
 from ...refusals import Refusals
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
 LONGEST_PROPERTIES: Final = 32767
 """Short.MAX_VALUE: CommitLog, MessageExtEncoder"""
@@ -147,6 +147,7 @@ RULE = DiagnosisRule(
         " Or raise maxMessageSize (default 4 MB) on all brokers and producers alike. Properties"
         " have no setting: keep keys and user properties short."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, requests=SENDS, responses=_CODES),),
     references=(

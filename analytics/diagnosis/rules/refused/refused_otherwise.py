@@ -15,7 +15,7 @@ from ...keys import joined_key
 from ...problem import Case, Confidence, ProblemSeverity, first_line
 from ...refusals import Refusals, called, counted_names
 from ...registry import rules
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
 OTHERWISE: Final = "refused-otherwise"
 CALLS: Final = "call-refused"
@@ -141,6 +141,7 @@ RULE = DiagnosisRule(
         "Look for the remark in the server's log at that time: an exception there says more."
         " rmqtool codes CODE says what the code stands for."
     ),
+    grpc=REFUSED_CALL,
     fold=RefusedOtherwise,
     exchanges=(Exchanges(key=key_of_other, requests=_REQUESTS, responses=_REFUSALS),),
     limits="What other rules take is theirs, also where they find nothing wrong in it.",

@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, called, counted_names, listed
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
 _SAID: Final = re.compile(r"the custom field <(\w{1,64})> is null")
 """RemotingCommand.decodeCommandCustomHeader of old releases"""
@@ -114,6 +114,7 @@ RULE = DiagnosisRule(
         " fields of a request. In SEND_MESSAGE_V2 fields have names of one letter: b is the topic,"
         " e the queue id."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),),
     limits="Fields that rows do not have are seen only where the server names them.",

@@ -13,7 +13,7 @@ from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
 from ...refusals import Refusals, called, counted, listed
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
 NO_MASTER: Final = "no master available along with"
@@ -61,6 +61,7 @@ RULE = DiagnosisRule(
         " 72 h). If slaves are read, check that they are not behind their master. For other remarks"
         " see the rule of that name, such as disk-full."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -11,7 +11,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, called, listed, refused_with
-from ...rule import DiagnosisRule
+from ...rule import REFUSED_CALL, DiagnosisRule
 
 MARK: Final = "does not support consumer to filter message by"
 """ClientManageProcessor.checkClientConfig, PullMessageProcessor"""
@@ -50,6 +50,7 @@ RULE = DiagnosisRule(
         "Set enablePropertyFilter=true on all brokers of the topic (default false) and start them"
         " again, or subscribe by tags."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,)),
     references=(

@@ -15,7 +15,7 @@ from ...keys import whole, with_remark
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, counted, times
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
 TOO_LONG: Final = "timer message illegal"
 OFF: Final = "accurate timer message is not enabled"
@@ -77,6 +77,7 @@ RULE = DiagnosisRule(
         " brokers. timerWheelEnable (default true) turns the timer on; the 18 delay levels work"
         " without it. timerCongestNumEachSlot limits how many messages are due at once."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(

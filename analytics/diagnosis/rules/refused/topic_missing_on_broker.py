@@ -11,7 +11,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals, counted, listed, only, times
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 from ...topics import is_own_topic
 
 _REQUESTS: Final = (
@@ -92,6 +92,7 @@ RULE = DiagnosisRule(
         " the namespace. autoCreateTopicEnable (broker, default true) lets producers make topics;"
         " production mostly has it off."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -14,7 +14,7 @@ from ...context import Context
 from ...keys import whole
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, counted_names, listed
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
 _NUMBER: Final = re.compile(r"request type (\d{1,10}) not supported")
 """NettyRemotingAbstract.processRequestCommand"""
@@ -101,6 +101,7 @@ RULE = DiagnosisRule(
         " the brokers. Check the address: a proxy knows few of mqadmin's requests. With POP leave"
         " rocketmq.serialize.type at JSON (the default)."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, responses=frozenset((int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED),))),

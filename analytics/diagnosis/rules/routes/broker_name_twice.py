@@ -31,7 +31,7 @@ from ...problem import (
     shown,
 )
 from ...refusals import listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 MAX_NAMES: Final = 2000
 """names of brokers that are looked at"""
@@ -222,6 +222,7 @@ RULE = DiagnosisRule(
         " broker.conf). A slave has the name of its master and a brokerId above 0. The messages on"
         " both brokers stay: let consumers read each of them under its new name."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=frozenset((_REGISTER,)), of_flow=True),

@@ -16,7 +16,7 @@ from ...keys import whole
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...refusals import called, listed, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
@@ -248,6 +248,7 @@ RULE = DiagnosisRule(
         "Give all brokers and clients the same namesrvAddr, with all NameServers. Check that every"
         " broker reaches every NameServer. mqadmin topicRoute -n ONE_NAMESRV shows what each says."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -26,7 +26,7 @@ from ...problem import (
     shown,
 )
 from ...refusals import counted, times
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 from ...silences import CONNECTIONS, ServerSilences, Silence, unsure_reason
 from ...spells import spells
 
@@ -141,6 +141,7 @@ RULE = DiagnosisRule(
         " throttled CPU of the container, disk, the hypervisor. List several NameServers in"
         " namesrvAddr, so that clients use another one meanwhile."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -11,7 +11,7 @@ from ...keys import by_responder, with_remark
 from ...need import Need
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
 MARK: Final = "name server not ready"
 """ClientRequestProcessor.getRouteInfoByTopic"""
@@ -43,6 +43,7 @@ RULE = DiagnosisRule(
         " Name several NameServers in namesrvAddr, so that clients can use another one."
         " needWaitForService (default false) turns the waiting on."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(

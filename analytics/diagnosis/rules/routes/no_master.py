@@ -27,7 +27,7 @@ from ...problem import (
     shown,
 )
 from ...refusals import Refusals, counted, listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally
 from ...topics import is_own_topic
 from ..refused.no_permission import WRITE
@@ -301,6 +301,7 @@ RULE = DiagnosisRule(
         " lets a slave do some of its work. slaveReadEnable (default false) lets consumers read"
         " from a slave while the master lives."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(key=_route, requests=frozenset((_ROUTE,)), responses=frozenset((_SUCCESS,))),

@@ -28,7 +28,7 @@ from ...problem import (
     shown,
 )
 from ...refusals import counted, counted_names, listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
@@ -266,6 +266,7 @@ RULE = DiagnosisRule(
         " the topic exists, look whether its broker runs and registers (mqadmin clusterList)."
         " autoCreateTopicEnable (broker, default true) lets producers make topics."
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -18,7 +18,7 @@ from ...need import Need
 from ...outages import PORTS, how_it_failed, server_of
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from ...refusals import MAX_NAMED, counted_names
-from ...rule import DiagnosisRule, Fold
+from ...rule import COVERED, DiagnosisRule, Fold
 
 LEAST_CONNECTS: Final = 5
 """failed connects of one host that are not a slip"""
@@ -236,6 +236,7 @@ RULE = DiagnosisRule(
         "Find out which server should listen at that address: start it, or correct the address in"
         " the configuration of the clients."
     ),
+    grpc=COVERED,
     fold=_Fold,
     connections=lambda row: WHOLE if server_of(row) is not None else None,
     takes_pending=True,

@@ -26,7 +26,7 @@ from ...problem import (
     shown,
 )
 from ...refusals import MAX_NAMED, counted, listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
 MAX_SIZES: Final = 64
@@ -235,6 +235,7 @@ RULE = DiagnosisRule(
         " and then lower it in two steps: first the queues to write (-w), and when the others are"
         " empty the queues to read (-r)."
     ),
+    grpc=PROXY_CHOOSES,
     fold=_Fold,
     exchanges=(
         Exchanges(

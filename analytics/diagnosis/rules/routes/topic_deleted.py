@@ -16,7 +16,7 @@ from ...keys import by_topic
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, shown, time_of
 from ...refusals import MAX_NAMED, counted, counted_names, listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges, Fold
 
 MAX_DELETIONS: Final = 64
 MAX_REFUSED: Final = 4096
@@ -99,6 +99,7 @@ RULE = DiagnosisRule(
         " are lost, and groups begin at the offsets of the new queues. Stop producers and consumers"
         " before you delete a topic. (A deletion on purpose needs nothing else.)"
     ),
+    grpc=REFUSED_CALL,
     fold=_Fold,
     exchanges=(
         Exchanges(key=by_topic, requests=_DELETE, responses=_SUCCESS),

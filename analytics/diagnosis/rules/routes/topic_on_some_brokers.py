@@ -13,7 +13,7 @@ from ...context import ROUTE, Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, clock, end_of, shown
 from ...refusals import listed
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
 WRITABLE: Final = 2
@@ -97,6 +97,7 @@ RULE = DiagnosisRule(
         " autoCreateTopicEnable=false (default true) in production, and create topics before their"
         " first use."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -9,7 +9,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Tally
 from ...refusals import listed
-from ...rule import DiagnosisRule
+from ...rule import TELEMETRY, DiagnosisRule
 from .halves import (
     OF_HALVES,
     ROLLBACK,
@@ -91,6 +91,7 @@ RULE = DiagnosisRule(
         " checkLocalTransaction read the state from a store that all instances share, and return"
         " UNKNOW for a transaction that it does not find until it can be sure."
     ),
+    grpc=TELEMETRY,
     fold=_Fold,
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9791",),

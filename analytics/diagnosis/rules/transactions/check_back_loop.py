@@ -9,7 +9,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally
 from ...refusals import listed
-from ...rule import DiagnosisRule
+from ...rule import TELEMETRY, DiagnosisRule
 from ...spells import span_of, spells
 from .halves import (
     MANY_CHECKS,
@@ -90,6 +90,7 @@ RULE = DiagnosisRule(
         " time. transactionCheckInterval has the default 30 s, transactionCheckMax 15,"
         " transactionTimeOut 6 s. A message may set CHECK_IMMUNITY_TIME_IN_SECONDS itself."
     ),
+    grpc=TELEMETRY,
     fold=_Fold,
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9500", "apache/rocketmq#8311", "apache/rocketmq#6655"),

@@ -15,7 +15,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, seconds, shown
 from ...refusals import MAX_NAMED, counted, listed, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 LATE_ID: Final = "delivered-late"
 LATE_MS: Final = 2_000
@@ -156,6 +156,7 @@ RULE = DiagnosisRule(
         "Use setDelayTimeLevel (18 levels by default, messageDelayLevel) with brokers of 4.x, or"
         " update the brokers to 5.0 or later with timerWheelEnable=true (default true)."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(

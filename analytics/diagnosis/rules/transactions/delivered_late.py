@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...rule import DiagnosisRule, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Fold
 from .delay_ignored import LATE_ID
 
 RULE = DiagnosisRule(
@@ -26,6 +26,7 @@ RULE = DiagnosisRule(
         "Find out why the broker was away or slow when the messages were due. Look at timer metrics"
         " (mqadmin brokerStatus, timerReadBehind, timerCongestNum) where it was neither."
     ),
+    grpc=BEHIND_PROXY,
     fold=Fold,
     found_by="delay-ignored",
     references=("apache/rocketmq#6566", "apache/rocketmq#6533"),

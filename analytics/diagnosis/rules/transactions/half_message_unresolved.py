@@ -13,7 +13,7 @@ from ...keys import WHOLE
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Tally
 from ...refusals import times
-from ...rule import DiagnosisRule
+from ...rule import TELEMETRY, DiagnosisRule
 from .halves import (
     MANY_CHECKS,
     OF_HALVES,
@@ -152,6 +152,7 @@ RULE = DiagnosisRule(
         " producer of the group must run, or nobody can be asked. transactionTimeOut has the"
         " default 6 s, transactionCheckInterval 30 s, transactionCheckMax 15."
     ),
+    grpc=TELEMETRY,
     fold=_Fold,
     exchanges=OF_HALVES,
     connections=_connection,

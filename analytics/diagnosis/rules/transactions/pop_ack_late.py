@@ -26,7 +26,7 @@ from ...problem import (
     shown,
 )
 from ...refusals import MAX_NAMED, counted_names, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 
 ACKS: Final = frozenset(
@@ -220,6 +220,7 @@ RULE = DiagnosisRule(
         " messages at a time (popBatchNums, default 32): the time runs for all of them while the"
         " first is consumed."
     ),
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(key=named_group, requests=ACKS),

@@ -13,7 +13,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
 from ...refusals import MAX_NAMED, counted_names
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 FEWEST: Final = 3
 AT_ONCE_US: Final = 1_000_000
@@ -98,6 +98,7 @@ RULE = DiagnosisRule(
         "Set the clock of the client's host (NTP), then compare it with the broker's. Requests that"
         " waited for longer than pollTime on the way or in the broker's queue are refused alike."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(Exchanges(key=lambda row: row.requester, requests=_POPS),),
     limits="How far the clock is behind is in the requests, not in the rows.",

@@ -11,7 +11,7 @@ from ...keys import by_responder
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, only, times
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
 POLLS: Final = frozenset(
     (int(RequestCode.POP_MESSAGE), int(RequestCode.POP_LITE_MESSAGE), int(RequestCode.NOTIFICATION))
@@ -47,6 +47,7 @@ RULE = DiagnosisRule(
         " popPollingSize has the default 1024 for a group, topic and queue, maxPopPollingSize"
         " 100000 in all."
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(

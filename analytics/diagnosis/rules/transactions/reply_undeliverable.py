@@ -66,6 +66,7 @@ RULE = DiagnosisRule(
         " try again, which changes nothing: the reply is stored all the same"
         " (storeReplyMessageEnable, default true)."
     ),
+    grpc="gRPC has no request-reply.",
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,), requests=REPLIES),
     references=(

@@ -140,6 +140,7 @@ RULE = DiagnosisRule(
         " backlog included, and raise the one or lower the other. Make the work idempotent: the"
         " requester may ask again."
     ),
+    grpc="gRPC has no request-reply.",
     fold=_Fold,
     exchanges=(Exchanges(key=_key, requests=SENDS | frozenset((_PUSH,)), with_facts=True),),
     limits=(

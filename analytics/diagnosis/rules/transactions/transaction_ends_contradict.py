@@ -8,7 +8,7 @@ from typing import Final
 from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
-from ...rule import DiagnosisRule
+from ...rule import TELEMETRY, DiagnosisRule
 from .halves import OF_HALVES, HalvesFold, ObservedHalf, by_group_and_topic, subject_of
 
 MOST_NAMED: Final = 5
@@ -61,6 +61,7 @@ RULE = DiagnosisRule(
         " running. Give each program its own producer group: the broker may check with any producer"
         " of the group."
     ),
+    grpc=TELEMETRY,
     fold=_Fold,
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9791",),

@@ -10,7 +10,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
 from ...refusals import times
-from ...rule import DiagnosisRule
+from ...rule import TELEMETRY, DiagnosisRule
 from .halves import (
     COMMIT,
     MANY_CHECKS,
@@ -118,6 +118,7 @@ RULE = DiagnosisRule(
         " transactions take longer than transactionTimeOut (default 6 s) or end as unknown."
         " (Outcomes as wanted need no action.)"
     ),
+    grpc=TELEMETRY,
     fold=_Fold,
     exchanges=OF_HALVES,
     limits=(

@@ -15,7 +15,7 @@ from ...context import Context
 from ...keys import joined_key, parts_of
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
 from ...refusals import MAX_NAMED, counted_names, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 UPDATE_BROKER: Final = int(RequestCode.UPDATE_BROKER_CONFIG)
 UPDATE_NAMESRV: Final = int(RequestCode.UPDATE_NAMESRV_CONFIG)
@@ -119,6 +119,7 @@ RULE = DiagnosisRule(
         " authentication on (aclEnable in 4.x, authenticationEnabled in 5.x). (A change that you"
         " made yourself needs no action.)"
     ),
+    grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(Exchanges(key=_host_and_server, requests=frozenset(DANGEROUS)),),
     limits="Over TLS the request is not seen. Whether a command was run is not seen.",

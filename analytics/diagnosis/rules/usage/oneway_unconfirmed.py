@@ -92,6 +92,7 @@ RULE = DiagnosisRule(
         "Use send() or send(…, SendCallback) for messages that must not be lost. Whether a one-way"
         " message arrived can only be seen at the consumers or with mqadmin queryMsgByUniqueKey."
     ),
+    grpc="gRPC has no oneway sends.",
     fold=_Fold,
     exchanges=(Exchanges(key=_topic, requests=SENDS, statuses=frozenset((ONEWAY,))),),
     references=("alibaba/rocketmq#392",),

@@ -13,7 +13,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...refusals import MAX_NAMED, counted_names, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 NEVER_AWAITED: Final = frozenset((int(RequestCode.UPDATE_CONSUMER_OFFSET),))
 """requests of which these clients never read the answer (client-go InvokeOneWay, pyrocketmq)"""
@@ -74,6 +74,7 @@ RULE = DiagnosisRule(
         " matter; nothing is lost."
     ),
     advice="Use a newer release of the client that sets the flag, or ignore such log lines.",
+    grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
         Exchanges(

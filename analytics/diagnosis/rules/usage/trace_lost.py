@@ -99,6 +99,7 @@ RULE = DiagnosisRule(
         f" the topic: mqadmin updateTopic -t {TRACE_TOPIC}. If nobody uses traces, turn them off in"
         " the clients (enableTrace, default false; the constructor's enableMsgTrace in 4.x)."
     ),
+    grpc="Clients of gRPC send no message traces.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, requests=frozenset((_ROUTE,))),

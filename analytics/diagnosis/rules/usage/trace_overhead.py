@@ -96,6 +96,7 @@ RULE = DiagnosisRule(
         " enableMsgTrace in 4.x), or keep its topic on a broker of its own (traceTopicEnable=true"
         " there only). traceMsgBatchNum (default 10) is how many messages one trace holds."
     ),
+    grpc="Clients of gRPC send no message traces.",
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=SENDS, of_flow=True),),
     limits="Bytes of repeated attempts count too.",

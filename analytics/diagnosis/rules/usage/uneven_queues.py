@@ -17,7 +17,7 @@ from ...keys import Add, Flow, flow_of
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
 from ...refusals import MAX_NAMED, counted_names, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .traces import is_traced
 
@@ -197,6 +197,7 @@ RULE = DiagnosisRule(
         " Where messages need no order, send without a selector. More queues do not help against"
         " one hot key."
     ),
+    grpc=PROXY_CHOOSES,
     fold=_Fold,
     exchanges=(Exchanges(key=_topic, requests=SENDS - REPLIES, of_flow=True),),
     references=(
