@@ -29,7 +29,8 @@ from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import named_address
 from ..remoting.codes import RequestCode
 from ..remoting.row_facts.ext_fields import CORRELATION_ID, HEADER_FACTS, header_facts, pull_facts
-from ..remoting.versions import HIGHER_VERSION, VERSIONS
+from ..remoting.row_facts.names import SERVER_VERSION, TIMER
+from ..remoting.versions import HIGHER_VERSION, VERSIONS, release_of
 from ..remoting.versions import version_name as name_of_version
 from ..rows.outcome import OK, outcome_class_of
 from ..rows.record import ExchangeRecord
@@ -52,6 +53,9 @@ _NO_BROKERS: Final[list[str]] = []
 """shared by all rows that name none, which are nearly all"""
 _NO_FACTS: Final[list[str]] = []
 _NO_KINDS: Final[list[str]] = []
+_TIMER: Final = f"{TIMER}="
+_WITH_TIMER: Final = 2
+"""facts of a body of messages of which the first has a timer: it is the last one"""
 _MADE: Final = 1024
 _NUMBERS: Final[list[Any]] = list(range(_MADE))
 """small numbers as objects, which rows share"""
@@ -273,6 +277,9 @@ def facts(request: Pdu | None, response: Pdu | None) -> list[str]:
             found = found + request.facts
     if response is not None and response.facts is not None:
         found = found + response.facts
+        if len(response.facts) == _WITH_TIMER and response.facts[-1].startswith(_TIMER):
+            release = release_of(int(response.head.version))
+            found.append(f"{SERVER_VERSION}={release}")
     return found or _NO_FACTS
 
 

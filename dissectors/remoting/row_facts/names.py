@@ -59,6 +59,7 @@ ENDPOINT: Final = "endpoint"
 SUSPEND_MS: Final = "suspend_ms"
 CORRELATION: Final = "correlation"
 TTL_MS: Final = "ttl_ms"
+SERVER_VERSION: Final = "server_version"
 
 FACTS: Final = (
     FactKind(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
@@ -161,6 +162,11 @@ FACTS: Final = (
         "ext field `properties` of a send, and of a reply that is passed on (326)",
     ),
     FactKind(TTL_MS, "ms that the requester waits for the reply", "the same"),
+    FactKind(
+        SERVER_VERSION,
+        "release of the broker, of a pull with the fact `timer`",
+        "field `version` of the response",
+    ),
 )
 """All names, in the order of the document."""
 

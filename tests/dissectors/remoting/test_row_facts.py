@@ -40,6 +40,8 @@ from tests.profiles import examples
 
 CALLS = [str(path) for path in sorted(Path(__file__).parents[3].glob("samples/grpc-*.pcap"))]
 """captures with calls of gRPC"""
+TIMED = str(Path(__file__).parents[3] / "samples" / "timer-late-5x.pcap")
+"""a capture of pulls whose messages have a timer"""
 
 SEND, SEND_V2, PULL, SEND_BACK, END, HEARTBEAT = 10, 310, 11, 36, 37, 34
 PUSH_REPLY = 326
@@ -251,7 +253,12 @@ def test_all_facts_of_the_document_are_written_by_something() -> None:
         ),
         *header_facts(ACK, {"extraInfo": "0 1 2 3"}, 0, {}),
         *request_body_facts(BROKER_CONFIG, b"a=b"),
-        *(one for rows in Decode(CALLS).records() for row in rows for one in row.facts or ()),
+        *(
+            one
+            for rows in Decode([*CALLS, TIMED]).records()
+            for row in rows
+            for one in row.facts or ()
+        ),
     ]
     assert {one.partition("=")[0] for one in written} == {one.name for one in FACTS}
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
-from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
-from ...keys import Add, Flow, named_group
+from ...keys import Add, Flow, flow_of, whole
 from ...need import Need
 from ...problem import (
     Case,
@@ -31,8 +32,8 @@ from ...problem import (
 from ...refusals import counted, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 
-MAX_QUEUES: Final = 5_000
-"""queues of one group that are looked at"""
+MAX_QUEUES: Final = 20_000
+"""queues, each time a client uses one, that are looked at"""
 QUIET: Final = 40_000_000_000
 """ns between the end of the last pull and a commit: a long poll takes 30 s at most"""
 ENDED: Final = 15_000_000_000
@@ -44,6 +45,7 @@ _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 class _Owned(NamedTuple):
     """A queue as one connection of a client uses it."""
 
+    group: str
     client: str
     """`address:port`"""
     topic: str
@@ -75,23 +77,47 @@ class _Silent(NamedTuple):
     use: _Use
     since: int
     """end of the last pull, ns"""
+    waiting: int
+    """messages that were sent to it and not committed"""
+
+
+_Queue = tuple[str, str, str, str, int]
+"""group, host of the client, topic, broker, queue"""
+
+
+def _queue_of(owned: _Owned, context: Context) -> _Queue:
+    """Return a queue, whichever connection its client uses."""
+    broker = context.broker(owned.broker)
+    return owned.group, host_of(owned.client), owned.topic, broker, owned.number
 
 
 class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._queues: dict[_Owned, _Use] = {}
+        self._ends: dict[tuple[str, str, int], int] = {}
+        """topic, address of the broker, queue -> offset behind the last message that was sent"""
 
     def adder_of(self, flow: Flow) -> Add:
+        if flow.request_code in SENDS:
+            return self._add_sends
         return self._add_commits if flow.request_code == _COMMIT else self._add_pulls
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        (self._add_commits if row.request_code == _COMMIT else self._add_pulls)((row,))
+        self.adder_of(flow_of(row))((row,))
+
+    def _add_sends(self, rows: Sequence[ExchangeRecord]) -> None:
+        ends, topic, broker = self._ends, rows[0].topic or "", rows[0].responder
+        for row in rows:
+            if row.queue_id is not None and row.queue_offset is not None:
+                queue = topic, broker, row.queue_id
+                if queue in ends or len(ends) < MAX_QUEUES:
+                    ends[queue] = max(ends.get(queue, 0), row.queue_offset + 1)
 
     def _use_of(self, row: ExchangeRecord) -> _Use | None:
-        if row.topic is None or row.queue_id is None:
+        if row.topic is None or row.queue_id is None or row.group is None:
             return None
-        owned = _Owned(row.requester, row.topic, row.responder, row.queue_id)
+        owned = _Owned(row.group, row.requester, row.topic, row.responder, row.queue_id)
         use = self._queues.get(owned)
         if use is None and len(self._queues) < MAX_QUEUES:
             use = self._queues[owned] = _Use()
@@ -118,31 +144,35 @@ class _Fold(Fold):
                 use.commit_time, use.offset = time, row.queue_offset
 
     def cases(self, context: Context) -> Iterable[Case]:
-        by_client: dict[tuple[str, str], list[_Silent]] = {}
+        by_client: dict[tuple[str, str, str], list[_Silent]] = {}
+        ends: dict[tuple[str, str, int], int] = {}
+        for (topic, address, number), end in self._ends.items():
+            name = topic, context.broker(address), number
+            ends[name] = max(end, ends.get(name, 0))
         pulled = self._pulled(context)
         for owned, use in sorted(self._queues.items(), key=lambda one: one[0]):
-            queue = owned.client, owned.topic, context.broker(owned.broker), owned.number
-            known = pulled.get((host_of(queue[0]), *queue[1:]))
+            known = pulled.get(_queue_of(owned, context))
             if known is None or use.commit is None:
                 continue
             since, pending = known
             if not pending and use.commit_time - since >= QUIET:
                 client = context.client(owned.client)
-                by_client.setdefault((client, owned.topic), []).append(_Silent(owned, use, since))
-        for (client, topic), silent in sorted(by_client.items()):
-            yield _case(self.key, client, topic, silent, context)
+                end = ends.get((owned.topic, context.broker(owned.broker), owned.number), 0)
+                one = _Silent(owned, use, since, max(0, end - use.offset))
+                by_client.setdefault((owned.group, client, owned.topic), []).append(one)
+        for (group, client, topic), silent in sorted(by_client.items()):
+            yield _case(group, client, topic, silent, context)
 
-    def _pulled(self, context: Context) -> dict[tuple[str, str, str, int], tuple[int, bool]]:
+    def _pulled(self, context: Context) -> dict[_Queue, tuple[int, bool]]:
         """Return by queue of a client when its last pull ended, and whether one may be pending.
 
         A client pulls from a slave on another connection than it commits on.
         """
-        found: dict[tuple[str, str, str, int], tuple[int, bool]] = {}
+        found: dict[_Queue, tuple[int, bool]] = {}
         for owned, use in self._queues.items():
             if use.pull is None:
                 continue
-            broker = context.broker(owned.broker)
-            queue = host_of(owned.client), owned.topic, broker, owned.number
+            queue = _queue_of(owned, context)
             end, pending = found.get(queue, (0, False))
             found[queue] = max(end, use.pull_end), pending or use.pending
         return found
@@ -158,10 +188,12 @@ def _case(group: str, client: str, topic: str, silent: list[_Silent], context: C
     until = max(one.use.commit_time for one in silent)
     queues = counted(len(silent), "queue")
     brokers = {context.broker(one.owned.broker) for one in silent}
+    waiting = sum(one.waiting for one in silent)
+    wait = f": {counted(waiting, 'message')} wait{'s' if waiting == 1 else ''}" if waiting else ""
     case = tally.case(
         f"consumer {client} of group {group} owns {queues} of {topic} on {listed(brokers)} and has"
         f" not pulled since {clock(since)} UTC, although it committed offsets until"
-        f" {clock_after(since, until)} ({seconds(until - since)})",
+        f" {clock_after(since, until)} ({seconds(until - since)}){wait}",
         Subject(
             group=group,
             topic=topic,
@@ -174,6 +206,7 @@ def _case(group: str, client: str, topic: str, silent: list[_Silent], context: C
     case.details = [
         f"queue {one.owned.number}: last pull ended {clock(one.since)} UTC, offset"
         f" {one.use.offset:,} committed again and again"
+        + (f", {counted(one.waiting, 'message')} stored behind it" if one.waiting else "")
         for one in sorted(silent, key=lambda one: one.owned)[:8]
     ]
     case.evidence.sort(key=place_of)
@@ -211,7 +244,15 @@ RULE = DiagnosisRule(
     ),
     grpc="`grpc-consumer-stuck` speaks of consumers that ask for nothing.",
     fold=_Fold,
-    exchanges=(Exchanges(key=named_group, requests=_PULLS | frozenset((_COMMIT,)), of_flow=True),),
+    exchanges=(
+        Exchanges(key=whole, requests=_PULLS | frozenset((_COMMIT,)), of_flow=True),
+        Exchanges(
+            key=whole,
+            requests=SENDS,
+            responses=frozenset((int(ResponseCode.SUCCESS),)),
+            of_flow=True,
+        ),
+    ),
     limits=(
         "A queue of which no pull was captured is not judged. Consumers by POP own no queues and"
         " are not judged."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode
@@ -19,7 +19,6 @@ from ...problem import (
     Subject,
     Tally,
     asked,
-    clock,
     seconds,
     time_of,
 )
@@ -37,8 +36,8 @@ TURNS: Final = 3
 """times that a client pulls again after another one did, without taking the queue anew"""
 LEAST: Final = 30
 """ticks between the first and the last of them"""
-ABANDONED: Final = 45_000_000_000
-"""ns after the last pull of a queue: a long poll takes 30 s at most"""
+ABANDONED: Final = 45
+"""ticks between two pulls of a queue: a long poll takes 30 s at most"""
 _PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 
@@ -119,7 +118,9 @@ class _Fold(Fold):
                 if shared is not None:
                     by_topic.setdefault((place.topic, (one, other)), []).append(shared)
         for (topic, _), several in sorted(by_topic.items()):
-            yield self._case(topic, several, _left_alone(topic, by_place, context.last_time))
+            end = (context.last_time or 0) // UNIT
+            alone = _left_alone(topic, by_place, end)
+            yield self._case(topic, several, alone)
 
     def _case(
         self,
@@ -134,10 +135,13 @@ class _Fold(Fold):
         length = max(one.last - one.first for one in several) * UNIT
         queues = listed(f"{one.place.broker}:{one.place.number}" for one in several)
         what = "queue" if len(several) == 1 else f"{len(several)} queues"
+        nobody = listed(f"{place.broker}:{place.number}" for place in alone)
+        longest = seconds(max(alone.values(), default=0) * UNIT)
+        others = f"; {nobody} by none for up to {longest}" if alone else ""
         case = tally.case(
             f"{what} of {topic} ({queues}) {'is' if len(several) == 1 else 'are'} pulled by two"
             f" members of group {self.key} at once for {seconds(length)}: messages there are"
-            f" delivered twice",
+            f" delivered twice{others}",
             Subject(
                 group=self.key,
                 topic=topic,
@@ -148,24 +152,20 @@ class _Fold(Fold):
         case.first_time = min(one.first for one in several) * UNIT
         case.last_time = max(one.last for one in several) * UNIT
         case.details = [f"members: {' and '.join(several[0].clients)}"]
-        if alone:
-            queues = listed(f"{place.broker}:{place.number}" for place in alone)
-            since = clock(max(alone.values()) * UNIT)
-            case.details.append(f"no captured member pulls {queues} since {since} UTC")
         return case
 
 
 def _left_alone(
-    topic: str, by_place: dict[_Place, dict[str, list[_Pulls]]], end: int | None
+    topic: str, by_place: dict[_Place, dict[str, list[_Pulls]]], end: int
 ) -> dict[_Place, int]:
-    """Return the queues that the group stopped pulling -> tick of the last pull."""
+    """Return the queues that no member pulled for long -> ticks, at the most."""
     found = {}
     for place, clients in by_place.items():
-        ticks = [tick for several in clients.values() for one in several for tick in one.starts]
-        if place.topic == topic and ticks and end is not None:
-            last = max(ticks)
-            if last * UNIT + ABANDONED <= end:
-                found[place] = last
+        pulled = {tick for several in clients.values() for one in several for tick in one.starts}
+        ticks = sorted({*pulled, end}) if place.topic == topic and pulled else []
+        longest = max((later - one for one, later in pairwise(ticks)), default=0)
+        if longest >= ABANDONED:
+            found[place] = longest
     return found
 
 
@@ -233,7 +233,8 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=named_group, requests=_PULLS | frozenset((_QUERY,)), of_flow=True),),
     limits=(
-        "Queues that no member pulls are not reported: other members may not be in the capture."
+        "Queues that no member pulls are only named beside shared ones: other members may not be in"
+        " the capture."
         " Groups of pull consumers, which may assign queues by hand, are not judged."
     ),
     needs=frozenset((Need.PULLS, Need.HEARTBEATS)),

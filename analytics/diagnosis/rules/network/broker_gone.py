@@ -10,7 +10,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.outcome import LONG_POLLS
 from dissectors.times import text_of_time
 
-from ...context import PROXY, Context
+from ...context import Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged, named, waiting_of
 from ...problem import (
@@ -58,11 +58,15 @@ NOT_THERE: Final = "not there"
 class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of the times in which a broker was gone, for each spell of each broker."""
-        for server in self.servers(context):
-            if not is_broker(server.key, context) and not _is_proxy(server.key, context):
-                continue
-            for outages in outages_by_cause(server.outages(context), self.lasts):
-                yield _case(server.key, outages, context)
+        of_servers = [
+            (server.key, server.outages(context))
+            for server in self.servers(context)
+            if is_broker(server.key, context) or context.is_proxy(server.key)
+        ]
+        for address, every in of_servers:
+            for outages in outages_by_cause(every, self.lasts):
+                if how_gone(outages) != NOT_THERE or not _moves_to(address, outages, context):
+                    yield _case(address, outages, context)
 
 
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
@@ -70,7 +74,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     first = outages[0]
     again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     name = context.broker(address)
-    proxy = _is_proxy(address, context)
+    proxy = context.is_proxy(address)
     shut_down = [one.shut_down(name, context) for one in outages]
     in_order = None not in shut_down
     gone = "shut down" if in_order else "unreachable" if _unanswered(outages) else how_gone(outages)
@@ -119,9 +123,15 @@ def _unanswered(outages: list[Outage]) -> bool:
     )
 
 
-def _is_proxy(address: str, context: Context) -> bool:
-    """Return whether clients speak gRPC with a proxy at an address."""
-    return context.servers.get(address) == PROXY
+def _moves_to(address: str, outages: list[Outage], context: Context) -> bool:
+    """Return whether a broker that was elsewhere came to be at an address, which is no outage."""
+    seats = context.seats.get(context.broker(address), {})
+    own = context.own_address(address)
+    first = seats[own][0] if own in seats else None
+    return first is not None and any(
+        other != own and since < outages[0].start and until <= first
+        for other, (since, until) in seats.items()
+    )
 
 
 def state_of(outages: list[Outage]) -> ProblemState:
@@ -257,7 +267,7 @@ RULE = DiagnosisRule(
     explanation=(
         "A process that dies leaves its connections to the operating system, which ends them by FIN"
         " or RST and refuses new ones. Requests that were waiting fail at once; whether the broker"
-        " carried them out unknown. Producers try the next broker of the topic, consumers"
+        " carried them out is unknown. Producers try the next broker of the topic, consumers"
         " go on with the other brokers, or with a slave. The NameServer takes the broker out of the"
         " routes when its connection ends, or after 2 minutes without a registration; clients see"
         " that up to 30 s later. Where nothing comes back, not even a RST, the host is down or"

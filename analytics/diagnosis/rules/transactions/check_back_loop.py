@@ -49,20 +49,21 @@ def _case(group: str, topic: str, several: list[ObservedHalf], context: Context)
     to = f" to {topic}" if topic else ""
     often = f"{min(checks)} to {max(checks)}" if min(checks) != max(checks) else f"{checks[0]}"
     each = " each" if count > 1 else ""
+    producers = {context.client(end) for one in several for end in one.answerers}
+    turns = f", at {len(producers)} producers in turn" if len(producers) > 1 else ""
     answer = (
         "nobody answered"
         if silent == count
-        else "the producer never knew"
+        else "the answer was always unknown"
         if not silent
-        else "the producer knew of none"
+        else "no answer decided one"
     )
     case = tally.case(
-        f"the broker asked {often} times{each} what became of {what}{of}{to}; {answer}",
+        f"the broker checked back {often} times{each} for {what}{of}{to}{turns}: {answer}",
         subject_of(several, context, several[0].key if count == 1 else None),
     )
-    producers = {context.client(end) for one in several for end in one.answerers}
     if len(producers) > 1:
-        case.details.append(f"it asked {len(producers)} clients in turn: {listed(producers)}")
+        case.details.append(f"producers: {listed(producers)}")
     case.details.append(f"answers that said unknown: {sum(one.unknown.count for one in several)}")
     case.details.append(f"messages: {', '.join(one.key for one in several[:MOST_NAMED])}")
     return case

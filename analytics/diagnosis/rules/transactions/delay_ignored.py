@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.row_facts.names import STORED_MS, TIMER, fact_in
+from dissectors.remoting.row_facts.names import SERVER_VERSION, STORED_MS, TIMER, fact_in
 from dissectors.remoting.row_facts.values import number_in, number_of
 from dissectors.rows.record import ExchangeRecord
 
@@ -24,6 +25,14 @@ MAX_MESSAGES: Final = 20_000
 _MS: Final = 1_000_000
 _SHUT_DOWN: Final = 60_000_000_000
 """ns that a broker may take to shut down, from when it leaves the routes"""
+
+
+TIMERS_SINCE: Final = 5
+"""major release"""
+_OLD_ADVICE: Final = (
+    "Use setDelayTimeLevel (18 levels by default, messageDelayLevel): brokers of 4.x know no other"
+    " delay. Or update the brokers to 5.0 or later."
+)
 
 
 class Timed(NamedTuple):
@@ -74,6 +83,7 @@ class _Fold(Fold):
         self._messages: dict[tuple[str, int, int], _Delivery] = {}
         self._addresses: set[str] = set()
         self._groups: set[str] = set()
+        self._releases: set[str] = set()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         timed = timed_in(row)
@@ -86,7 +96,11 @@ class _Fold(Fold):
             if before is None or evidence.time < before.evidence.time:
                 stored = number_in(row.facts, STORED_MS)
                 self._messages[place] = _Delivery(timed, stored, row.responder, evidence)
-        for kept, name in ((self._addresses, row.responder), (self._groups, row.group)):
+        for kept, name in (
+            (self._addresses, row.responder),
+            (self._groups, row.group),
+            (self._releases, fact_in(row.facts, SERVER_VERSION)),
+        ):
             if name and len(kept) < MAX_NAMED:
                 kept.add(name)
 
@@ -98,7 +112,10 @@ class _Fold(Fold):
         ignored = [one for one in every if one[0].late is None and one[0].took < one[0].asked / 2]
         late = [one for one in every if one[0].late is not None and one[0].late >= LATE_MS]
         if ignored:
-            yield self._case(ignored, "the broker ignored the delay", context)
+            of = f" of {listed(self._releases)}" if self._releases else ""
+            case = self._case(ignored, f"the broker{of} ignored the delay", context)
+            case.advice = None if all(map(_knows_timers, self._releases)) else _OLD_ADVICE
+            yield case
         if late:
             most = max(timed.late or 0 for timed, _ in late)
             case = self._case(late, f"up to {seconds(most * _MS)} after they were due", context)
@@ -128,6 +145,11 @@ class _Fold(Fold):
         return case
 
 
+def _knows_timers(release: str) -> bool:
+    """Return whether a broker of a release delivers by timer."""
+    return (natural_of(release.partition(".")[0]) or 0) >= TIMERS_SINCE
+
+
 def _key(row: ExchangeRecord) -> str | None:
     return row.topic if fact_in(row.facts, TIMER) is not None else None
 
@@ -153,8 +175,8 @@ RULE = DiagnosisRule(
         " refuses or ignores it: the message is stored in its topic at once."
     ),
     advice=(
-        "Use setDelayTimeLevel (18 levels by default, messageDelayLevel) with brokers of 4.x, or"
-        " update the brokers to 5.0 or later with timerWheelEnable=true (default true)."
+        "Set timerWheelEnable=true (default true) in broker.conf. With a broker of 4.x, use"
+        " setDelayTimeLevel (18 levels by default, messageDelayLevel), or update it to 5.0 or later."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,

@@ -67,4 +67,5 @@ RULE = DiagnosisRule(
     references=("apache/rocketmq#9791",),
     needs=frozenset((Need.TRANSACTIONS,)),
     lasts=None,
+    consequence_of=frozenset(("check-at-other-producer",)),
 )

@@ -127,4 +127,5 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.SENDS,)),
     lasts=None,
+    consequence_of=frozenset(("transaction-ends-contradict",)),
 )

@@ -18,8 +18,8 @@ LOOP = [
 def test_three_messages_that_nobody_decides(generation: str) -> None:
     (one,) = problems_of_sample(RULE, f"transaction-undecided-{generation}.pcap")
     assert one.title == (
-        "the broker asked 4 times each what became of 3 half messages of undecided_group to"
-        " UndecidedTopic; the producer never knew"
+        "the broker checked back 4 times each for 3 half messages of undecided_group to"
+        " UndecidedTopic: the answer was always unknown"
     )
     assert (one.count, one.subject.client) == (12, "127.0.0.1@producer")
 
@@ -27,15 +27,15 @@ def test_three_messages_that_nobody_decides(generation: str) -> None:
 def test_a_producer_that_never_knows() -> None:
     (one,) = problems(RULE, LOOP)
     assert one.title == (
-        "the broker asked 4 times what became of half message K1 of shop to orders; the producer"
-        " never knew"
+        "the broker checked back 4 times for half message K1 of shop to orders: the answer was"
+        " always unknown"
     )
     assert (one.count, one.subject.group, one.subject.message) == (4, "shop", "K1")
 
 
 def test_nobody_answers() -> None:
     (one,) = problems(RULE, [check(1000 * number) for number in range(3)])
-    assert one.title == "the broker asked 3 times what became of half message K1; nobody answered"
+    assert one.title == "the broker checked back 3 times for half message K1: nobody answered"
 
 
 def test_a_decision_ends_it() -> None:
@@ -60,6 +60,6 @@ def test_checks_that_rotate_over_producers_are_counted_together() -> None:
     producers = [f"10.0.0.{9 + number % 4}:40000" for number in range(8)]
     rows = [half(0), *(check(6000 + 30_000 * n, responder=p) for n, p in enumerate(producers))]
     (one,) = problems(RULE, rows)
-    assert one.title.startswith("the broker asked 8 times what became of half message K1")
-    assert one.details[0].startswith("it asked 4 clients in turn: 10.0.0.10, 10.0.0.11")
+    assert one.title.startswith("the broker checked back 8 times for half message K1")
+    assert one.details[0].startswith("producers: 10.0.0.10, 10.0.0.11")
     assert same_in_any_order(RULE, rows)
