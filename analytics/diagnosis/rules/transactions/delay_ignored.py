@@ -176,7 +176,7 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Set timerWheelEnable=true (default true) in broker.conf. With a broker of 4.x, use"
-        " setDelayTimeLevel (18 levels by default, messageDelayLevel), or update it to 5.0 or later."
+        " setDelayTimeLevel (18 levels by default, messageDelayLevel), or update it to 5.0."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
