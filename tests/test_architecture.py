@@ -275,7 +275,6 @@ ACROSS_MODULES = (
     "dissectors/decode/test_last_defence",
     "dissectors/decode/test_shared_captures",
     "dissectors/remoting/bodies/test_samples",
-    "dissectors/remoting/bodies/classes/test_all_classes",
     "dissectors/tcp/test_tshark",
     "dissectors/test_interrupted",
     "dissectors/wireshark/",

@@ -26,7 +26,7 @@ from dissectors.remoting.codes import (
 )
 from dissectors.remoting.headers import HEADERS, FieldType, HeaderField
 from dissectors.remoting.messages.properties import PROPERTIES
-from dissectors.remoting.operation_tables.operation import Operation
+from dissectors.remoting.operation_tables.operations import Operation
 from dissectors.remoting.topic_names import NOT_FOR_SENDS, SYSTEM_TOPICS
 from dissectors.remoting.versions import VERSIONS
 from tests.cluster.clients.oracle import reflect

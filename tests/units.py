@@ -53,6 +53,7 @@ UNITS: dict[str, tuple[str, ...]] = {
                 "ports",
                 "printable",
                 "quantities",
+                "table_text",
                 "temporary",
                 "times",
             ),
@@ -65,13 +66,14 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.remoting": ("dissectors.remoting",),
     "dissectors.remoting.bodies": (
         "dissectors.remoting",
+        "dissectors.table_text",
         "dissectors.budget",
         "dissectors.expert",
         "dissectors.json_bytes",
         "dissectors.plain_json",
     ),
-    "dissectors.remoting.header_tables": (),
-    "dissectors.remoting.operation_tables": (),
+    "dissectors.remoting.header_tables": ("dissectors.table_text",),
+    "dissectors.remoting.operation_tables": ("dissectors.table_text",),
     "dissectors.remoting.fastjson": (),
     "dissectors.remoting.ids": (ENDPOINT, "dissectors.remoting.topic_names"),
     "dissectors.remoting.messages": (
@@ -96,11 +98,10 @@ UNITS: dict[str, tuple[str, ...]] = {
     # HTTP/2 and the calls in it
     "dissectors.http2": (),
     "dissectors.grpc": (
-        "dissectors.http2",
+        *("dissectors.http2", "dissectors.table_text"),
         *(f"dissectors.remoting.{name}" for name in ("command", "headers", "row_facts")),
         "dissectors.budget",
     ),
-    "dissectors.grpc.tables": (),
     "dissectors.replication": ("dissectors.expert", "dissectors.histogram"),
     # rows: what is written and filtered, without a capture
     "dissectors.rows": (

@@ -9,8 +9,8 @@ from ..budget import Budget
 from ..http2.connection import StreamEvent
 from ..http2.frame import StreamPlace
 from ..http2.header_blocks import Headers, bytes_of
+from .definition import Method
 from .pieces import PREFIX, MessageCutter, Piece
-from .tables.methods import Method
 
 BROKEN: Final = "messages are missing"
 """what is wrong where nobody knows how many there were"""

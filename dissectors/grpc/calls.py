@@ -26,9 +26,9 @@ from .commands import (
     shown_metadata,
     transport_status,
 )
+from .definition import METHODS
 from .names import TELEMETRY
 from .said import Said, command_of, read_columns, said_of, telemetry_said, value_of
-from .tables.methods import METHODS
 
 MOST_STREAMS: Final = 4096
 """streams of a connection that are open at a time; a proxy allows 1024 calls unless told more"""

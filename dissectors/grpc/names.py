@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .tables.enums import ENUMS
-from .tables.methods import METHODS
+from .definition import ENUMS, METHODS
 
 TELEMETRY: Final = "Telemetry"
 TELEMETRY_COMMANDS: Final = {

@@ -11,10 +11,7 @@ import struct
 from typing import Final, NamedTuple
 
 from ..foreign import Unreadable
-from .tables.enums import ENUMS
-from .tables.field import BOOL, BYTES, FLOAT, INT32, STRING, Field, FieldKind
-from .tables.requests import REQUESTS
-from .tables.resources import RESOURCES
+from .definition import BOOL, BYTES, ENUMS, FLOAT, INT32, MESSAGES, STRING, Field, FieldKind
 from .wire import BYTES as WIRE_BYTES
 from .wire import FIXED_32, VARINT, Value, fields_of, packed, signed
 
@@ -22,8 +19,7 @@ MOST_FIELDS: Final = 100_000
 """fields of one message, with those within it: as many as a full batch of messages has"""
 
 TABLES: Final[dict[str, dict[int, Field]]] = {
-    name: {field.number: field for field in fields}
-    for name, fields in (RESOURCES | REQUESTS).items()
+    name: {field.number: field for field in fields} for name, fields in MESSAGES.items()
 }
 """Message type → number on the wire → field."""
 

@@ -16,17 +16,9 @@ from typing import Any, Final, NamedTuple, final
 
 from .code_names import operation_of
 from .codes import RequestCode
-from .header_tables.admin import ADMIN_HEADERS, CLASSLESS
-from .header_tables.auth import AUTH_HEADERS
-from .header_tables.consumer import CONSUMER_HEADERS
-from .header_tables.controller import CONTROLLER_HEADERS
-from .header_tables.field import EARLY_RPC, TOPIC_RPC, FieldType, HeaderField
-from .header_tables.former import FORMER_HEADERS
-from .header_tables.namesrv import NAMESRV_HEADERS
-from .header_tables.pop import POP_HEADERS
-from .header_tables.pull import PULL_HEADERS
+from .header_tables.classes import CLASSLESS, HEADER_CLASSES
+from .header_tables.field import FieldType, HeaderField
 from .header_tables.readers import READERS, Reader
-from .header_tables.send import SEND_HEADERS
 
 __all__ = [
     "HEADERS",
@@ -45,20 +37,7 @@ __all__ = [
     "typed_header",
 ]
 
-HEADERS: Final[dict[str, tuple[HeaderField, ...]]] = {
-    "RpcRequestHeader": EARLY_RPC,
-    "TopicRequestHeader": TOPIC_RPC,
-    "TopicQueueRequestHeader": TOPIC_RPC,
-    **SEND_HEADERS,
-    **PULL_HEADERS,
-    **CONSUMER_HEADERS,
-    **POP_HEADERS,
-    **ADMIN_HEADERS,
-    **AUTH_HEADERS,
-    **NAMESRV_HEADERS,
-    **CONTROLLER_HEADERS,
-    **FORMER_HEADERS,
-}
+HEADERS: Final = HEADER_CLASSES
 """Java class → its fields, inherited ones last, in the order in which the class writes them."""
 
 HOOK_FIELDS: Final[dict[str, str]] = {

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from .code_sets import V2_SENDS
-from .header_tables.send import SEND_HEADERS
+from .header_tables.classes import HEADER_CLASSES
 
 
 class SendFields(NamedTuple):
@@ -68,7 +68,7 @@ def _java_name(name: str) -> str:
 
 
 def _fields_of(header: str) -> SendFields:
-    wires = {field.name: field.wire for field in SEND_HEADERS[header]}
+    wires = {field.name: field.wire for field in HEADER_CLASSES[header]}
     wires.setdefault("brokerName", wires[RPC_BROKER_NAME])
     return SendFields(*(wires[_java_name(name)] for name in SendFields._fields))
 

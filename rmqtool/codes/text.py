@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, HeaderField
 from dissectors.remoting.messages.properties import property_of
-from dissectors.remoting.operation_tables.operation import Operation
+from dissectors.remoting.operation_tables.operations import Operation
 
 from ..ui.columns import LineColumn
 from ..ui.console import UNLIMITED, Style, Terminal

@@ -12,7 +12,7 @@ from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import ExpertInfo
-from dissectors.grpc.tables.methods import METHODS
+from dissectors.grpc.definition import METHODS
 from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, FrameDecoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from dissectors.grpc.tables.methods import METHODS
+from dissectors.grpc.definition import METHODS
 from dissectors.remoting.bodies import encode_registration
 from dissectors.remoting.fastjson.codec import encode_json
 from tests.dissectors.replication_traffic import replicated

@@ -1,5 +1,4 @@
-"""Tables of the protocol: what an operation carries, and the fields of every header class.
+"""The fields of every header class, as text; `headers.py` is what others import.
 
-Imports nothing else of the project. One module per family; `codes.py` and `headers.py` put them
-together and are what others import.
+Imports nothing else of the project but the reader of such tables.
 """

@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from ...table_text import entries, parts_of
+
 
 class FieldType(StrEnum):
     """The Java types of header fields; a box and its primitive are one."""
@@ -18,14 +20,6 @@ class FieldType(StrEnum):
     BOOLEAN = "boolean"
     DOUBLE = "double"
     BOUNDARY = "BoundaryType"
-
-
-STRING: Final = FieldType.STRING
-INT: Final = FieldType.INT
-LONG: Final = FieldType.LONG
-BOOLEAN: Final = FieldType.BOOLEAN
-DOUBLE: Final = FieldType.DOUBLE
-BOUNDARY: Final = FieldType.BOUNDARY
 
 
 class HeaderField(NamedTuple):
@@ -45,37 +39,45 @@ class HeaderField(NamedTuple):
     """Last release that has it; empty: still there."""
 
 
-def must(
-    name: str, type_: FieldType, *, wire: str = "", since: str = "", until: str = ""
-) -> HeaderField:
-    """Return a row for a field that must not be null."""
-    return HeaderField(name, type_, True, wire or name, since, until)
+def fields_of(text: str) -> tuple[HeaderField, ...]:
+    """Return the fields that the text of a table names."""
+    found: list[HeaderField] = []
+    for part in parts_of(text):
+        if part.startswith("*"):
+            found += INHERITED[part[1:]]
+        else:
+            found.append(_field_of(part))
+    return tuple(found)
 
 
-def may(
-    name: str, type_: FieldType, *, wire: str = "", since: str = "", until: str = ""
-) -> HeaderField:
-    """Return a row for a field that may be absent."""
-    return HeaderField(name, type_, False, wire or name, since, until)
-
-
-def _rpc(bname_since: str) -> tuple[HeaderField, ...]:
-    return (
-        may("ns", STRING, since="5.0.0"),
-        may("nsd", BOOLEAN, since="5.0.0"),
-        may("bname", STRING, since=bname_since),
-        may("oway", BOOLEAN, since="5.0.0"),
+def _field_of(part: str) -> HeaderField:
+    spelled, type_, *releases = part.split(" ")
+    since_until = dict(zip(releases[::2], releases[1::2], strict=True))
+    name, _, wire = spelled.partition("=")
+    name = name.removesuffix("?")
+    return HeaderField(
+        name,
+        FieldType(type_),
+        "?" not in spelled,
+        wire or name,
+        since_until.get("since", ""),
+        since_until.get("until", ""),
     )
 
 
-RPC: Final = _rpc("5.0.0")
-"""Namespace, namespaced, broker name, oneway: of every class that extends RpcRequestHeader."""
+def headers_of(text: str) -> dict[str, tuple[HeaderField, ...]]:
+    """Return the header classes of a table."""
+    return {name: fields_of(fields) for name, fields in entries(text)}
 
-EARLY_RPC: Final = _rpc("4.9.5")
-"""The same of the few classes that had the broker name in 4.9.5 already."""
 
-TOPIC_RPC: Final = (may("lo", BOOLEAN, since="5.0.0"), *RPC)
-"""The same with the mark of a logical queue: of classes that extend TopicRequestHeader."""
-
-EARLY_TOPIC_RPC: Final = (may("lo", BOOLEAN, since="5.0.0"), *EARLY_RPC)
-"""That, of the few classes."""
+_NAMESPACE: Final = "ns? string since 5.0.0; nsd? boolean since 5.0.0"
+_ONEWAY: Final = "oway? boolean since 5.0.0"
+INHERITED: Final[dict[str, tuple[HeaderField, ...]]] = {}
+"""fields that many classes inherit, by what stands for them in the tables"""
+INHERITED["RPC"] = fields_of(f"{_NAMESPACE}; bname? string since 5.0.0; {_ONEWAY}")
+"""of classes that extend RpcRequestHeader: namespace, namespaced, broker name, oneway"""
+INHERITED["EARLY_RPC"] = fields_of(f"{_NAMESPACE}; bname? string since 4.9.5; {_ONEWAY}")
+"""of those that had the broker name in 4.9.5 already"""
+INHERITED["TOPIC_RPC"] = fields_of("lo? boolean since 5.0.0; *RPC")
+"""of classes that extend TopicRequestHeader: also the mark of a logical queue"""
+INHERITED["EARLY_TOPIC_RPC"] = fields_of("lo? boolean since 5.0.0; *EARLY_RPC")

@@ -24,7 +24,7 @@ from dissectors.remoting.flags import (
     describe_unit_sys_flag,
     meaning_of,
 )
-from dissectors.remoting.header_tables.admin import CLASSLESS
+from dissectors.remoting.header_tables.classes import CLASSLESS
 from dissectors.remoting.headers import HEADERS, FieldType
 
 from .protocol_facts import table

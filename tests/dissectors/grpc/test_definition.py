@@ -6,8 +6,7 @@ from functools import cache
 
 import pytest
 
-from dissectors.grpc.tables.enums import ENUMS
-from dissectors.grpc.tables.methods import METHODS
+from dissectors.grpc.definition import ENUMS, METHODS
 from dissectors.grpc.tree import TABLES
 from tests.cluster.fixtures import require_jars
 from tests.cluster.servers.artifacts import PROXY_5, fetch
