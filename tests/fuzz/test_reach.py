@@ -57,7 +57,16 @@ ELSEWHERE = (
         "send_fields_of",
         "is_auto_switch_at",
     ),
-    *("may", "must", "rpc", "is_other_meaning", "request_code", "ordinal_of", "release_of"),
+    *(
+        "members_of",
+        "headers_of",
+        "_field_of",
+        "_operation_of",
+        "is_other_meaning",
+        "request_code",
+        "ordinal_of",
+        "release_of",
+    ),
 )
 """functions that write, that make tables when they are imported, that describe, or look up names"""
 LIMITS = (

@@ -36,7 +36,7 @@ class Operation(NamedTuple):
 def _operation_of(text: str) -> Operation:
     text, _, note = text.partition("; note ")
     columns, *sides = parts_of(text)
-    who, mode, since = columns.split(", ")
+    who, mode, since = ("" if one == "-" else one for one in columns.split(", "))
     carried: dict[str, str] = {}
     for part in sides:
         side, *words = part.split(" ")
@@ -48,7 +48,9 @@ def _operation_of(text: str) -> Operation:
         carried.get("response_header") or None,
         carried.get("request_body") or None,
         carried.get("response_body") or None,
-        *("" if column == "-" else column for column in (who, mode, since)),
+        who,
+        mode,
+        since,
         note,
     )
 
