@@ -15,7 +15,7 @@ from .known import Known
 from .lag_fold import LagFold
 from .message_fold import MAX_ROWS, fold_messages
 from .queue_fold import QueueFold
-from .sums import GroupSums, Spread, Sums, TopicSums
+from .sums import OTHERS, GroupSums, Spread, Sums, TopicSums
 
 _MESSAGE: Final = msgspec.json.Decoder(SeenMessage)
 _FETCH: Final = msgspec.json.Decoder(SeenFetch)
@@ -87,6 +87,8 @@ def _groups(sums: Sums) -> Rows:
     for key, found in sums.groups.items():
         topic, group = parts_of(key)
         consumed.add(topic)
+        if topic == OTHERS:
+            found.to_fetch = found.to_commit = None  # no group was so far behind
         rows.append(_of_topic(topic, sums.topics.get(topic)) | _of_group(group, found))
     for topic, sent in sums.topics.items():
         if topic not in consumed:

@@ -126,6 +126,8 @@ class GroupFold:
         found.add("consumer_locks", self._asking.lock_rows())
         found.add("consumer_offsets", self._holding.jump_rows())
         found.add("consumer_subscriptions", self._subscription_rows())
+        if left_out := self._holding.left_out + self._asking.left_out:
+            found.add("consumer_limits", [{"group": self.group, "left_out": left_out}])
 
     def _subscription_rows(self) -> Rows:
         """Return what each member subscribes; the rule of the diagnosis says who differs."""

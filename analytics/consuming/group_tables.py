@@ -277,4 +277,15 @@ SUBSCRIPTIONS: Final = ReportTable(
     order=("group", "client", "since", "subscribed"),
     brief=("group", "client", "subscribed", "differs", "since", "until", "model"),
 )
-TABLES: Final = (*(MEMBERS, REBALANCES, QUEUES, ODD, PULLS, SLAVES, LOCKS, OFFSETS, SUBSCRIPTIONS),)
+LIMITS: Final = ReportTable(
+    "consumer_limits",
+    "Limits of the consumer tables",
+    "One row per group of which events were left out because a limit was reached.",
+    (_GROUP, TableColumn("left_out", "int", "", "events that are in no table")),
+    order=("group",),
+    shown=0,
+)
+TABLES: Final = (
+    *(MEMBERS, REBALANCES, QUEUES, ODD, PULLS, SLAVES, LOCKS, OFFSETS, SUBSCRIPTIONS),
+    LIMITS,
+)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 import msgspec
 
 from dissectors.histogram import Histogram
 
-from ..diagnosis.keys import joined_key
+from ..diagnosis.keys import joined_key, parts_of
 
 T = TypeVar("T")
-MAX_SUMS: Final = 20_000
-"""topics and groups that have a row"""
+MAX_SUMS: Final = 200_000
+"""topics and groups that have a row of their own: some 100 MB"""
+OTHERS: Final = "(others)"
+"""the topic and group of the row that all further ones have together; no topic may be called so"""
 
 
 class Spread(msgspec.Struct, gc=False):
@@ -126,56 +129,31 @@ class Sums(msgspec.Struct, gc=False):
     times: dict[str, Spread] = {}
     """by topic, group, stage, clocks: µs"""
     lag: list[LagPoint] = []
-    left_out: int = 0
-    """rows about further topics and groups"""
 
     def topic(self, name: str) -> TopicSums:
         """Return the sums of a topic."""
-        found = self.topics.get(name)
-        if found is None:
-            found = TopicSums()
-            self._keep(self.topics, name, found)
-        return found
+        return _sums_of(self.topics, name, (OTHERS,), TopicSums)
 
     def group(self, topic: str, group: str) -> GroupSums:
         """Return the sums of a group."""
-        key = joined_key(topic, group)
-        found = self.groups.get(key)
-        if found is None:
-            found = GroupSums()
-            self._keep(self.groups, key, found)
-        return found
+        return _sums_of(self.groups, joined_key(topic, group), (OTHERS, OTHERS), GroupSums)
 
     def duplicate(self, topic: str, group: str, cause: str) -> Duplicates:
         """Return the sums of a cause."""
-        key = joined_key(topic, group, cause)
-        found = self.duplicates.get(key)
-        if found is None:
-            found = Duplicates()
-            self._keep(self.duplicates, key, found)
-        return found
+        others = OTHERS, OTHERS, cause
+        return _sums_of(self.duplicates, joined_key(topic, group, cause), others, Duplicates)
 
     def time(self, topic: str, group: str, stage: str, clocks: str) -> Spread:
         """Return the times of a stage."""
-        key = joined_key(topic, group, stage, clocks)
-        found = self.times.get(key)
-        if found is None:
-            found = Spread()
-            self._keep(self.times, key, found)
-        return found
-
-    def _keep(self, known: dict[str, T], key: str, value: T) -> None:
-        if len(known) < MAX_SUMS:
-            known[key] = value
-        else:
-            self.left_out += 1
+        others = OTHERS, OTHERS, stage, clocks
+        return _sums_of(self.times, joined_key(topic, group, stage, clocks), others, Spread)
 
     def merge(self, other: Sums) -> None:
         """Add what was found elsewhere."""
         for name, topic in other.topics.items():
-            _add_numbers(self.topics.setdefault(name, TopicSums()), topic)
-        for name, group in other.groups.items():
-            mine = self.groups.setdefault(name, GroupSums())
+            _add_numbers(self.topic(name), topic)
+        for key, group in other.groups.items():
+            mine = self.group(*parts_of(key))
             _add_numbers(mine, group)
             mine.clients |= group.clients
             for time in (group.first_time, group.last_time):
@@ -185,16 +163,25 @@ class Sums(msgspec.Struct, gc=False):
                 mine.to_fetch = group.to_fetch  # one task has all of one group and topic
             if group.to_commit is not None:
                 mine.to_commit = group.to_commit
-        for name, found in other.duplicates.items():
-            own = self.duplicates.setdefault(name, Duplicates())
+        for key, found in other.duplicates.items():
+            own = self.duplicate(*parts_of(key))
             _add_numbers(own, found)
             own.last_time = max(own.last_time, found.last_time)
             firsts = [one for one in (own.first, found.first) if one is not None]
             own.first = min(firsts, default=None)
-        for name, spread in other.times.items():
-            self.times.setdefault(name, Spread()).merge(spread)
+        for key, spread in other.times.items():
+            self.time(*parts_of(key)).merge(spread)
         self.lag += other.lag
-        self.left_out += other.left_out
+
+
+def _sums_of(known: dict[str, T], key: str, others: tuple[str, ...], make: Callable[[], T]) -> T:
+    """Return the sums of a key, or where there are too many those of all further ones."""
+    found = known.get(key)
+    if found is None:
+        if len(known) >= MAX_SUMS:
+            key = joined_key(*others)
+        found = known.setdefault(key, make())
+    return found
 
 
 _TIMES: Final = frozenset(("first_time", "last_time", "to_fetch", "to_commit"))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ..consuming.group_fold import GroupRows, fold_groups, group_tables
 from ..consuming.group_items import REQUESTS, items_of_connections, items_of_group_exchanges
 from ..consuming.group_tables import (
+    LIMITS,
     MEMBERS,
     ODD,
     OFFSETS,
@@ -48,7 +49,10 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
 
 def remarks(rows: Rows) -> list[str]:
     """Return what stands out."""
-    said = []
+    said = [
+        f"{row['group']}: {row['left_out']:,} events are in no table, a limit was reached."
+        for row in rows.get(LIMITS.name, ())[:_MOST_NAMED]
+    ]
     differing = sorted(
         {str(row["group"]) for row in rows.get(SUBSCRIPTIONS.name, ()) if row["differs"]}
     )

@@ -13,7 +13,7 @@ from dissectors.remoting.code_sets import FETCHES
 from ..consuming.delivery import fold_items, tables_of
 from ..consuming.delivery_tables import DUPLICATES, GROUPS, LAG, TABLES
 from ..consuming.items import items_of_exchanges, items_of_messages
-from ..consuming.sums import Sums
+from ..consuming.sums import MAX_SUMS, OTHERS, Sums
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows
 from ..sql.relation import Relation
 from ..sql.windows import window_of
@@ -48,6 +48,11 @@ def remarks(rows: Rows) -> list[str]:
     if groups is None:
         return []
     said = []
+    if any(row["topic"] == OTHERS for row in groups):
+        said.append(
+            f"There are more than {MAX_SUMS:,} topics or groups: the further ones have one row"
+            f" together, {OTHERS}."
+        )
     for row in groups:
         who = f"{row['group']} of {row['topic']}"
         skipped, unsure = row["skipped"], row["unsure"]

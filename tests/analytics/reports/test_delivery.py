@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from analytics.consuming import sums as sums_module
+from analytics.consuming.delivery import tables_of as tables_of_sums
+from analytics.consuming.known import Known
+from analytics.consuming.sums import OTHERS, Sums
 from analytics.inputs.filters import chosen
 from analytics.report import ReportOptions
 from analytics.reports import report_of
+from analytics.reports.delivery import remarks
 from analytics.result import WITHOUT_MESSAGES, computed
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.message_record import MessageRecord
@@ -168,3 +173,23 @@ def test_without_messages_nothing_is_said() -> None:
     (result,) = computed([report_of("delivery")], given, ReportOptions())
     assert result.tables == {}
     assert result.remarks == [WITHOUT_MESSAGES]
+
+
+def test_further_topics_have_one_row_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However parts are merged, no message is lost, and the report says what it did."""
+    monkeypatch.setattr(sums_module, "MAX_SUMS", 3)
+    whole, parts = Sums(), [Sums(), Sums()]
+    for number in range(10):
+        for sums in (whole, parts[number % 2]):
+            sums.topic(f"topic-{number}").sent += 1
+            sums.group(f"topic-{number}", "readers").delivered += 1
+    merged = Sums()
+    for part in parts:
+        merged.merge(part)
+    for sums in (whole, merged):
+        assert len(sums.topics) == len(sums.groups) == 4
+        assert sum(one.sent for one in sums.topics.values()) == 10
+        assert sum(one.delivered for one in sums.groups.values()) == 10
+    rows = tables_of_sums(whole, Known())["delivery_groups"]
+    assert any(row["topic"] == OTHERS for row in rows)
+    assert "one row together" in remarks({"delivery_groups": rows})[0]
