@@ -131,6 +131,10 @@ def pdu_of(direction: Direction, frame: Frame, command: RemotingCommand) -> Pdu:
     return Pdu(direction, frame, command, header_of_command(command))
 
 
+NO_PDUS: Final[dict[int, Pdu]] = {}
+"""nothing waits: one dict for all directions, which nobody adds to"""
+
+
 @final
 class Direction:
     """One direction of a conversation."""
@@ -151,9 +155,9 @@ class Direction:
         """the other direction; set by the conversation"""
         self.reassembler = StreamReassembler(conversation.number, conversation.experts)
         self.decoder = FrameDecoder(conversation.number, conversation.experts, keep, False)
-        self.requests: dict[int, Pdu] = {}
+        self.requests = NO_PDUS
         """unanswered requests that were sent in this direction, by opaque"""
-        self.early: dict[int, Pdu] = {}
+        self.early = NO_PDUS
         """responses to requests of this direction that were seen before their request"""
         self.listed = False
         """`ExchangeMatcher` knows that requests may be waiting here"""

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from ..conversations.conversation import Direction, Pdu
+from ..conversations.conversation import NO_PDUS, Direction, Pdu
 from ..expert import ExpertInfo, ExpertKind
 from ..grpc.command import CallCommand
 from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
@@ -166,6 +166,8 @@ class ExchangeMatcher:
             detail = f"opaque {opaque} again in packet {pdu.packet & ((1 << 40) - 1)}"
             self._experts.append(before.say(ExpertKind.OPAQUE_REUSED, detail))
             self._give_up(direction, before, out)
+        if requests is NO_PDUS:
+            requests = direction.requests = {}
         requests[opaque] = pdu
         self._note_waiting(pdu, direction)
         oldest = next(iter(requests.values()))
@@ -196,6 +198,8 @@ class ExchangeMatcher:
         before = early.get(opaque)
         if before is not None:
             self._give_up_early(direction, before, out)
+        if early is NO_PDUS:
+            early = direction.early = {}
         early[opaque] = pdu
         self._note_waiting(pdu, direction)
         if len(early) > MAX_EARLY:

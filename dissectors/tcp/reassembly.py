@@ -38,6 +38,8 @@ MAX_RETRANSMISSION: Final = 64 * 1024 * 1024
 FAR_SEGMENTS: Final = 8
 """segments in a row that are far off, until they are believed"""
 
+_NOTHING: Final[list[Data]] = []
+"""nothing waits: one list for all streams, which nobody adds to, because most have no holes"""
 START: Final = 1 << 33
 """offset given to the first segment seen, so that earlier ones have offsets above zero"""
 
@@ -86,7 +88,7 @@ class StreamReassembler:
         """segments of which every byte was there already"""
         self.repeats: Repeats | None = None  # made with the first of them
         self._experts = experts
-        self._pending: list[Data] = []
+        self._pending = _NOTHING
         self._base: i64 = -1
         self._expected: i64 = START
         self._sequence: i64 = -1
@@ -180,7 +182,7 @@ class StreamReassembler:
 
     def forget(self) -> None:
         """Let go of what waits, as nobody wants the stream any more."""
-        self._pending = []
+        self._pending = _NOTHING
         self.pending_bytes = 0
         self.waiting = False
 
@@ -273,6 +275,8 @@ class StreamReassembler:
         `hole`: they are known to be missing, and wait as a piece without data. Gives whether bytes
         that are there already differ.
         """
+        if self._pending is _NOTHING:
+            self._pending = []
         pending = self._pending
         index: i64 = self._first_after(offset)
         at: i64 = offset

@@ -47,7 +47,7 @@ MAX_CHECK_WAIT: Final = 90 * SECOND
 """capture time that the answer to a check-back is waited for"""
 MAX_WAITING: Final = 20_000
 """requests that wait"""
-MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
+MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
 """their bodies"""
 MAX_KEYS: Final = 16_384
 """messages that are remembered for the sake of further attempts, each some 2 KiB; a client tries

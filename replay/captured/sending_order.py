@@ -19,7 +19,7 @@ from dissectors.times import SECOND
 
 from .captured_send import CapturedSend, Origin
 
-MOST: Final = 16_384
+MOST: Final = 8192
 """clients, topics of clients and queues of those that are remembered, the latest of each"""
 CLIENT_WAITS: Final = 3 * SECOND
 """how long a client waits for a response by default; then it sends again"""

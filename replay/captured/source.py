@@ -44,6 +44,8 @@ REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
 MAX_REASONS: Final = 500
 """kinds of skipped commands that are counted apart"""
 
+COLLECTED_AT_ONCE: Final = 2048
+"""connections, each some 6 KiB, after which the memory of those that ended is freed"""
 MAX_CUT: Final = 8
 """reasons that are kept why sources were not read whole"""
 _CUT: Final = (ExpertKind.CAPTURE_TRUNCATED, ExpertKind.CAPTURE_DAMAGED)
@@ -125,9 +127,12 @@ class CapturedSource:
         decode = self.decode = Decode(self.inputs, self._options)
         if self._stopped:  # before the line above
             decode.stop()
+        collector = _Collector()
         for batch in decode.commands():
             for seen in batch:
                 self._receive(seen)
+            if batch:
+                collector.at(batch[-1].pdu.conversation)
             self._note_findings(decode.take_experts())
             yield self._taken()
         self._note_findings(decode.take_experts())
@@ -274,6 +279,19 @@ class CapturedSource:
         return self._ahead.take(everything)
 
 
+class _Collector:
+    """Frees the memory of connections that ended: each is a circle of objects."""
+
+    def __init__(self) -> None:
+        self._next = COLLECTED_AT_ONCE
+
+    def at(self, conversation: int) -> None:
+        """Note the number of a connection; one that began after `COLLECTED_AT_ONCE` others."""
+        if conversation >= self._next:
+            self._next = conversation + COLLECTED_AT_ONCE
+            gc.collect()
+
+
 class Survey(NamedTuple):
     """What must be known of the sources before the first send."""
 
@@ -302,7 +320,10 @@ def survey_of(
     relays = Relays()
     found: set[str] = set()
     options = DecodeOptions(decode_as=decode_as, max_ratio=max_ratio)
+    collector = _Collector()
     for batch in Decode(inputs, options).records():
+        if batch:
+            collector.at(batch[-1].conversation)
         for record in batch:
             note_responder(found, record.responder)
             for told in record.brokers:

@@ -6,10 +6,8 @@ was sent stays in the journal however the run ends.
 
 from __future__ import annotations
 
-import gc
 import sys
 from contextlib import nullcontext
-from typing import Final
 
 from ..ui.console import terminal_of
 from ..ui.interrupt import first_ends
@@ -21,9 +19,6 @@ from .plan import batches_of, planned_of, readable, refuse_undecoded, say_cut, s
 from .plan_lines import plan_json, plan_lines, summary_lines
 from .prepared import PreparedReplay, prepared
 
-_COLLECT_AFTER: Final = (10_000, 3, 3)
-"""Objects, and rounds, after which Python looks for circles: each connection that ended is one."""
-
 
 def run_replay(request: ReplayRequest) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done."""
@@ -34,7 +29,6 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
             "pipe one in: tcpdump -w - … | rmqtool replay -",
             ExitStatus.USAGE,
         )
-    gc.set_threshold(*_COLLECT_AFTER)
     with readable(ready) as ready:
         if ready.request.dry_run:
             return _show(ready)

@@ -101,7 +101,7 @@ class _ReplayProgress(Progress):
 
 _MOST_OF_ONE: Final = 0.9
 """share of the sends of one process from which on further ones are of no use"""
-_SANDBOX_STORE: Final = 128 << 20
+_SANDBOX_STORE: Final = 8 << 20
 """bytes of messages that each broker of the sandbox holds, the newest ones"""
 
 

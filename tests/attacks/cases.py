@@ -336,6 +336,7 @@ CASES: tuple[Case, ...] = (
         (
             "replay/captured/test_look_ahead_memory.py"
             "::test_sends_of_many_connections_that_wait_are_bounded_by_their_memory",
+            "attacks/test_connections.py::test_twice_the_connections_take_the_same_memory",
         ),
     ),
     Case(

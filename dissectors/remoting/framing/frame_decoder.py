@@ -33,6 +33,9 @@ KEEP_CARRIED: Final = 3
 
 MANY_PARTS: Final = 1024
 """parts of a head or a body that are joined to one"""
+_NO_PARTS: Final[list[bytes]] = []
+_NO_RANGES: Final[list[Range]] = []
+"""nothing is held: one list for all streams, which nobody adds to, because most hold nothing"""
 
 
 @final
@@ -77,13 +80,13 @@ class FrameDecoder:
         self._experts = experts
         self.keep: i64 = keep
         """which bodies are kept"""
-        self._head: list[bytes] = []
+        self._head = _NO_PARTS
         self._head_size: i64 = 0
         self._head_need: i64 = 0
-        self._again: list[Range] = []
+        self._again = _NO_RANGES
         self._header = b""
         self._type: i64 = 0
-        self._body: list[bytes] = []
+        self._body = _NO_PARTS
         self._body_left: i64 = -1
         self._body_length: i64 = 0
         self._keeping = False
@@ -157,7 +160,7 @@ class FrameDecoder:
     def _taken_again(self) -> list[Range]:
         """Return the kept bytes to read once more, last first."""
         again = self._again
-        self._again = []
+        self._again = _NO_RANGES
         again.reverse()
         return again
 
@@ -213,7 +216,7 @@ class FrameDecoder:
     def release(self) -> None:
         """Give up what is being held: too much memory is in use. A frame's body is passed over."""
         if self._body_left > 0:
-            self._body = []
+            self._body = _NO_PARTS
             self._keeping = False
             self.held = 0
         else:
@@ -276,7 +279,7 @@ class FrameDecoder:
             self._lose_prefix(prefix)
             self._look(head, 1, len(head), self._offset + 1, self._packet, self._ts)
         else:
-            self._head = []
+            self._head = _NO_PARTS
             self._head_size = 0
             self._begin(prefix, head[PREFIX:], out)
         return at
@@ -312,7 +315,10 @@ class FrameDecoder:
     ) -> i64:
         take: i64 = min(self._body_left, end - at)
         if self._keeping:
-            self._append(self._body, data[at : at + take])
+            if self._body:
+                self._append(self._body, data[at : at + take])
+            else:
+                self._body = [data[at : at + take]]
             self.held += take
         self._body_left -= take
         self._note_packet(packet, ts)
@@ -336,7 +342,7 @@ class FrameDecoder:
         body = b""
         if self._body:
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-            self._body = []
+            self._body = _NO_PARTS
             self.held = 0
         at, packet, ts, lost = self._offset, self._packet, self._ts, self._missing
         frame = Frame(at, packet, ts, self._type, self._header, body, self._body_length, lost)
@@ -346,9 +352,9 @@ class FrameDecoder:
     def _lose(self) -> None:
         """Give up the frame that was begun: the frame boundary is lost."""
         self.synchronized = False
-        self._head = []
+        self._head = _NO_PARTS
         self._head_size = 0
-        self._body = []
+        self._body = _NO_PARTS
         self._body_left = -1
         self.held = 0
         self._search.clear()

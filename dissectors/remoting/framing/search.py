@@ -27,6 +27,9 @@ FREE_WORK: Final = 16 * MAX_SOUGHT_HEADER
 PART_COST: Final = 128
 """bytes of memory that a part that is kept takes besides its own: most of it where it is tiny"""
 
+_NO_PARTS: Final[list[bytes]] = []
+_NO_PIECES: Final[list[tuple[int, int, int]]] = []
+"""nothing is kept: one list for all streams, which nobody adds to, because most keep nothing"""
 _CANDIDATE: Final = re.compile(
     rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}(?:\{|[\t\n\r ]{1,16}(?:\{|\Z))|\x01\x00))"
 )
@@ -81,9 +84,9 @@ class FrameSearch:
         """offset 0 is known to be where the stream starts"""
         self.work: i64 = 0
         """bytes looked at, joined or judged since the stream began"""
-        self._parts: list[bytes] = []
+        self._parts = _NO_PARTS
         self._held: i64 = 0
-        self._pieces: list[tuple[int, int, int]] = []
+        self._pieces = _NO_PIECES
         self._from: i64 = 0  # offset in the stream of what is kept
         self._need: i64 = 0  # bytes that must be kept before the candidate at their start is judged
         self._kept: i64 = 0  # where in the bytes that were scanned the part begins that is kept
@@ -110,9 +113,9 @@ class FrameSearch:
 
     def clear(self) -> None:
         """Forget what is kept: the stream goes on elsewhere."""
-        self._parts = []
+        self._parts = _NO_PARTS
         self._held = 0
-        self._pieces = []
+        self._pieces = _NO_PIECES
         self._need = 0
         self._paid = -1
 
@@ -128,7 +131,7 @@ class FrameSearch:
                 self.searched = 0
                 return [Range(data, place, end, offset + place - at, packet, ts)]
             self._keep(data[self._kept : end], offset + self._kept - at)
-            self._pieces = [(int(self._from), int(packet), int(ts))] if self._held else []
+            self._pieces = [(int(self._from), int(packet), int(ts))] if self._held else _NO_PIECES
             return []
         self._parts.append(data[at:end])
         self._held += end - at
@@ -156,7 +159,7 @@ class FrameSearch:
         return []
 
     def _keep(self, rest: bytes, offset: i64) -> None:
-        self._parts = [rest] if rest else []
+        self._parts = [rest] if rest else _NO_PARTS
         self._held = len(rest)
         self.work += self._held
         self._from = offset
