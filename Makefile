@@ -83,7 +83,6 @@ bench: setup  ## measure decode, producer, replay and reports against tshark, Ja
 	RMQTOOL_EXACT_PACE=1 $(PYTEST) tests/cluster/replay/test_replay_pace.py \
 	  tests/rmqtool/live/test_command.py
 	$(BIN)/python -m tests.bench.reports
-	$(BIN)/python -m tests.bench.reports --start
 	$(BIN)/python -m tests.bench.reports --small --runs 3
 
 samples: setup  ## record samples/ anew from real clusters and clients

@@ -7,10 +7,10 @@ has a name among `Report.shares` stays until the last report that names it (`res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from .schema import Described, arrow_schema_of
+from .schema import Described, arrow_rows
 from .sql.engine import OfGroup, OfGroups, SqlEngine
 from .sql.expressions import text
 from .sql.relation import Relation
@@ -37,13 +37,15 @@ class Kept:
         """Return a relation that is computed once, now."""
         return self._noted(self.engine.keep(relation), share)
 
-    def here(self, rows: pyarrow.Table, columns: Sequence[Described], share: str = OWN) -> Relation:
-        """Return rows that this process has as a relation."""
-        return self._noted(self.engine.hold(rows, columns), share)
+    def here(
+        self, rows: Sequence[Mapping[str, object]], columns: Sequence[Described], share: str = OWN
+    ) -> Relation:
+        """Return rows that this process has made as a relation; times are µs since the epoch."""
+        return self._noted(self.engine.hold(arrow_rows(rows, columns)), share)
 
     def empty(self, columns: Sequence[Described], share: str = OWN) -> Relation:
         """Return a relation without rows."""
-        return self.here(arrow_schema_of(columns).empty_table(), columns, share)
+        return self.here([], columns, share)
 
     def by_group(
         self,

@@ -109,6 +109,11 @@ class ReportInput:
     """one row per message and exchange: `message_schema`; None: no report that is wanted takes
     them, or the input has none"""
 
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the rows are with Spark's tasks, which fold them, and not with this process."""
+        return self.kept.engine.is_distributed and not self.exchanges.is_here
+
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:

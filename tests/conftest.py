@@ -38,8 +38,6 @@ _WHOLE_COMMANDS = ("tests/rmqtool/replay/", "tests/rmqtool/send/", "tests/rmqtoo
 """folders whose tests run whole commands, by a sandbox or by keys: no unit tests"""
 _SECOND_TRY = pytest.mark.flaky(reruns=1, reruns_delay=2)
 """A busy machine can delay other processes past any wait; the summary names what ran twice."""
-_FIRST = "::test_a_capture_becomes_tables_quietly"
-"""makes the archive of Spark's classes, by which all Java of Spark starts afterwards"""
 _QUIET = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """py4j leaves its sockets to the garbage collector"""
 
@@ -81,7 +79,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(_QUIET)
         if any(item.get_closest_marker(mark) for mark in _OTHER_PROCESSES):
             item.add_marker(_SECOND_TRY)
-    items.sort(key=lambda item: not item.nodeid.endswith(_FIRST))
 
 
 @pytest.hookimpl(wrapper=True)

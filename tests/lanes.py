@@ -41,7 +41,6 @@ LANES: Final = (
         (
             *("tests/analytics/reports/*", "tests/analytics/sends/*", "tests/rmqtool/report/*"),
             "tests/analytics/test_kept.py::*",
-            # starts Spark by the archive of classes that the one before has made
             "tests/test_licence_border.py::test_report_runs*",
         ),
     ),

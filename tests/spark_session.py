@@ -27,12 +27,9 @@ def spark() -> Iterator[SparkSession]:
     if shutil.which("java") is None:
         pytest.skip("no Java")
     from analytics.spark.session import SessionOptions, start_session
-    from tests.analytics.spark.servers import archive_options
 
-    # As for small inputs: planning is most of the work, and Java's second compiler costs more than
-    # it saves. It makes no archive: nobody starts this Java again.
-    options = SessionOptions("local[2]", memory="4g", archive=False, settings=_SETTINGS)
-    with patch.dict(os.environ, JAVA_TOOL_OPTIONS=" ".join((_LASTING, *archive_options()))):
+    options = SessionOptions("local[2]", rows=1, memory="4g", settings=_SETTINGS)
+    with patch.dict(os.environ, JAVA_TOOL_OPTIONS=_LASTING):
         session = start_session(options)
     yield session.spark
     session.stop()
@@ -47,11 +44,11 @@ _SETTINGS = {
 }
 """Spark remembers little of ended queries, whose plans would fill the heap."""
 _LASTING = (
-    "-XX:ReservedCodeCacheSize=240m -Xmn512m"
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xmn512m"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
-"""Java for hundreds of reports: what is compiled stays, garbage is collected less often, and what
-Spark's jars have is taken as it is."""
+"""Java for hundreds of reports of few rows: its second compiler costs more than it saves, what is
+compiled stays, garbage is collected less often, and what Spark's jars have is taken as it is."""
 
 
 @pytest.fixture(autouse=True)

@@ -110,7 +110,7 @@ def test_only_a_classic_session_reaches_into_java() -> None:
     words = ("sparkContext", "_jvm", "_jdf", "_jsc", "py4j.", ".rdd")
     texts = {name: path.read_text() for name, path in MODULES.items()}
     found = {name for name, text in texts.items() if any(word in text for word in words)}
-    assert found == {"analytics.spark.session", "analytics.spark.lineage"}
+    assert found == {"analytics.spark.session"}
 
 
 def test_print_has_its_place() -> None:

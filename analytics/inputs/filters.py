@@ -102,7 +102,7 @@ def chosen(
             end = "end_time" if compare == ">=" else "start_time"
             conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
     engine = given.kept.engine
-    if where and engine.is_distributed:
+    if where and given.is_distributed:
         on_spark = cast("SparkEngine", engine)
         exchanges = on_spark.given(on_spark.frame(exchanges).where(_column_of(where, zone)))
     elif where:
@@ -112,13 +112,13 @@ def chosen(
         messages = _messages_in(messages, exchanges)
 
     def read(relation: Relation | None) -> Relation | None:
-        """Return a table of the input: a small one is read now, and never again."""
-        if relation is None or relation.rows is not None or not engine.small:
+        """Return a table of the input: what is chosen of rows of this process is chosen once."""
+        if relation is None or relation.rows is not None or not relation.is_here:
             return relation
         return engine.keep(relation)
 
     return ReportInput(
-        engine.keep(exchanges) if engine.small and exchanges.rows is None else exchanges,
+        read(exchanges) or exchanges,
         given.kept,
         read(conversations),
         read(given.findings),

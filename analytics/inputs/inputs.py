@@ -8,7 +8,7 @@ damaged, or newer than this program is an `InputError` that names the file and s
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -319,46 +319,35 @@ def at_whole_paths(one: Input) -> Input:
 
 
 SMALL_ROWS = 100_000
-"""Exchanges up to which Spark's start takes longer than its work, whatever the settings."""
-QUICK_ROWS = 1_000_000
-"""Exchanges up to which Java's optimising compiler takes longer than it saves."""
-SMALL_BYTES = {
-    InputKind.log: 4_000_000,
-    InputKind.parquet: 4_000_000,
-    InputKind.jsonl: 60_000_000,
-    InputKind.captures: 60_000_000,
-    InputKind.remote: 0,
+"""Exchanges up to which an input is read at once, as a whole."""
+_ROW_BYTES = {
+    InputKind.log: 40,
+    InputKind.parquet: 40,
+    InputKind.jsonl: 600,
+    InputKind.captures: 600,
 }
-"""Bytes of an input that has about that many, by kind."""
-
-
+"""Bytes of an exchange, about."""
 LOCAL_ROWS = 5_000_000
 """Exchanges up to which the local engine computes unless Spark is asked for."""
 
 
-def is_for_spark(inputs: Iterable[Input]) -> bool:
-    """Return whether Spark computes unless it is said otherwise: remote or very large inputs."""
+def rows_in(inputs: Iterable[Input]) -> int | None:
+    """Return about how many exchanges some inputs have together; None: it is not known."""
     each = list(inputs)
     if any(one.kind is InputKind.remote for one in each):
-        return True
-    return sum(map(_share_of_small, each)) * SMALL_ROWS > LOCAL_ROWS
-
-
-def is_small(inputs: Iterable[Input]) -> bool:
-    """Return whether Spark's start takes longer than its work."""
-    return sum(map(_share_of_small, inputs)) <= 1
-
-
-def is_quick(inputs: Collection[Input]) -> bool:
-    """Return whether Java's optimising compiler takes longer than it saves; unknown: no."""
-    return (
-        all(one.kind is not InputKind.remote for one in inputs)
-        and sum(map(_share_of_small, inputs)) * SMALL_ROWS <= QUICK_ROWS
+        return None
+    return sum(
+        one.rows if one.rows is not None else one.bytes // _ROW_BYTES[one.kind] for one in each
     )
 
 
-def _share_of_small(one: Input) -> float:
-    if one.rows is not None:
-        return one.rows / SMALL_ROWS
-    most = SMALL_BYTES[one.kind]
-    return one.bytes / most if most else 2.0
+def is_for_spark(inputs: Iterable[Input]) -> bool:
+    """Return whether Spark computes unless it is said otherwise: remote or very large inputs."""
+    rows = rows_in(inputs)
+    return rows is None or rows > LOCAL_ROWS
+
+
+def is_small(inputs: Iterable[Input]) -> bool:
+    """Return whether this process reads an input at once, as a whole."""
+    rows = rows_in(inputs)
+    return rows is not None and rows <= SMALL_ROWS

@@ -23,11 +23,12 @@ class LocalReader:
             for file in (*one.exchanges, one.conversations, one.findings, *(one.messages or ()))
             if file is not None
         ]
-        self.engine = LocalEngine(files, is_small(inputs))
+        self._is_small = is_small(inputs)
+        self.engine = LocalEngine(files, self._is_small)
 
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
         """Return the rows of Parquet files; a column that they do not have is null."""
-        if self.engine.small or not files:
+        if self._is_small or not files:
             return self.engine.hold(parquet_here(files, columns, source))
         return self.engine.parquet(files, columns, source)
 

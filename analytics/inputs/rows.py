@@ -209,7 +209,7 @@ def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[
     times = [column.name for column in columns if column.type == "time"]
     rows: list[Mapping[str, object]] = []
     size = 0
-    for number, line in enumerate(_lines_of(file), 1):
+    for number, line in enumerate(lines_of(file), 1):
         if not line.strip():
             continue
         value = read_json(_JSON, line)
@@ -231,7 +231,8 @@ def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[
         yield rows
 
 
-def _lines_of(file: str) -> Iterable[bytes]:
+def lines_of(file: str) -> Iterable[bytes]:
+    """Yield the lines of a file; raise InputError where one is too long."""
     lines = BoundedLines()
     with Path(file).open("rb") as stream:
         try:

@@ -1,13 +1,13 @@
-"""Files of rows that this process reads, as Arrow tables.
+"""Files of rows that this process reads, as Arrow tables; lines of JSON also by Spark's tasks.
 
-Rules: the same rows and types as Spark reads (`spark_reader`): a column that a file does not have
-is null, a line that is no JSON object is left out. A value of another type is absent.
+Rules: a column that a file does not have is null, a line that is no JSON object is left out. A
+value of another type is absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,6 +19,7 @@ from dissectors.times import moment_of
 from ..derived import OUTCOME
 from ..errors import damaged_parquet
 from ..schema import SOURCE, Described, arrow_rows, arrow_schema_of
+from .rows import BATCH, lines_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -65,24 +66,47 @@ def json_lines_here(
     files: Sequence[str], columns: Sequence[Described], source: str
 ) -> tuple[pyarrow.Table, list[str]]:
     """Return the rows of JSON lines with some columns and `SOURCE`, and the lines that are none."""
+    import pyarrow
+
+    tables = [arrow_schema_of(columns).empty_table()]
+    broken: list[str] = []
+    for file in files:
+        for lines in batched(lines_of(file)):
+            rows, others = rows_of_lines(lines, columns)
+            tables.append(rows)
+            broken += others
+    return _with_source(pyarrow.concat_tables(tables), source), broken
+
+
+def batched(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Give some thousand lines at a time."""
+    left = iter(lines)
+    while some := list(islice(left, BATCH)):
+        yield some
+
+
+def rows_of_lines(
+    lines: Iterable[bytes], columns: Sequence[Described]
+) -> tuple[pyarrow.Table, list[str]]:
+    """Return the rows of JSON lines with some columns, and the lines that are none."""
     rows: list[dict[str, object]] = []
     broken: list[str] = []
     types = {column.name: column.type for column in columns}
-    for file in files:
-        for line in Path(file).read_bytes().decode("utf-8", "replace").split("\n"):
-            if not line.strip():
-                continue
-            try:
-                values = json_of(_OBJECT, line)
-            except Unreadable:
-                broken.append(line)
-                continue
-            row = {name: _value_of(values.get(name), kind) for name, kind in types.items()}
-            if OUTCOME in types and row[OUTCOME] is None:
-                status, *texts = (_text_of(row[name]) for name in _OUTCOME_OF)
-                row[OUTCOME] = outcome_class_of(status or "", *texts)
-            rows.append(row)
-    return _with_source(arrow_rows(rows, columns), source), broken
+    for line in lines:
+        if not line.strip():
+            continue
+        text = line.decode("utf-8", "replace")
+        try:
+            values = json_of(_OBJECT, text)
+        except Unreadable:
+            broken.append(text)
+            continue
+        row = {name: _value_of(values.get(name), kind) for name, kind in types.items()}
+        if OUTCOME in types and row[OUTCOME] is None:
+            status, *texts = (_text_of(row[name]) for name in _OUTCOME_OF)
+            row[OUTCOME] = outcome_class_of(status or "", *texts)
+        rows.append(row)
+    return arrow_rows(rows, columns), broken
 
 
 _OUTCOME_OF: Final = ("status", "request_name", "response_name", "topic")

@@ -25,7 +25,7 @@ from ..kept import Kept
 from ..report import ReportInput
 from ..schema import Described
 from ..sql.relation import Relation
-from .inputs import Input, InputError, InputKind, is_small
+from .inputs import Input, InputError, InputKind
 from .reader import LineRows, Reader
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ def read_inputs(
     """
     from .spark_reader import SparkReader
 
-    small = is_small(inputs)
-    reader = SparkReader(spark, small, decode_as, messages, tls_keylog, max_ratio)
+    reader = SparkReader(spark, inputs, decode_as, messages, tls_keylog, max_ratio)
     return _read(reader, inputs, messages)
 
 

@@ -1,9 +1,14 @@
-"""Reads inputs by Spark: files and captures by its tasks, small Parquet files by this process."""
+"""Reads inputs by Spark.
+
+Rules: files and captures are read by its tasks. The rows of a small input are taken to this process
+at once, because each query of Spark takes a third of a second of CPU, however few rows there are.
+A Spark Connect server, which may not see files of this machine, is spared small inputs.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -17,15 +22,17 @@ from ..spark.workers import serve_modules
 from ..sql.expressions import text
 from ..sql.relation import Relation
 from .capture_frame import decoded_rows, table_in
-from .inputs import Input
+from .inputs import Input, is_small
 from .reader import LineRows
 from .row_batches import CONVERSATIONS, EXCHANGES, FINDINGS, MESSAGES
-from .rows_here import json_lines_here, parquet_here
+from .rows_here import json_lines_here, parquet_here, rows_of_lines
 from .shuffle import ShuffleTask
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
 
+Batches = Iterator["pyarrow.RecordBatch"]
 _BROKEN = "_broken_line"
 
 
@@ -35,14 +42,18 @@ class SparkReader:
     def __init__(
         self,
         spark: SparkSession,
-        small: bool,
+        inputs: Sequence[Input],
         decode_as: Sequence[int] = (),
         messages: bool = False,
         tls_keylog: str = "",
         max_ratio: int = MOST_TIMES,
     ) -> None:
-        """`small`: this process has the rows; the others are about captures."""
-        self.engine = SparkEngine(spark, small)
+        """Take all inputs that it is asked to read; the others are about captures."""
+        self.engine = SparkEngine(spark)
+        self._is_small = is_small(inputs)
+        self._reads_here = self._is_small and is_connect(spark)
+        if not self._reads_here:
+            serve_modules(spark)
         self._spark = spark
         self._decode_as = decode_as
         self._messages = messages
@@ -52,34 +63,30 @@ class SparkReader:
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
         """Return the rows of Parquet files; a column that they do not have is null."""
         schema = schema_of(columns)
-        if self.engine.small or not files:  # Spark takes longer, and this process needs them
-            return self.engine.hold(parquet_here(files, columns, source), _with_source(columns))
+        if self._reads_here or not files:
+            return self.engine.hold(parquet_here(files, columns, source))
         frame = self._spark.read.schema(schema).parquet(*map(_uri, files))
-        return self.engine.given(frame.selectExpr("*", f"{text(source)} as {SOURCE}"))
+        return self._given(frame.selectExpr("*", f"{text(source)} as {SOURCE}"))
 
     def json_lines(
         self, files: Sequence[str], columns: Sequence[Described], source: str
     ) -> LineRows:
         """Return the rows of JSON lines."""
-        if self.engine.small and is_connect(self._spark):  # it may not see the files
+        if self._reads_here:
             rows, broken = json_lines_here(files, columns, source)
-            held = self.engine.hold(rows, _with_source(columns))
-            return LineRows(held, len(broken), broken[0] if broken else "")
-        reader = self._spark.read.schema(schema_of(columns).add(_BROKEN, "string")).options(
-            mode="PERMISSIVE", columnNameOfCorruptRecord=_BROKEN
-        )
-        frame = reader.json([_uri(file) for file in files]).cache()
+            return LineRows(self.engine.hold(rows), len(broken), broken[0] if broken else "")
+        lines = self._spark.read.option("lineSep", "\n").text([_uri(file) for file in files])
+        schema = schema_of(columns).add(_BROKEN, "string")
+        rows = lines.selectExpr("cast(value as binary) as line").mapInArrow(_parse(columns), schema)
+        frame = rows.cache()
         broken_lines = frame.where(F.col(_BROKEN).isNotNull())
         count = broken_lines.count()
         example = broken_lines.select(_BROKEN).first() if count else None
         good = frame.where(F.col(_BROKEN).isNull()).drop(_BROKEN).withColumn(SOURCE, F.lit(source))
-        return LineRows(
-            self.engine.given(good), count, str(example[0]) if example is not None else ""
-        )
+        return LineRows(self._given(good), count, str(example[0]) if example is not None else "")
 
     def captures(self, captures: Input) -> Mapping[str, Relation]:
         """Return the tables of captures, by name of a field of `ReportInput`."""
-        serve_modules(self._spark)
         task = ShuffleTask(
             captures.exchanges,
             captures.name,
@@ -95,13 +102,30 @@ class SparkReader:
             "findings": FINDINGS,
             **({"messages": MESSAGES} if self._messages else {}),
         }
-        return {name: self.engine.given(table_in(rows, table)) for name, table in tables.items()}
+        return {name: self._given(table_in(rows, table)) for name, table in tables.items()}
+
+    def _given(self, frame: DataFrame) -> Relation:
+        """Return a frame as a relation; of a small input, this process takes the rows."""
+        return self.engine.hold(frame.toArrow()) if self._is_small else self.engine.given(frame)
 
 
-def _with_source(columns: Sequence[Described]) -> Sequence[Described]:
-    from ..report import TableColumn
+def _parse(columns: Sequence[Described]) -> Callable[[Batches], Batches]:
+    """Return what makes rows of lines; a line that is none is all that its row has."""
 
-    return (*columns, TableColumn(SOURCE, "string", "", ""))
+    def parse(batches: Batches) -> Batches:
+        import pyarrow
+
+        text = pyarrow.string()
+        for batch in batches:
+            lines = filter(None, batch.column(0).to_pylist())
+            rows, broken = rows_of_lines(lines, columns)
+            yield from rows.append_column(_BROKEN, pyarrow.nulls(len(rows), text)).to_batches()
+            if broken:
+                nulls = [pyarrow.nulls(len(broken), field.type) for field in rows.schema]
+                names = [*rows.column_names, _BROKEN]
+                yield pyarrow.RecordBatch.from_arrays([*nulls, pyarrow.array(broken, text)], names)
+
+    return parse
 
 
 def _uri(file: str) -> str:

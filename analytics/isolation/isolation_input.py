@@ -25,19 +25,6 @@ NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in WHO)})"
 """SQL: a number for a producer."""
 
 
-def with_texts(table: pyarrow.Table, kinds: pyarrow.Table, gone: str | None) -> pyarrow.Table:
-    """Return coded attempts (`sends.strategy_events`) with what their kinds stand for."""
-    import pyarrow
-    import pyarrow.compute
-
-    places = pyarrow.compute.index_in(table.column("kind"), value_set=kinds.column("kind"))
-    texts = kinds.drop_columns(["kind"]).take(places)
-    for name in ("begin", "end", "unique_key", "request_packet"):
-        texts = texts.append_column(name, table.column(name))
-    same = pyarrow.repeat(pyarrow.scalar(gone, pyarrow.string()), table.num_rows)
-    return texts.append_column("gone", same)
-
-
 def born(table: pyarrow.Table, timeout_us: int) -> pyarrow.Table:
     """Return attempts that begin with their message, if that was within a timeout of the request.
 

@@ -26,7 +26,7 @@ _TABLES: Final = (PROBLEMS, LIMITS)
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:  # noqa: ARG001
     """Return the tables."""
-    if given.kept.engine.is_distributed:
+    if given.is_distributed:
         return folded(given, FOLDING, known_of(given), _TABLES)
     return here(given, rows_of(_in_one_pass(given).diagnosis()), _TABLES)
 

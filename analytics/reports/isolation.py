@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ..isolation import strategy_replay as isolation
-from ..isolation.isolation_input import NUMBER, WHO, born, with_texts
+from ..isolation.isolation_input import NUMBER, WHO, born
 from ..isolation.isolation_table import (
     ALL_COLUMNS,
     BROKER,
@@ -33,7 +33,7 @@ from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Row
 from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import RELAYS
 from ..sends.stitched import STITCHED, Stitched, stitched
-from ..sends.strategy_events import coded_events, events
+from ..sends.strategy_events import events
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import BUCKET, UNAVAILABLE, failed_connects, gone_by_time
 from ..sql.relation import Relation
@@ -211,18 +211,6 @@ def _rows(
     fold: Callable[[pyarrow.Table], pyarrow.Table],
 ) -> Relation:
     """Return the rows of the tables of `_KINDS`."""
-    failed = failed_connects(given)
-    unknown = failed is None
-    if failed is None or given.kept.is_empty(failed):
-        coded = coded_events(given, stitch)
-        if coded is not None:
-            kinds, gone = coded.kinds, None if unknown else ""
-            return given.kept.by_group(
-                coded.events,
-                "producer",
-                lambda table: fold(born(with_texts(table, kinds, gone), timeout_us)),
-                ALL_COLUMNS,
-            )
     seen = _with_connects(given, events(stitch), stitch).adding({"producer": NUMBER})
     return given.kept.by_group(
         seen, "producer", lambda table: fold(born(table, timeout_us)), ALL_COLUMNS

@@ -13,7 +13,6 @@ from ..consuming.items import Item
 from ..consuming.known import KNOWN_BY, Known
 from ..inputs.rows import connections_in, exchanges_in, messages_in
 from ..report import ReportInput, ReportTable
-from ..schema import arrow_rows
 from ..sql.expressions import numbers
 from ..sql.relation import Relation
 from .folding import SHARE, Folding
@@ -27,7 +26,7 @@ def known_of(given: ReportInput) -> Known:
 
 
 def _known_of(given: ReportInput) -> Known:
-    if given.kept.engine.is_distributed:
+    if given.is_distributed:
         from .folding_on_spark import known_by_tasks
 
         return known_by_tasks(given)
@@ -44,7 +43,7 @@ def folded(
     exchanges = given.exchanges
     if folding.requests is not None:
         exchanges = exchanges.where(f"request_code in {numbers(folding.requests)}")
-    if given.kept.engine.is_distributed:
+    if given.is_distributed:
         from .folding_on_spark import folded_by_tasks
 
         return folded_by_tasks(given, exchanges, folding, known, tables)
@@ -59,10 +58,7 @@ def here(
 ) -> Mapping[str, Relation]:
     """Return tables whose rows this process has."""
     return {
-        table.name: given.kept.here(
-            arrow_rows(rows.get(table.name, []), table.columns), table.columns
-        )
-        for table in tables
+        table.name: given.kept.here(rows.get(table.name, []), table.columns) for table in tables
     }
 
 

@@ -13,7 +13,6 @@ from dissectors.rows.outcome import OK
 
 from ..derived import OPERATION
 from ..report import TableColumn
-from ..schema import arrow_rows
 from ..sql.expressions import texts
 from ..sql.relation import Relation
 
@@ -47,7 +46,7 @@ def broker_names(given: ReportInput, counted: Callable[[], Relation] | None = No
             {"responder": address, "broker": name}
             for address, name in sorted(known.names_with_vip().items())
         ]
-        return given.kept.here(arrow_rows(found, _COLUMNS), _COLUMNS, BROKER_NAMES)
+        return given.kept.here(found, _COLUMNS, BROKER_NAMES)
 
     return given.kept.once(BROKER_NAMES, None, names)
 

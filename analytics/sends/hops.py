@@ -87,7 +87,7 @@ def _paired(given: ReportInput) -> Relation:
     every = _repeated(given)
     if every is None:
         return given.kept.empty(_PAIR_COLUMNS, RELAYS)
-    parts = 1 if given.kept.engine.small else _PARTS
+    parts = 1 if given.exchanges.is_here else _PARTS
     hops = every.where("unique_key is not null and not " + sends.LOGGED).select(
         *(SOURCE, "capture", "conversation", "opaque", "requester", "responder", "offset_msg_id"),
         *("unique_key", "topic", "`call`", "unix_micros(request_time) as begin", "latency_us"),

@@ -1,27 +1,15 @@
-"""All attempts of producers by remoting as their fault strategy sees them, for the replay of it.
-
-Rules: nearly all texts of an attempt are those of thousands of others, so the attempts of a large
-input go to Python as numbers, with one that stands for all of these texts (`coded_events`).
-"""
+"""All attempts of producers by remoting as their fault strategy sees them, for the replay of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 from dissectors.rows.outcome import FAILED, NOT_DURABLE, OK
 
-from ..report import ReportInput
 from ..sql.expressions import texts
 from ..sql.relation import Relation
 from . import sends
 from .attempts import ONEWAY, REFUSED, STORED, UNKNOWN
 from .broker_names import with_names
-from .stitched import STITCHED, Stitched
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow
+from .stitched import Stitched
 
 _OUTCOME = (
     f"case when outcome_class in {texts((OK, NOT_DURABLE))} then '{STORED}'"
@@ -43,26 +31,6 @@ _MESSAGE = ("unique_key", "request_packet")
 _TIMES = ("unix_micros(attempt_begin) as begin", "unix_micros(attempt_end) as end")
 
 
-def _number_of(columns: Sequence[str]) -> str:
-    """Return, as SQL, a number for the values of some columns."""
-    return f"xxhash64({', '.join(f'`{name}` is null, `{name}`' for name in columns)})"
-
-
-_OF_PRODUCER = ("client", "process", "group")
-_PRODUCER = _number_of(_OF_PRODUCER)
-_SEND = (
-    *("client", "process", "group", "topic", "responder", "outcome_class"),
-    *("response_name", *_TEXTS),
-)
-_KIND = _number_of(_SEND)
-"""SQL: a number for what `_OF_PLAIN` is made of."""
-_LOOKED_AT = (
-    *("client", "process", "group", "topic", "broker", "last_broker", "outcome", "cause"),
-    *("attempt", *_TEXTS),
-)
-_KIND_LOOKED_AT = _number_of(_LOOKED_AT)
-
-
 def events(stitch: Stitched) -> Relation:
     """Return the attempts; `begin` and `end` in µs since the epoch.
 
@@ -70,7 +38,8 @@ def events(stitch: Stitched) -> Relation:
     """
     sent = with_names(_plain(stitch), stitch.names)
     plain = sent.select(*_OF_PLAIN, "true as plain", "begin", "end", *_MESSAGE)
-    looked_at = _looked_at(stitch).select(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
+    remoting = stitch.attempts.where("protocol = 'remoting'")
+    looked_at = remoting.select(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
     return plain.union(looked_at.adding({"plain": "false"}))
 
 
@@ -87,46 +56,3 @@ def _plain(stitch: Stitched) -> Relation:
             "end": f"if(status = 'oneway', {begin}, unix_micros(response_time))",
         }
     )
-
-
-def _looked_at(stitch: Stitched) -> Relation:
-    return stitch.attempts.where("protocol = 'remoting'")
-
-
-class CodedEvents(NamedTuple):
-    """Attempts as numbers, and what these stand for."""
-
-    events: Relation
-    """`producer`, a number for a producer, `kind`, `begin`, `end`, and those of `_MESSAGE`"""
-    kinds: pyarrow.Table
-    """`kind`, and all other columns of `events`"""
-
-
-def coded_events(given: ReportInput, stitch: Stitched) -> CodedEvents | None:
-    """Return what `events` does of a large input, coded; None: there are too many kinds."""
-    looked_at = _looked_at(stitch).select(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
-    coded = looked_at.adding({"kind": _KIND_LOOKED_AT})
-    counts = stitch.counts.where("not call").renamed({"host": "client"})
-    counted = with_names(counts, stitch.names).adding({"kind": _KIND})
-    of_plain = counted.select("kind", *_OF_PLAIN, "true as plain")
-    every = of_plain.union(
-        coded.select("kind", *(f"`{name}`" for name in _LOOKED_AT), "false as plain")
-    )
-    found = given.kept.frame(every.distinct().adding({"producer": _PRODUCER}), STITCHED)
-    kinds = found.rows
-    if kinds is None or not _tells_apart(kinds):
-        return None
-    columns = (f"{_PRODUCER} as producer", "kind", "begin", "end", *_MESSAGE)
-    plain = _plain(stitch).adding({"kind": _KIND})
-    both = plain.select(*columns).union(coded.select(*columns))
-    return CodedEvents(both, kinds.drop_columns(["producer"]).combine_chunks())
-
-
-def _tells_apart(kinds: pyarrow.Table) -> bool:
-    """Return whether no two kinds, and no two producers, have one number.
-
-    A peer chooses the texts of which the numbers are made, so it can make two equal.
-    """
-    producers = kinds.group_by([*_OF_PRODUCER]).aggregate([]).num_rows
-    numbers_of = {name: len(kinds.column(name).unique()) for name in ("kind", "producer")}
-    return numbers_of == {"kind": kinds.num_rows, "producer": producers}

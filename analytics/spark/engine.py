@@ -1,11 +1,8 @@
 """Executes relations on Spark: local, on a cluster, or at a Spark Connect server.
 
-Rules: Spark analyses all that a frame is made of again with each step that is added to it, which
-takes longer than the rest where there are few rows. So a kept relation is computed at once, and one
-of at most `MOST_HERE` rows is then rows without a history, in one partition, which is grouped,
-joined and sorted where it is: without an exchange, a query is one job of one task. This process has
-these rows, too. A larger one stays in Spark's memory, and what is made of it is planned from there
-(`lineage`).
+Rules: Spark takes seconds for a query whatever its size. So a relation that is kept is computed at
+once, and where it has at most `MOST_HERE` rows, this process holds them: what is made of such rows
+alone is computed here, by DuckDB from the same text. What reads more rows is a query of Spark's.
 """
 
 from __future__ import annotations
@@ -15,36 +12,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from ..schema import Described, schema_of
-from ..sql.engine import OfGroup, OfGroups, made_by_group, made_by_groups, repeated_keys
+from ..sql.engine import OfGroup, OfGroups
+from ..sql.local import BATCH, LocalEngine, with_zones
 from ..sql.relation import Relation, RelationText, statement_of
-from .connect import is_connect
-from .lineage import planned_from_memory
 from .repeated_keys import PACKED, packed_keys, random_factor, told_keys
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 MOST_HERE: Final = 20_000
 """Rows of a kept relation of a large input that this process holds."""
-_BATCH: Final = 4096
 
 
 class SparkEngine:
-    """A session of Spark."""
+    """A session of Spark, and DuckDB for what this process holds."""
 
-    def __init__(self, session: SparkSession, small: bool = False) -> None:
-        """`small`: the input has so few rows that this process holds what is made of it."""
+    def __init__(self, session: SparkSession) -> None:
         self.session = session
         """the session"""
-        self.small = small
-        """whether all is held by this process: its tasks take longer to start than the work"""
+        self._here = LocalEngine()
+        self._sent: dict[str, DataFrame] = {}
 
     @property
     def is_distributed(self) -> bool:
-        """Whether rows are with tasks, which fold them, and not with this process."""
-        return not self.small
+        """Whether rows are with tasks: yes."""
+        return True
 
     def given(self, frame: DataFrame) -> Relation:
         """Return a frame as a relation."""
@@ -63,46 +56,52 @@ class SparkEngine:
 
     def rows(self, relation: Relation) -> pyarrow.Table:
         """Return the rows of a relation."""
-        return self.frame(relation).toArrow() if relation.rows is None else relation.rows
+        if relation.is_here:
+            return self._here.rows(relation)
+        rows: pyarrow.Table = self.frame(relation).toArrow()
+        return rows
 
     def batches(self, relation: Relation) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of a relation, some thousands at a time."""
-        yield from self.rows(relation).to_batches(_BATCH)
+        yield from self.rows(relation).to_batches(BATCH)
 
     def keep(self, relation: Relation) -> Relation:
         """Return a relation that is computed once, now, until it is dropped."""
+        if relation.is_here:
+            return self._here.keep(relation)
         return self.kept_frame(self.frame(relation))
 
     def kept_frame(self, frame: DataFrame) -> Relation:
         """Return a frame that is computed once, now, as a relation."""
-        if self.small:
-            return self._held(frame.toArrow(), frame.schema)
         kept = frame.persist()
         rows = kept.limit(MOST_HERE + 1).toArrow()
-        if rows.num_rows <= MOST_HERE:
-            kept.unpersist()
-            return self._held(rows, frame.schema)
-        return Relation(rows.schema.names, handle=_Kept(kept))
+        if rows.num_rows > MOST_HERE:
+            return self.given(kept)
+        kept.unpersist()
+        return self._here.hold(rows)
 
-    def hold(self, rows: pyarrow.Table, columns: Sequence[Described] | None = None) -> Relation:
-        """Return rows of this process as a relation; `columns` say their types to Spark."""
-        return self._held(rows, None if columns is None else schema_of(columns))
+    def hold(self, rows: pyarrow.Table) -> Relation:
+        """Return rows of this process as a relation."""
+        return self._here.hold(rows)
 
     def close(self) -> None:
-        """Leave the session to whoever started it."""
+        """Free what this process holds; leave the session to whoever started it."""
+        self._here.close()
 
     def drop(self, relation: Relation) -> None:
         """Free what `keep` or `hold` keep."""
-        if isinstance(relation.handle, _Kept):
-            relation.handle.kept.unpersist()
+        if relation.is_here:
+            self._here.drop(relation)
+            self._sent.pop(str(relation.handle), None)
+        else:
+            self._frame_of(relation).unpersist()
 
     def by_group(
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]
     ) -> Relation:
         """Return what `make` gives for each group of rows with an equal `key`; null is a key."""
-        if self.small:
-            rows = self.rows(relation.sorted_by([f"`{key}`"]))
-            return self.hold(made_by_group(rows, key, make, columns), columns)
+        if relation.is_here:
+            return self._here.by_group(relation, key, make, columns)
         groups = self.frame(relation).groupBy(key)
         return self.kept_frame(groups.applyInArrow(make, schema_of(columns)))
 
@@ -115,9 +114,8 @@ class SparkEngine:
         columns: Sequence[Described],
     ) -> Relation:
         """Return what `make` gives for each `key`, of the rows of two relations that have it."""
-        if self.small:
-            one, two = (self.rows(each.sorted_by([f"`{key}`"])) for each in (relation, other))
-            return self.hold(made_by_groups(one, two, key, make, columns), columns)
+        if relation.is_here and other.is_here:
+            return self._here.by_groups(relation, other, key, make, columns)
         groups = self.frame(relation).groupBy(key).cogroup(self.frame(other).groupBy(key))
         return self.kept_frame(groups.applyInArrow(make, schema_of(columns)))
 
@@ -126,46 +124,21 @@ class SparkEngine:
 
         Nearly every key is a group of one row, for which Spark takes three times as long as NumPy.
         """
-        if self.small:
-            return self.keep(repeated_keys(relation))
+        if relation.is_here:
+            return self._here.repeated(relation)
         pack = partial(packed_keys, factor=random_factor())
         packed = self.frame(relation).mapInArrow(pack, PACKED)
         return self.kept_frame(packed.groupBy("slot").applyInArrow(told_keys, "key long"))
 
-    def _held(self, rows: pyarrow.Table, schema: StructType | None) -> Relation:
-        return Relation(rows.schema.names, handle=_Held(rows, schema), rows=rows)
-
     def _frame_of(self, relation: Relation) -> DataFrame:
-        handle = relation.handle
-        if isinstance(handle, _Held):
-            return handle.frame_in(self.session)
-        return handle.planned if isinstance(handle, _Kept) else cast("DataFrame", handle)
-
-
-class _Held:
-    """Rows of this process, which Spark is given when it is first asked for them."""
-
-    def __init__(self, rows: pyarrow.Table, schema: StructType | None) -> None:
-        self._rows = rows
-        self._schema = schema
-        self._frame: DataFrame | None = None
-
-    def frame_in(self, session: SparkSession) -> DataFrame:
-        if self._frame is None:
-            if (self._rows.num_rows and is_connect(session)) or self._schema is None:
-                self._frame = session.createDataFrame(self._rows).coalesce(1)
-            else:
-                self._frame = session.createDataFrame(self._rows, self._schema).coalesce(1)
-        return self._frame
-
-
-class _Kept:
-    """A frame in Spark's memory."""
-
-    def __init__(self, kept: DataFrame) -> None:
-        self.kept = kept
-        self.planned = planned_from_memory(kept)
-        """the same, planned from there"""
+        """Return an input of a relation as a frame; rows of this process go to Spark once."""
+        if relation.rows is None:
+            return cast("DataFrame", relation.handle)
+        name = str(relation.handle)
+        if name not in self._sent:
+            rows = with_zones(relation.rows)
+            self._sent[name] = self.session.createDataFrame(rows).coalesce(1)
+        return self._sent[name]
 
 
 def _with_braces(text: str) -> str:

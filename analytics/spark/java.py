@@ -1,19 +1,12 @@
-"""Java for Spark: which one, with which options, and an archive of its classes for a fast start.
-
-Rules: the archive (class data sharing, `-XX:ArchiveClassesAtExit`) is made once for a Java, a Spark
-and a set of options, is cached, and is only ever an accelerator: one that does not fit is ignored
-by Java. Most inputs are done before the optimising compiler would pay, so they do without it.
-"""
+"""Java for Spark: which one, and with which options."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,21 +20,11 @@ HOW_TO_INSTALL = (
     "install a Java 17 or newer: apt install openjdk-17-jre-headless, dnf install"
     " java-17-openjdk-headless, brew install openjdk@17"
 )
-_ALWAYS = (
-    "-Xshare:auto",
-    "-Xlog:disable",  # an archive that does not fit is not news for the user
-    "-Xlog:all=error:stderr",
+OPTIONS = (
     "-XX:-UsePerfData",
     "-Djava.net.preferIPv6Addresses=false",
-)
-_SMALL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-_LARGE = (
     "-XX:-DontCompileHugeMethods",  # Spark generates them; they would be interpreted
     "-XX:+UseParallelGC",
-)
-_QUICK = ("-XX:TieredStopAtLevel=1", *_LARGE)
-_LONG = (
-    *_LARGE,
     # The optimising compiler is for loops over rows, not for what plans queries: by Java's own
     # limits, a thirtieth of these, it took more than half as long as all tasks.
     "-XX:Tier4InvocationThreshold=150000",
@@ -49,6 +32,7 @@ _LONG = (
     "-XX:Tier4CompileThreshold=500000",
     "-XX:Tier4BackEdgeThreshold=1500000",
 )
+"""Java's options for Spark."""
 
 
 class Java(NamedTuple):
@@ -95,75 +79,3 @@ def _version_of(home: str, program: str) -> str:
             return ""
         found = pattern.search(asked.stderr)
     return found[1] if found else ""
-
-
-def options_of(small: bool, quick: bool) -> tuple[str, ...]:
-    """Return Java's options for Spark; the input is done in seconds (`small`), in a few minutes."""
-    return (*_ALWAYS, *(_SMALL if small else _QUICK if quick else _LONG))
-
-
-def _written(folder: str) -> str:
-    """Return when files were last put into a folder; empty where nobody can tell."""
-    try:
-        return str(os.stat(folder).st_mtime_ns)
-    except OSError:
-        return ""
-
-
-class ClassArchive:
-    """The archive for one Java, installed Spark and set of options."""
-
-    def __init__(
-        self, java: Java, spark: str, jars: str, options: tuple[str, ...], folder: Path
-    ) -> None:
-        """`spark` is its version, `jars` where it is installed; `folder` is for the archives.
-
-        Java ignores an archive of other paths, and one of jars that were written since.
-        """
-        written = _written(os.path.join(jars, "jars"))
-        key = "\0".join((java.home, java.version, spark, jars, written, *options))
-        digest = hashlib.sha256(key.encode()).hexdigest()[:16]
-        self.path = folder / f"spark-{spark}-{digest}.jsa"
-        """the archive, whether it exists or not"""
-        self._making = self.path.with_suffix(f".{os.getpid()}.tmp")
-
-    @property
-    def exists(self) -> bool:
-        """Whether it can be used."""
-        return self.path.is_file()
-
-    def options(self) -> tuple[str, ...]:
-        """Return the options that use the archive, or that make it at the end of this Java."""
-        if self.exists:
-            return (f"-XX:SharedArchiveFile={self.path}",)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return ()
-        free = shutil.disk_usage(self.path.parent).free
-        if " " in str(self.path) or free < 1 << 30 or not os.access(self.path.parent, os.W_OK):
-            return ()
-        return (f"-XX:ArchiveClassesAtExit={self._making}",)
-
-    def keep(self) -> None:
-        """Name the archive that Java made, which has ended, and remove older ones."""
-        if not self._making.is_file():
-            return
-        try:
-            self._making.replace(self.path)
-            for other in self.path.parent.glob("spark-*.jsa"):
-                if other != self.path and other.stat().st_mtime < self.path.stat().st_mtime - 86400:
-                    other.unlink()
-        except OSError:
-            self.drop()
-
-    def drop(self) -> None:
-        """Remove what Java, which was ended, may have made in part."""
-        with suppress(OSError):
-            self._making.unlink(missing_ok=True)
-
-
-def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where rmqtool caches what it can make again."""
-    base = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "rmqtool"

@@ -20,24 +20,23 @@ from typing import IO, TYPE_CHECKING
 
 from ..errors import ReportError, reason_of
 from .connect import RunningTasks, TaskCount, connected, disconnect, is_connect
-from .java import ClassArchive, cache_folder, java_of, options_of
+from .java import OPTIONS, java_of
 from .launch import Launch, spark_home
 from .master import CONNECT, check_master
-from .workers import SAFE_PATH, serve_modules
+from .workers import SAFE_PATH
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
 """Master unless another is asked for."""
+_PARTITION_ROWS = 250_000
+"""Exchanges for each partition of a shuffle."""
 _LEAST_MEMORY, _MOST_MEMORY = 1 << 30, 8 << 30
-_LONGEST_END = 120
-"""Seconds that Java may take to end, the archive of its classes included."""
+_LONGEST_END = 20
+"""Seconds that Java may take to end."""
 _MOST_ABORT = 3.0
 """Seconds that Spark may take to end in order before its Java is ended."""
-_LISTS = "PythonUtils"
-_SESSION = "org.apache.spark.sql.classic.SparkSession"
 _LOGGING = """\
 status = error
 appender.file.type = Console
@@ -56,16 +55,12 @@ class SessionOptions:
 
     master: str = LOCAL
     """as for `spark-submit --master`"""
-    small: bool = True
-    """the input is done in seconds: start quickly rather than run fast"""
-    quick: bool = True
-    """the input is done in a few minutes: no time for Java's optimising compiler"""
+    rows: int | None = None
+    """exchanges of the input, about; None: unknown"""
     memory: str | None = None
     """heap of the driver, as Java writes it (`8g`); None: an eighth of the machine, 1 to 8 GiB"""
     verbose: bool = False
     """what Spark and Java say is shown on standard error"""
-    archive: bool = True
-    """use, or make, the archive of Java's classes"""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Spark settings over ours"""
 
@@ -87,7 +82,6 @@ class Session:
         self,
         spark: SparkSession,
         launch: Launch | None = None,
-        archive: ClassArchive | None = None,
         log: IO[bytes] | None = None,
     ) -> None:
         """`launch` is the Java of the session."""
@@ -96,12 +90,6 @@ class Session:
         self.log = log
         """what Java and Spark said; None: it went to standard error"""
         self._launch = launch
-        self._archive = archive
-
-    @property
-    def makes_archive(self) -> bool:
-        """Whether `stop` takes some seconds more, this once."""
-        return self._archive is not None and not self._archive.exists
 
     def tasks(self) -> TaskCount:
         """Return how far Spark is with what it computes now; asked from another thread."""
@@ -112,20 +100,16 @@ class Session:
         return TaskCount(done, sum(info.numTasks for info in known))
 
     def stop(self) -> None:
-        """End Spark and Java, and keep the archive that this Java made."""
+        """End Spark and Java."""
         self._stop_spark()
         self._end_java(_LONGEST_END)
-        if self._archive is not None:
-            self._archive.keep()
 
     def abort(self) -> None:
-        """End Spark and Java within seconds, whatever they are at; no archive is made."""
+        """End Spark and Java within seconds, whatever they are at."""
         ending = threading.Thread(target=self._stop_spark, daemon=True)
         ending.start()
         ending.join(_MOST_ABORT)
         self._end_java(0.0)
-        if self._archive is not None:
-            self._archive.drop()
 
     def _stop_spark(self) -> None:
         with suppress(Exception):  # a failed call may have left the connection unusable
@@ -206,33 +190,20 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.log.level": "WARN" if options.verbose else "ERROR",
+        # 2^31 - 1 is no limit: by any other Spark measures the whole batch after each row
+        "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
         **{f"spark.executorEnv.{name}": value for name, value in SAFE_PATH.items()},
     }
     if options.is_local:
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": str(cores),
             "spark.default.parallelism": str(cores),
         }
-    if not options.small:
-        # 2^31 - 1 is no limit: by any other Spark measures the whole batch after each row
-        settings["spark.sql.execution.arrow.maxBytesPerBatch"] = str((1 << 31) - 1)
-    if options.small:  # compiling a query takes longer than running it interpreted
+    if options.rows is not None:  # Spark's own 200 tasks would each do next to nothing
         settings |= {
             "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": "1",  # Spark's own 200 tasks would each do nothing
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            # what is kept is one partition: joins need no exchange, and no broadcast, each a job
-            "spark.sql.optimizer.disableHints": "true",
-            "spark.sql.autoBroadcastJoinThreshold": "-1",
-            "spark.sql.lightweightPlanChangeValidation": "false",
-            "spark.sql.ui.explainMode": "simple",  # made of each query, and shown nowhere
-            "spark.sql.dataFrameQueryContext.enabled": "false",  # who called, for messages
-            "spark.sql.subexpressionElimination.enabled": "false",
-            "spark.sql.debug.maxToStringFields": "5",
+            "spark.sql.shuffle.partitions": str(-(-max(1, options.rows) // _PARTITION_ROWS)),
         }
     return {**settings, **options.settings}
 
@@ -250,16 +221,9 @@ def start_session(
     if options.is_connect:
         return _connected(options)
     java = java_of()
-    import pyspark
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    java_options = options_of(options.small, options.quick)
-    archive = None
-    if options.archive and options.is_local:
-        installed = os.path.dirname(pyspark.__file__)
-        archive = ClassArchive(java, pyspark.__version__, installed, java_options, cache_folder())
-        java_options += archive.options()
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(options.master).setAppName("rmqtool report")
     for name, value in settings_of(options, os.cpu_count() or 1).items():
@@ -267,7 +231,8 @@ def start_session(
     log = None if options.verbose else tempfile.TemporaryFile(prefix="rmqtool-spark-")  # noqa: SIM115
     launch = launch or Launch()
     with _environment(_variables(java.home, options)), _logging_file() as logging:
-        java_options += (
+        java_options = (
+            *OPTIONS,
             f"-Dlog4j2.configurationFile={logging}",
             f"-Djava.io.tmpdir={launch.folder()}",
         )
@@ -276,9 +241,7 @@ def start_session(
         try:
             gateway = launch.gateway(conf, log)
             context = SparkContext(conf=conf, gateway=gateway)
-            _remember_class(context)
-            made = None if options.settings else _without_extensions(context)
-            return Session(SparkSession(context, made), launch, archive, log)
+            return Session(SparkSession(context), launch, log)
         except Exception as error:
             _forget_gateway()
             launch.end(0.0)
@@ -292,8 +255,6 @@ def _connected(options: SessionOptions) -> ConnectSession:
     try:
         spark = connected(options.master, ours, options.settings)
         try:
-            if not options.small:
-                serve_modules(spark)
             return ConnectSession(spark)
         except BaseException:
             disconnect(spark)
@@ -344,43 +305,6 @@ def _logging_file() -> Iterator[str]:
         file.write(_LOGGING)
         file.flush()
         yield file.name
-
-
-def _remember_class(context: SparkContext) -> None:
-    """Let PySpark look up once the class that makes lists of columns.
-
-    It asks Java for it by its short name with each list, and Java looks for that name in all
-    packages that were imported, in each of hundreds of files.
-    """
-    java = context._jvm
-    vars(java)[_LISTS] = getattr(java, _LISTS)
-
-
-def _without_extensions(context: SparkContext) -> object:
-    """Return a session of Java that has none of the extensions beside Spark; None: as it comes.
-
-    There is one, MLlib's, for two functions of vectors; to declare them takes longer than all else
-    here. Spark looks for them by the class loader of the thread. Who has settings may have
-    extensions of his own.
-    """
-    gateway, java = context._gateway, context._jvm
-    assert gateway is not None
-    assert java is not None
-    try:
-        lang = java.java.lang
-        session = lang.Class.forName(_SESSION)
-        (maker,) = (one for one in session.getConstructors() if one.getParameterCount() == 2)
-        values = gateway.new_array(lang.Object, 2)
-        values[0], values[1] = context._jsc.sc(), java.java.util.HashMap()
-        thread, platform = lang.Thread.currentThread(), lang.ClassLoader.getPlatformClassLoader()
-        loader = thread.getContextClassLoader()
-        thread.setContextClassLoader(platform)
-        try:
-            return maker.newInstance(values)
-        finally:
-            thread.setContextClassLoader(loader)
-    except Exception:  # another version of Spark
-        return None
 
 
 def _forget_gateway() -> None:

@@ -24,10 +24,6 @@ class SqlEngine(Protocol):
     def is_distributed(self) -> bool:
         """Whether rows are with tasks, which fold them, and not with this process."""
 
-    @property
-    def small(self) -> bool:
-        """Whether this process holds the rows of the input."""
-
     def rows(self, relation: Relation) -> pyarrow.Table:
         """Return the rows of a relation."""
 
@@ -37,8 +33,8 @@ class SqlEngine(Protocol):
     def keep(self, relation: Relation) -> Relation:
         """Return a relation that is computed once, now, until it is dropped."""
 
-    def hold(self, rows: pyarrow.Table, columns: Sequence[Described] | None = None) -> Relation:
-        """Return rows of this process as a relation; `columns` say their types to Spark."""
+    def hold(self, rows: pyarrow.Table) -> Relation:
+        """Return rows of this process as a relation."""
 
     def close(self) -> None:
         """Free all; the relations have no rows then."""

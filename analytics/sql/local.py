@@ -44,8 +44,7 @@ class LocalEngine:
 
     def __init__(self, files: Sequence[str] = (), small: bool = True) -> None:
         """`files` are the Parquet files that may be read; `small`: rows are held, none is read."""
-        self.small = small
-        """whether this process holds the rows of the input"""
+        self._small = small
         self._files = list(files)
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._count = 0
@@ -76,11 +75,7 @@ class LocalEngine:
         """Return a relation that is computed once, now, until it is dropped."""
         return self.hold(self.rows(relation))
 
-    def hold(
-        self,
-        rows: pyarrow.Table,
-        columns: Sequence[Described] | None = None,  # noqa: ARG002
-    ) -> Relation:
+    def hold(self, rows: pyarrow.Table) -> Relation:
         """Return rows of this process as a relation."""
         self._count += 1
         name = f"rows_{self._count}"
@@ -152,7 +147,7 @@ class LocalEngine:
             paths = ", ".join(map(_text, self._files))
             self._connection.execute(f"set allowed_paths = [{paths}]")  # before the door is shut
             # to start threads for few rows takes longer than they save
-            threads = ("set threads = 1",) if self.small else ()
+            threads = ("set threads = 1",) if self._small else ()
             self._connection.execute(";".join((*_CLOSED, *SETTINGS, *threads)))
             self._connection.execute(";".join(f"create macro {macro}" for macro in MACROS))
             self._connection.execute("set lock_configuration = true")
@@ -188,6 +183,17 @@ def _without_zones(rows: pyarrow.Table) -> pyarrow.Table:
         if pyarrow.types.is_timestamp(field.type) and field.type.tz is not None:
             plain = field.with_type(pyarrow.timestamp("us"))
             rows = rows.set_column(place, plain, rows.column(place).cast(plain.type))
+    return rows
+
+
+def with_zones(rows: pyarrow.Table) -> pyarrow.Table:
+    """Return rows whose times say that they are UTC: Spark takes others for times of no place."""
+    import pyarrow
+
+    for place, field in enumerate(rows.schema):
+        if pyarrow.types.is_timestamp(field.type) and field.type.tz is None:
+            zoned = field.with_type(pyarrow.timestamp("us", tz="UTC"))
+            rows = rows.set_column(place, zoned, rows.column(place).cast(zoned.type))
     return rows
 
 

@@ -25,7 +25,7 @@ EVERY: Final = "*"
 class Relation:
     """A table expression: its columns, and the SQL text that makes it."""
 
-    __slots__ = ("columns", "handle", "parts", "rows")
+    __slots__ = ("columns", "handle", "is_here", "parts", "rows")
 
     def __init__(
         self,
@@ -43,6 +43,9 @@ class Relation:
         """what the engine has the rows of an input as"""
         self.rows = rows
         """the rows of an input that this process has"""
+        reads = [part for part in self.parts if isinstance(part, Relation)]
+        self.is_here: bool = all(part.is_here for part in reads) if reads else rows is not None
+        """whether this process has all rows that it is made of"""
         repeated = {name for name in self.columns if self.columns.count(name) > 1}
         assert not repeated, f"columns that are there twice: {repeated}"
 

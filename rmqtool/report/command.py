@@ -25,7 +25,7 @@ def _run(request: ReportRequest) -> ExitStatus:
     if request.show_list:
         from .listing import show_reports
 
-        return show_reports(request.colour)
+        return show_reports(request)
     from .run import run_report
 
     return run_report(request)

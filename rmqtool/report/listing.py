@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import sys
 
-from ..ui.console import Style, When, terminal_of
+from ..ui.console import UNLIMITED, Style, Terminal, When, terminal_of
 from ..ui.extras import REPORT_LIBRARIES, require
+from ..ui.output import Output
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
+from .options import ReportRequest
 
 
-def show_reports(colour: When) -> ExitStatus:
-    """Write what there is to standard output."""
+def show_reports(request: ReportRequest) -> ExitStatus:
+    """Write what there is to standard output, or to the file that `-o` names."""
     require("a report", "report", *REPORT_LIBRARIES)
     from analytics.reports import report_names, report_of
 
-    terminal = terminal_of(sys.stdout, colour)
+    if request.output == "-":
+        terminal = terminal_of(sys.stdout, request.colour)
+    else:
+        terminal = Terminal(False, UNLIMITED, request.colour is When.always)
 
     def named(depth: int, name: str, text: str) -> Labelled:
         label = f"{' ' * depth}{name}:"
@@ -32,5 +37,7 @@ def show_reports(colour: When) -> ExitStatus:
                 text = f"{column.name} ({kind}): {column.meaning}"
                 facts.append(Labelled(text, indent=4, hang=2))
         lines += fact_lines(facts, terminal)
-    sys.stdout.write("\n".join(lines) + "\n")
+    output = Output(request.output, force=request.force)
+    output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+    output.finish()
     return ExitStatus.OK

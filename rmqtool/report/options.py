@@ -284,8 +284,6 @@ class ReportRequest:
         typed=Switch | None,
         read=lambda _option, switch: None if switch is None else switch is Switch.on,
     )
-    plain_start: bool = False
-    """start Spark as it comes, without archive of classes: for measuring"""
 
     @property
     def is_connect(self) -> bool:

@@ -90,7 +90,7 @@ def _check_where(request: ReportRequest) -> None:
 def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
     """Return the reports, and what there is to say about the input."""
     from analytics.errors import ReportError, reason_of
-    from analytics.inputs.inputs import inputs_of
+    from analytics.inputs.inputs import inputs_of, rows_in
 
     inputs = inputs_of(request.inputs)
     others = inputs_of(request.compare) if request.compare else []
@@ -101,7 +101,8 @@ def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
             others = _decoded_here(request, others, steps, stack)
             steps.at("loading DuckDB")
             return _reports(request, _read_here(stack), inputs, others, steps)
-        starting = stack.enter_context(Starting(request, [*inputs, *others], steps))
+        rows = rows_in([*inputs, *others])
+        starting = stack.enter_context(Starting(request, rows, steps))
         inputs = _prepared(request, inputs, steps, stack)
         others = _prepared(request, others, steps, stack)
         steps.at("starting Spark")

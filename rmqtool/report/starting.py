@@ -7,7 +7,7 @@ for fails then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -16,7 +16,6 @@ from ..ui.interrupt import Apart
 from .options import ReportRequest
 
 if TYPE_CHECKING:
-    from analytics.inputs.inputs import Input
     from analytics.spark.session import Session
 
     from ..ui.screen.progress import StageLine
@@ -30,9 +29,11 @@ import that Ctrl-C interrupts in the main thread can stop them for ever."""
 class Starting:
     """Spark, from its start to its end; a context manager."""
 
-    def __init__(self, request: ReportRequest, inputs: Sequence[Input], steps: StageLine) -> None:
-        """Start it; raise ReportError where that cannot be done. `steps` shows how it ends."""
-        from analytics.inputs.inputs import is_quick, is_small
+    def __init__(self, request: ReportRequest, rows: int | None, steps: StageLine) -> None:
+        """Start it; raise ReportError where that cannot be done.
+
+        `rows` is how many exchanges the input has, about; `steps` shows how it ends.
+        """
         from analytics.spark.connect import load_libraries
         from analytics.spark.java import java_of
         from analytics.spark.launch import Launch
@@ -40,11 +41,9 @@ class Starting:
 
         options = SessionOptions(
             master=request.master,
-            small=is_small(inputs),
-            quick=is_quick(inputs),
+            rows=rows,
             memory=request.memory,
             verbose=request.verbose,
-            archive=not request.plain_start,
             settings=request.settings,
         )
         if request.is_connect:
@@ -81,8 +80,6 @@ class Starting:
         return computing.result()
 
     def _end(self, session: Session) -> None:
-        if session.makes_archive:
-            self._steps.at("saving Java's classes for a faster start next time (this once)")
         try:
             session.stop()
         except KeyboardInterrupt:

@@ -20,7 +20,7 @@ EXTRA_OF = {
 """library → the extra of `pyproject.toml` that installs it"""
 REPORT_LIBRARIES = ("duckdb", "numpy", "pyarrow")
 """What `rmqtool report` needs without Spark; the extra `report` has them all."""
-SPARK_LIBRARIES = ("pyspark", "pandas", "pyarrow")
+SPARK_LIBRARIES = ("pyspark", "pandas", "pyarrow", "duckdb")
 """What it needs with Spark; the extra `spark` has them all."""
 CONNECT_LIBRARIES = (*SPARK_LIBRARIES, "grpc", "grpc_status")
 """What it needs at a Spark Connect server; the extra `connect` has them all."""

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from analytics.sql.relation import Relation
 
 Tables = Mapping[str, list[dict[str, object]]]
-_OF_LARGE = {
-    "spark.sql.optimizer.disableHints": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "10MB",
-}
 
 
 def tables_of(report: str, files: Sequence[str], *names: str, **options: object) -> Tables:
@@ -57,32 +53,17 @@ def decoded(files: Sequence[str], messages: bool = False) -> Iterator[list[Input
         log.close()
 
 
-@contextmanager
-def session_of_large(spark: SparkSession) -> Iterator[None]:
-    """Let the shared session, which is one of small inputs, join as that of large ones does."""
-    before = {name: spark.conf.get(name) for name in _OF_LARGE}
-    for name, value in _OF_LARGE.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, was in before.items():
-            assert was is not None
-            spark.conf.set(name, was)
-
-
-def on_spark(given: ReportInput, spark: SparkSession, small: bool = False) -> ReportInput:
+def on_spark(given: ReportInput, spark: SparkSession) -> ReportInput:
     """Return an input that this process holds as one of Spark, whose tasks do the work."""
     from analytics.kept import Kept
     from analytics.spark.engine import SparkEngine
 
-    engine = SparkEngine(spark, small)
+    engine = SparkEngine(spark)
 
     def moved(relation: Relation | None) -> Relation | None:
         if relation is None:
             return None
-        held = engine.hold(given.kept.rows(relation))
-        return held if small else engine.given(engine.frame(held))
+        return engine.given(engine.frame(engine.hold(given.kept.rows(relation))))
 
     exchanges = moved(given.exchanges)
     assert exchanges is not None

@@ -12,14 +12,12 @@ import pytest
 
 from analytics.kept import Kept
 from analytics.reports import REPORT_MODULES
-from tests.analytics.reported import input_of, on_spark, session_of_large, tables_from
+from tests.analytics.reported import input_of, on_spark, tables_from
 from tests.analytics.rows import report_input, row
 from tests.analytics.sends.test_births import HOSTILE
 from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from analytics.report import ReportInput
     from analytics.sql.relation import Relation
 
@@ -47,19 +45,13 @@ def _rows() -> Iterator[dict[str, object]]:
         yield row(number * 1000 + 500, request_packet=2000 + number, **{**odd, "topic": key})
 
 
-@pytest.fixture(params=["local", "small on Spark", "large on Spark"])
-def hostile(request: pytest.FixtureRequest) -> Iterator[ReportInput]:
+@pytest.fixture(params=["local", "on Spark"])
+def hostile(request: pytest.FixtureRequest) -> ReportInput:
     """Sends whose times, keys and numbers make no sense, for each engine."""
     given = report_input(_rows())
     if request.param == "local":
-        yield given
-        return
-    spark: SparkSession = request.getfixturevalue("spark")
-    if request.param.startswith("small"):
-        yield on_spark(given, spark, small=True)
-        return
-    with session_of_large(spark):
-        yield on_spark(given, spark)
+        return given
+    return on_spark(given, request.getfixturevalue("spark"))
 
 
 @pytest.mark.parametrize("name", sorted({*REPORT_MODULES} - {"consumers", "delivery"}))

@@ -21,7 +21,7 @@ _OURS = """
 import sys
 from analytics.spark.session import SessionOptions, start_session
 from tests.attacks.test_planted import counted
-session = start_session(SessionOptions("local[1]", memory="1g", archive=False))
+session = start_session(SessionOptions("local[1]", memory="1g"))
 print(session.spark.range(3).mapInArrow(counted, "rows long").first()[0])
 session.stop()
 """

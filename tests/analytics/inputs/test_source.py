@@ -179,6 +179,49 @@ def test_lines_that_are_no_exchanges_are_counted(spark: SparkSession, tmp_path: 
     assert "cut sho" in remark
 
 
+HOSTILE_VALUES = (
+    {"request_time": "2026-11-20T10:00:60Z", "response_time": "10:00", "latency_us": "77"},
+    {"latency_us": 2**63 - 1, "opaque": 2**63, "queue_id": 1.5, "request_packet": True},
+    {"latency_us": -1, "topic": 7, "expert": [1, "x", None], "end": {"a": []}, "keys": None},
+    {"topic": "\u2028 \x00 '`\\ {x}", "request_time": "9999-12-31T23:59:59.999999Z"},
+    {"topic": "x", "request_time": "0001-01-01T00:00:00Z", "expert": "none"},
+)
+"""What lines may say of columns: values of other types, and what is hardly one."""
+NO_ROWS = (
+    b"[]",
+    b"{nonsense",
+    b'"text"',
+    b'{"topic": NaN}',
+    b'{"a": 1} {"b": 2}',
+    b"\xff{}",
+    b'{"topic": "\\ud800"}',
+)
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_lines_with_hostile_values_are_the_same_for_both_engines(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    from analytics.inputs.source import read_here, read_inputs
+
+    good = json.loads(rmqtool("decode", "pcap", CAPTURE, "-T", "jsonl").out.splitlines()[0])
+    lines = [json.dumps({**good, **values}).encode() for values in (good, *HOSTILE_VALUES)]
+    bad_text = lines[0].replace(b'"answered"', b'"\xff\xc3"').replace(b": ", b":\r ")
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\n".join((*lines, bad_text, b" ", *NO_ROWS)))
+    inputs = inputs_of([str(path)])
+    here = read_here(inputs)
+    if not small:
+        monkeypatch.setattr("analytics.inputs.inputs.SMALL_ROWS", -1)
+    there = read_inputs(spark, inputs)
+    (remark,) = here.remarks[:1]
+    assert f"{len(NO_ROWS)} lines" in remark
+    assert there.remarks == here.remarks
+    found, expected = (_rows_of(one.given, one.given.exchanges) for one in (there, here))
+    assert len(expected) == len(lines) + 2
+    assert found == expected
+
+
 def test_a_log_without_the_newest_columns_is_read(spark: SparkSession, tmp_path: Path) -> None:
     import pyarrow.parquet
 

@@ -15,7 +15,7 @@ from analytics.report import ReportOptions
 from analytics.reports.consumers import remarks
 from dissectors.remoting.code_sets import FETCHES
 from tests.analytics.consumed import consumers_of, delivery_of, rows_of, time_as_spark
-from tests.analytics.reported import Tables, input_of, on_spark, session_of_large, tables_from
+from tests.analytics.reported import Tables, input_of, on_spark, tables_from
 from tests.replay.recorded import SAMPLES
 
 if TYPE_CHECKING:
@@ -168,8 +168,7 @@ def test_spark_gives_the_same_whatever_the_size(spark: SparkSession) -> None:
     for report, fold in (("consumers", consumers_of), ("delivery", delivery_of)):
         expected = _sorted(fold(files))
         assert _sorted(tables_from(report, given)) == expected
-        with session_of_large(spark):
-            assert _sorted(tables_from(report, on_spark(given, spark))) == expected
+        assert _sorted(tables_from(report, on_spark(given, spark))) == expected
 
 
 def test_without_connections_who_joined_is_unknown() -> None:

@@ -28,7 +28,6 @@ from tests.analytics.reported import (
     Tables,
     input_of,
     on_spark,
-    session_of_large,
     tables_from,
     tables_of,
 )
@@ -80,8 +79,7 @@ def reported(spark: SparkSession, logs: list[str]) -> Tables:
     from analytics.inputs.source import read_here
 
     given = on_spark(read_here(inputs_of(logs)).given, spark)
-    with session_of_large(spark):
-        return tables_from("diagnosis", given)
+    return tables_from("diagnosis", given)
 
 
 def row_of(problem: Problem) -> dict[str, Any]:

@@ -136,11 +136,10 @@ def test_calls_of_a_proxy_stand_beside_what_it_asks_the_broker() -> None:
     assert 0 < own < outer
 
 
-@pytest.mark.parametrize("small", [True, False])
-def test_spark_pairs_the_same_hops(spark: SparkSession, small: bool) -> None:
+def test_spark_pairs_the_same_hops(spark: SparkSession) -> None:
     given = report_input([*MADE, *proxied(5, 200_000, "172.17.0.1")])
     tables = {"retries": ("retry_totals", "retry_attempts"), "latency": ("relays",)}
     for report, names in tables.items():
         here = tables_from(report, given, *names)
-        assert tables_from(report, on_spark(given, spark, small), *names) == here
+        assert tables_from(report, on_spark(given, spark), *names) == here
         assert all(here.values())

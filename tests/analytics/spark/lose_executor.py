@@ -56,15 +56,15 @@ def main() -> None:
     """Decode and print."""
     from analytics.inputs.shuffle import ShuffleTask, decoded, packets_of
     from analytics.spark.session import SessionOptions, start_session
-    from tests.analytics.spark.servers import quick_java
+    from tests.analytics.spark.servers import QUICK_JAVA
 
     master, mark, *captures = sys.argv[1:]
     settings = {
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": quick_java(),
+        "spark.executor.extraJavaOptions": QUICK_JAVA,
         "spark.sql.codegen.wholeStage": "false",
     }
-    session = start_session(SessionOptions(master, memory="1g", archive=False, settings=settings))
+    session = start_session(SessionOptions(master, memory="1g", settings=settings))
     try:
         task = ShuffleTask(tuple(captures), "input", range_bytes=40_000)
         packets = packets_of(session.spark, task)

@@ -8,33 +8,13 @@ from pathlib import Path
 
 import pyspark
 
-from analytics.spark.java import ClassArchive, cache_folder, java_of, options_of
-
 SPARK_SCRIPTS = Path(pyspark.__file__).parent / "bin"
-_QUICK = (
+QUICK_JAVA = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 """Java that starts with less work: what Spark's jars have is taken as it is"""
 _PATIENCE = 120
-
-
-def quick_java() -> str:
-    """Return options of Java for a quick start."""
-    return " ".join((_QUICK, *archive_options()))
-
-
-def archive_options() -> tuple[str, ...]:
-    """Return options that use the archive of Spark's classes; none where nothing has made it yet.
-
-    A small report makes it: one test of such a report is the first of all.
-    """
-    installed = str(Path(pyspark.__file__).parent)
-    small = options_of(small=True, quick=True)
-    archive = ClassArchive(java_of(), pyspark.__version__, installed, small, cache_folder())
-    if not archive.exists:
-        return ()
-    return ("-Xlog:disable", "-Xlog:all=error:stderr", *archive.options())
 
 
 def logging_to_output(folder: Path) -> str:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.analytics.spark.servers import (
+    QUICK_JAVA,
     SPARK_SCRIPTS,
     logging_to_output,
-    quick_java,
     waited_for,
 )
 
@@ -51,7 +51,7 @@ def _start(arguments: list[str], log: Path, folder: Path) -> subprocess.Popen[by
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": f"{logging_to_output(folder)} {quick_java()}",
+        "SPARK_DAEMON_JAVA_OPTS": f"{logging_to_output(folder)} {QUICK_JAVA}",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
     }

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.analytics.spark.servers import (
+    QUICK_JAVA,
     SPARK_SCRIPTS,
     logging_to_output,
-    quick_java,
     waited_for,
 )
 from tests.rmqtool.command import PROGRAM, Result, process
@@ -36,7 +36,7 @@ sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in repr(one)]
 _AS_LARGE = """
 import analytics.inputs.inputs as inputs
 import analytics.inputs.shuffle as shuffle
-inputs.SMALL_ROWS, inputs.SMALL_BYTES = 1, dict.fromkeys(inputs.SMALL_BYTES, 1)
+inputs.SMALL_ROWS = 1
 shuffle.SHUFFLED_BYTES = 1
 """
 """What makes a program take any input for a large one."""
@@ -58,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
-        "spark.driver.extraJavaOptions": f"{logging_to_output(folder)} {quick_java()}",
+        "spark.driver.extraJavaOptions": f"{logging_to_output(folder)} {QUICK_JAVA}",
     }
     command = [str(SPARK_SCRIPTS / "spark-submit"), "--class", _CLASS, "--master", "local[2]"]
     command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]

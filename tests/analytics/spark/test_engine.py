@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.kept import Kept
 from analytics.report import ReportOptions
 from analytics.reports import REPORT_MODULES, report_of
 from analytics.result import computed
-from tests.analytics.reported import decoded, input_of, on_spark, session_of_large
+from analytics.spark.engine import MOST_HERE
+from tests.analytics.reported import decoded, on_spark
 from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
@@ -23,9 +22,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 CAPTURES = sorted(
     str(file) for form in ("*.pcap", "*.pcapng", "*.pcap.gz") for file in SAMPLES.glob(form)
 )
-PARTS = 6
-"""all samples are in so many inputs"""
-FEW = ("fault-kill-5x", "grpc-disk-full-53", "fault-disk-full-plain-5x", "proxy-remoting-5x")
 
 
 def results_of(given: ReportInput) -> dict[str, object]:
@@ -49,30 +45,32 @@ def kept_in(spark: SparkSession) -> int:
     return int(manager.numCachedEntries())
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_every_sample_gives_the_same_tables(spark: SparkSession, part: int) -> None:
-    """Where tasks do the work: as of inputs that are large."""
+@pytest.fixture(scope="module")
+def every_sample() -> ReportInput:
+    """All samples as one input: Spark takes about as long for a query of few rows as of more."""
     from analytics.inputs.source import read_here
 
-    with decoded(CAPTURES[part::PARTS], messages=True) as inputs:
-        given = read_here(inputs, messages=True).given
-    expected = results_of(given)
-    with session_of_large(spark):
-        assert differing(results_of(on_spark(given, spark)), expected) == {}
-    assert sum(len(rows) for rows in expected.values() if isinstance(rows, list)) > 1000
+    with decoded(CAPTURES, messages=True) as inputs:
+        return read_here(inputs, messages=True).given
 
 
-@pytest.mark.parametrize("name", FEW)
-@pytest.mark.parametrize("most", [None, -1], ids=["small", "all kept by Spark"])
-def test_a_capture_gives_the_same_tables(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, most: int | None
+@pytest.fixture(scope="module")
+def expected(every_sample: ReportInput) -> dict[str, object]:
+    """What DuckDB makes of all samples."""
+    found = results_of(every_sample)
+    assert sum(len(rows) for rows in found.values() if isinstance(rows, list)) > 6000
+    return found
+
+
+@pytest.mark.parametrize("most", [-1, MOST_HERE], ids=["all by Spark", "kept rows by DuckDB"])
+def test_every_sample_gives_the_same_tables(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    every_sample: ReportInput,
+    expected: dict[str, object],
+    most: int,
 ) -> None:
-    given = input_of((str(SAMPLES / f"{name}.pcap"),), messages=True)
     before = kept_in(spark)
-    if most is not None:
-        monkeypatch.setattr("analytics.spark.engine.MOST_HERE", most)
-    with session_of_large(spark):
-        found = results_of(on_spark(given, spark, small=most is None))
-    expected = results_of(replace(given, kept=Kept(given.kept.engine)))
-    assert differing(found, expected) == {}
+    monkeypatch.setattr("analytics.spark.engine.MOST_HERE", most)
+    assert differing(results_of(on_spark(every_sample, spark)), expected) == {}
     assert kept_in(spark) == before, "what was kept is let go"

@@ -21,7 +21,7 @@ from analytics.errors import ReportError
 from analytics.spark.launch import Launch
 from analytics.spark.session import SessionOptions, start_session
 launch = Launch()
-start = Apart(lambda: start_session(SessionOptions(archive=False), launch=launch))
+start = Apart(lambda: start_session(launch=launch))
 """
 _KILLED = """
 time.sleep(float(sys.argv[1]))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.analytics.pcaps import rotated
-from tests.analytics.spark.servers import quick_java
+from tests.analytics.spark.servers import QUICK_JAVA
 from tests.analytics.spark.standalone import SPARK_CLASS, standalone_cluster
 from tests.rmqtool.command import process
 
@@ -57,11 +57,11 @@ def test_a_cluster_gives_the_same_tables(master: str, tmp_path: Path, tables_her
     chosen = [part for name in TABLES for part in ("--table", name)]
     small = (
         "spark.executor.memory=512m",
-        f"spark.executor.extraJavaOptions={quick_java()}",
+        f"spark.executor.extraJavaOptions={QUICK_JAVA}",
     )
     settings = [part for setting in small for part in ("--conf", setting)]
     asked = ("report", *files, *chosen, "--format", "json", "-q", "--master", master, *settings)
-    assert without_places(tables_in(process(*asked, JAVA_TOOL_OPTIONS=quick_java()))) == here
+    assert without_places(tables_in(process(*asked, JAVA_TOOL_OPTIONS=QUICK_JAVA))) == here
 
 
 def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) ->
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": quick_java()},
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": QUICK_JAVA},
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-2000:]
@@ -87,7 +87,7 @@ def test_a_job_by_spark_submit_writes_the_same_tables(tmp_path: Path, tables_her
     """With Spark's own settings, but for the 200 tasks of each step."""
     output = tmp_path / "tables"
     command = [str(SPARK_CLASS.with_name("spark-submit")), "--master", "local[2]"]
-    command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-java-options", quick_java()]
+    command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-java-options", QUICK_JAVA]
     command += [str(ROOT / "analytics" / "job.py"), "retries", str(CAPTURE), "-o", str(output)]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     ended = subprocess.run(
