@@ -261,7 +261,9 @@ def _coarse(cells: Relation, keys: Sequence[str]) -> Relation:
     known = cells.where("bucket is not null")
     powers = known.adding({"from_us": power_below("largest_us")})
     counted = powers.grouped([*keys, "from_us"], {"exchanges": "sum(values)"})
-    return counted.adding({"below_us": "greatest(from_us * 2, 1L)"})
+    # no power of two of 64 bits is above the largest one
+    above = f"if(from_us >= {2**62}L, {2**63 - 1}L, greatest(from_us * 2, 1L))"
+    return counted.adding({"below_us": above})
 
 
 def remarks(rows: Rows) -> list[str]:

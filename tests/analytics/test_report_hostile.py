@@ -36,6 +36,9 @@ def _rows() -> Iterator[dict[str, object]]:
     slow = {"request_time": EARLIEST, "response_time": LATEST, "latency_us": LONGEST}
     for number in range(SLOW):
         yield {**row(request_packet=number, unique_key=f"{number:032X}"), **slow}
+    for number, latency in enumerate(EXTREMES):
+        odd = row(number * 1000, request_packet=900 + number, unique_key=f"{900 + number:032X}")
+        yield {**odd, "latency_us": latency, "topic": "odd"}
     for number, key in enumerate(HOSTILE):
         extreme = EXTREMES[number % len(EXTREMES)]
         several = dict.fromkeys(("queue_id", "queue_offset", "max_reconsume_times"), extreme)
