@@ -108,7 +108,7 @@ def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
         steps.at("starting Spark")
         session = starting.session()
         try:
-            read, tasks = _read_by_spark(request, session), _tasks_of(session)
+            read, tasks = _read_by_spark(request, session, stack), _tasks_of(session)
             return starting.computed(lambda: _reports(request, read, inputs, others, steps, tasks))
         except (ReportError, CommandError):
             raise
@@ -163,15 +163,17 @@ Read = Callable[["Sequence[Input]", bool], "Tables"]
 """Inputs, whether messages are wanted -> their tables."""
 
 
-def _read_by_spark(request: ReportRequest, session: Session) -> Read:
+def _read_by_spark(request: ReportRequest, session: Session, stack: ExitStack) -> Read:
     def read(inputs: Sequence[Input], messages: bool) -> Tables:
         from analytics.inputs.source import read_inputs
 
         ports = sorted(request.decode_as)
-        return read_inputs(
+        tables = read_inputs(
             *(session.spark, inputs, ports, messages),
             *(request.tls_keylog, request.max_ratio),
         )
+        stack.callback(tables.given.kept.engine.close)
+        return tables
 
     return read
 

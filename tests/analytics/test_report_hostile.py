@@ -36,9 +36,6 @@ def _rows() -> Iterator[dict[str, object]]:
     slow = {"request_time": EARLIEST, "response_time": LATEST, "latency_us": LONGEST}
     for number in range(SLOW):
         yield {**row(request_packet=number, unique_key=f"{number:032X}"), **slow}
-    for number, latency in enumerate(EXTREMES):
-        odd = row(number * 1000, request_packet=900 + number, unique_key=f"{900 + number:032X}")
-        yield {**odd, "latency_us": latency, "topic": "odd"}
     for number, key in enumerate(HOSTILE):
         extreme = EXTREMES[number % len(EXTREMES)]
         several = dict.fromkeys(("queue_id", "queue_offset", "max_reconsume_times"), extreme)
@@ -71,6 +68,13 @@ def test_latencies_of_millennia_are_added_up(hostile: ReportInput) -> None:
     assert operation["mean_us"] == pytest.approx(SLOW * LONGEST / every)
     first = tables["latency"][0]
     assert (first["topic"], first["total_us"]) == ("orders", 2**63 - 1), "as much as a column holds"
+
+
+def test_latencies_of_all_64_bits_have_a_bucket() -> None:
+    given = report_input({**row(), "latency_us": latency} for latency in EXTREMES)
+    buckets = tables_from("latency", given, "latency_histogram")["latency_histogram"]
+    found = [(one["from_us"], one["below_us"], one["exchanges"]) for one in buckets]
+    assert found == [(0, 1, 2), (2**62, 2**63 - 1, 2)]
 
 
 def test_every_message_is_counted(hostile: ReportInput) -> None:

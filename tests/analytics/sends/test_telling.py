@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analytics.kept import Kept
 from analytics.report import TableColumn
 from analytics.sends.sends import sends_and_calls_of
 from analytics.sends.telling import flagged_keys
-from analytics.spark.engine import SparkEngine
-from analytics.sql.local import LocalEngine
+from tests.analytics.reported import on_spark
 from tests.analytics.rows import report_input, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from analytics.sql.engine import SqlEngine
 
 BUSY = {"response_code": 2, "response_name": "SYSTEM_BUSY"}
 _NAMES = tuple(TableColumn(name, "string", "", "") for name in ("responder", "broker"))
 
 
-def _told(engine: SqlEngine) -> int:
+def _told(spark: SparkSession | None = None) -> int:
     rows = [
         row(number * 1000, unique_key=f"0A00000100002A9F{number:016X}", opaque=number)
         for number in range(200)
@@ -34,8 +31,10 @@ def _told(engine: SqlEngine) -> int:
         row(400_000, unique_key="cut", latency_us=None, end="reset", opaque=304),
         row(400_000, unique_key="open", latency_us=None, end="open", opaque=305),
     ]
-    given = report_input(rows, engine=engine)
-    kept = Kept(engine)
+    given = report_input(rows)
+    if spark is not None:
+        given = on_spark(given, spark)
+    kept = given.kept
     names = kept.empty(_NAMES)
     flagged = flagged_keys(sends_and_calls_of(given.exchanges), names, None, 3_000_000)
     keys = kept.rows(kept.repeated(flagged)).column("key").to_pylist()
@@ -44,8 +43,8 @@ def _told(engine: SqlEngine) -> int:
 
 
 def test_messages_that_repeat_or_went_wrong_are_looked_at() -> None:
-    assert _told(LocalEngine()) == 5
+    assert _told() == 5
 
 
-def test_spark_finds_as_many_whatever_the_size(spark: SparkSession) -> None:
-    assert [_told(SparkEngine(spark, small)) for small in (True, False)] == [5, 5]
+def test_spark_finds_as_many(spark: SparkSession) -> None:
+    assert _told(spark) == 5

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -11,6 +13,8 @@ from analytics.reports import REPORT_MODULES, report_of
 from analytics.result import computed
 from analytics.spark.engine import MOST_HERE
 from tests.analytics.reported import decoded, on_spark
+from tests.analytics.rows import report_input, row
+from tests.analytics.sends.test_births import HOSTILE
 from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
@@ -24,10 +28,10 @@ CAPTURES = sorted(
 )
 
 
-def results_of(given: ReportInput) -> dict[str, object]:
+def results_of(given: ReportInput, names: Sequence[str] = REPORT_MODULES) -> dict[str, object]:
     """Return the rows of all tables, and the remarks, by name."""
     found: dict[str, object] = {}
-    for result in computed([report_of(name) for name in REPORT_MODULES], given, ReportOptions()):
+    for result in computed([report_of(name) for name in names], given, ReportOptions()):
         found[f"remarks of {result.report.name}"] = result.remarks
         found |= {name: table.data.to_pylist() for name, table in result.tables.items()}
     return found
@@ -74,3 +78,58 @@ def test_every_sample_gives_the_same_tables(
     monkeypatch.setattr("analytics.spark.engine.MOST_HERE", most)
     assert differing(results_of(on_spark(every_sample, spark)), expected) == {}
     assert kept_in(spark) == before, "what was kept is let go"
+
+
+MANY = 100_000
+"""rows of the log that is made"""
+OF_ROWS = ("latency", "retries", "isolation", "overview", "quality")
+
+
+def made_rows() -> Iterator[dict[str, object]]:
+    """Rows with a topic and a key of many, topics and clients of few, and values of no sense."""
+    dice = Random(1)
+    for number in range(MANY):
+        key = f"{number - number % 3:032X}" if number % 7 else f"{number:032X}"
+        values: dict[str, object] = {
+            "request_packet": number,
+            "unique_key": "0" * 32 if number % 200 == 0 else key,
+            "topic": "hot" if number % 2 else f"topic-{number % 5000}",
+            "requester": f"10.1.{number % 3000 // 200}.{number % 200}:{1024 + number % 7}",
+            "responder": f"10.0.0.{number % 4}:10911",
+            "broker_name": f"broker-{number % 4}",
+            "latency_us": int(dice.lognormvariate(7, 1)) if number % 11 else None,
+            **({"response_code": 2, "response_name": "SYSTEM_BUSY"} if number % 13 == 0 else {}),
+        }
+        if number % 97 == 0:
+            strange = STRANGE[number // 97 % len(STRANGE)]
+            values |= dict.fromkeys(("topic", "group", "broker_name", "remark"), strange)
+            values |= {"unique_key": strange, "requester": strange, "queue_id": 2**63 - 1}
+        one = row(number * 1000, **values)
+        if number % 501 == 0:
+            one |= {"latency_us": (2**63 - 1, -(2**63), -1)[number % 3], "request_time": None}
+        yield one
+
+
+STRANGE: Final = (
+    *HOSTILE,
+    "'",
+    "`{x}`",
+    "\\\\'",
+    "a\x00b",
+    "\u2028",
+    "[::1]:1",
+    "::1",
+    ":",
+    "--",
+    "/**/",
+)
+"""Texts where names and addresses should be."""
+
+
+def test_a_log_of_many_rows_gives_the_same_tables(spark: SparkSession) -> None:
+    given = report_input(made_rows())
+    expected = results_of(given, OF_ROWS)
+    assert differing(results_of(on_spark(given, spark), OF_ROWS), expected) == {}
+    (totals,) = (rows for name, rows in expected.items() if name == "latency_operations")
+    assert isinstance(totals, list)
+    assert sum(one["exchanges"] for one in totals) == MANY

@@ -1,13 +1,14 @@
 """How long the reports take and how much memory, from one to ten million exchanges.
 
-python -m tests.bench.reports [--millions 1,10] [--runs 1] [--small | --captures]
+python -m tests.bench.reports [--millions 1,10] [--runs 1] [--small | --captures | --shapes]
     [--folder DIR]
 
 Compared are `rmqtool report` with all three reports, and with latency alone, and the latency
 aggregation by DuckDB and pandas on the same files. Percentiles must agree within the 0.8 % that
 the reports promise. `--small` measures all reports of a small capture by the local engine, and by
 Spark beside a session that answers one question; the least CPU time of the runs counts.
-`--captures` measures captures of up to 800 MB on a cluster of two workers (`reports_captures`).
+`--captures` measures captures of up to 800 MB on a cluster of two workers (`reports_captures`),
+`--shapes` logs with one hot key, with 100,000 topics, and with 100,000 clients.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from tests.bench.measure import Measured, measure, medians
 
-from .log import write_log
+from .log import Shape, write_log
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = ROOT / "samples" / "fault-kill-5x.pcap"
@@ -31,6 +32,15 @@ SMALL_LOCAL = 1.5
 """most CPU seconds of all reports of a small capture by the local engine"""
 SMALL_RATIO = 2.5
 """most CPU time of the same by Spark, in that of a session with one query"""
+SHAPES = {
+    "hot key": Shape(hot=True),
+    "many topics": Shape(topics=100_000),
+    "many clients": Shape(clients=100_000),
+}
+OF_SHAPES = ("latency", "retries", "isolation", "overview", "quality")
+"""reports that are measured with these"""
+LINEAR, FLAT = 1.3, 2.0
+"""most CPU per row, and most memory, of the largest log in those of the smallest"""
 Command = tuple[str, list[str]]
 
 
@@ -139,6 +149,25 @@ def measure_small(folder: Path, runs: int) -> int:
     return int(local > SMALL_LOCAL) + int(spark > SMALL_RATIO * bare)
 
 
+def measure_shapes(folder: Path, millions: Sequence[int], engine: str) -> int:
+    """Measure logs with a hot key, many topics, many clients; return how many grow too fast."""
+    wrong = 0
+    for name, shape in SHAPES.items():
+        took = []
+        for size in millions:
+            log = folder / f"log-{size}m-{name.replace(' ', '-')}"
+            write_log(log, size * 1_000_000, shape)
+            ours = [sys.executable, "-m", "rmqtool", "report", *OF_SHAPES, str(log), "-q"]
+            found, _ = run((name, [*ours, "--engine", engine]), folder, 1)
+            show(f"{size} million, {name}", found)
+            took.append(found)
+        rows = millions[-1] / millions[0]
+        cpu, memory = took[-1].cpu / took[0].cpu, took[-1].rss / took[0].rss
+        print(f"  {rows:.1f} times the rows: {cpu:.1f} times the CPU, {memory:.1f} the memory")
+        wrong += int(cpu > LINEAR * rows or memory > FLAT)
+    return wrong
+
+
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -146,6 +175,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--captures", action="store_true")
+    parser.add_argument("--shapes", action="store_true")
+    parser.add_argument("--engine", default="local", help="of --shapes")
     parser.add_argument("--packets", type=int, default=1_070_000, help="of --captures")
     parser.add_argument(
         "--folder", type=Path, default=Path(tempfile.gettempdir()) / "rmqtool-bench"
@@ -159,6 +190,8 @@ def main() -> int:
 
         return measure_captures(chosen.folder, chosen.packets)
     millions = [int(text) for text in chosen.millions.split(",")]
+    if chosen.shapes:
+        return measure_shapes(chosen.folder, millions, chosen.engine)
     return min(1, measure_logs(millions, chosen.folder, chosen.runs))
 
 

@@ -9,6 +9,7 @@ a size is always the same.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,7 +23,7 @@ from dissectors.rows.record import COLUMNS
 PART = 1_000_000
 START_US = 1_795_168_800_000_000
 STEP_US = 60
-CLIENTS, BROKERS, TOPICS = 16, 4, 24
+BROKERS = 4
 _TYPES = {
     "string": pa.string(),
     "int": pa.int64(),
@@ -32,7 +33,19 @@ _TYPES = {
 Values = dict[str, object]
 
 
-def write_log(folder: Path, rows: int) -> None:
+class Shape(NamedTuple):
+    """How many of what there are."""
+
+    clients: int = 16
+    topics: int = 24
+    hot: bool = False
+    """every tenth row is an attempt of one message"""
+
+
+PLAIN = Shape()
+
+
+def write_log(folder: Path, rows: int, shape: Shape = PLAIN) -> None:
     """Write a log of `rows` exchanges, a multiple of the rows of a part; nothing if it is there."""
     if (folder / "manifest.json").exists():
         return
@@ -40,12 +53,12 @@ def write_log(folder: Path, rows: int) -> None:
     parts = []
     for number in range(rows // PART):
         name = f"exchanges/part-{number:05d}.parquet"
-        _write(folder / name, _part(number), COLUMNS)
+        _write(folder / name, _part(number, shape), COLUMNS)
         parts.append(PartEntry(name, PART))
-    _write(folder / "conversations.parquet", _conversations(rows), CONVERSATION_COLUMNS)
+    _write(folder / "conversations.parquet", _conversations(rows, shape), CONVERSATION_COLUMNS)
     empty = pa.schema([(column.name, _TYPES[column.type]) for column in FINDING_COLUMNS])
     pa.parquet.write_table(empty.empty_table(), folder / "expert.parquet")
-    (folder / "manifest.json").write_bytes(msgspec.json.encode(_manifest(rows, parts)))
+    (folder / "manifest.json").write_bytes(msgspec.json.encode(_manifest(rows, parts, shape)))
 
 
 def _write(path: Path, values: Values, columns: object) -> None:
@@ -69,10 +82,10 @@ def _chosen(names: list[str], index: np.ndarray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(names))
 
 
-def _part(number: int) -> Values:
+def _part(number: int, shape: Shape) -> Values:
     row = np.arange(PART, dtype=np.int64) + number * PART
     dice = np.random.default_rng(number)
-    client, topic = row % CLIENTS, (row // 7) % TOPICS
+    client, topic = row % shape.clients, (row // 7) % shape.topics
     retried = (row % 500 == 1) & (row % PART > 0)  # the row before failed
     failed = row % 500 == 0
     broker = (row // 3) % BROKERS
@@ -89,13 +102,15 @@ def _part(number: int) -> Values:
     latency = np.where(failed, 200_000 + latency, latency)
     time = np.where(retried, time + 260_000, time)
     key = np.where(retried, row - 1, row)
-    texts = _keys(key, client)
+    if shape.hot:
+        key = np.where(row % 10 == 3, 3, key)
+    texts = _keys(key, client % 256)
     conversation = client * BROKERS + broker
     return {
         "capture": _chosen(["big.pcap"], np.zeros(PART)),
         "conversation": conversation,
         "requester": _chosen(
-            [f"10.0.0.{c}:{40000 + b}" for c in range(CLIENTS) for b in range(BROKERS)],
+            [_client(c, b) for c in range(shape.clients) for b in range(BROKERS)],
             conversation,
         ),
         "responder": _chosen([f"10.0.1.{b}:10911" for b in range(BROKERS)], broker),
@@ -121,7 +136,7 @@ def _part(number: int) -> Values:
         "version": np.full(PART, 477),
         "version_name": _chosen(["V5_3_0"], np.zeros(PART)),
         "serialize_type": _chosen(["JSON"], np.zeros(PART)),
-        "topic": _chosen([f"Topic{t}" for t in range(TOPICS)], topic),
+        "topic": _chosen([f"Topic{t}" for t in range(shape.topics)], topic),
         "group": _chosen(["shop", "readers"], polls),
         "queue_id": row % 8,
         "broker_name": _chosen([f"broker-{b}" for b in range(BROKERS)], broker),
@@ -148,16 +163,20 @@ def _keys(row: np.ndarray, client: np.ndarray) -> np.ndarray:
     )
 
 
-def _conversations(rows: int) -> Values:
-    count = CLIENTS * BROKERS
+def _client(number: int, broker: int) -> str:
+    return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:{40000 + broker}"
+
+
+def _conversations(rows: int, shape: Shape) -> Values:
+    count = shape.clients * BROKERS
     number = np.arange(count)
     ones = np.ones(count, dtype=np.int64)
     end = START_US + rows * STEP_US
     return {
         "capture": ["big.pcap"] * count,
         "conversation": number,
-        "client": [f"10.0.0.{c}:{40000 + b}" for c in range(CLIENTS) for b in range(BROKERS)],
-        "server": [f"10.0.1.{b}:10911" for _ in range(CLIENTS) for b in range(BROKERS)],
+        "client": [_client(c, b) for c in range(shape.clients) for b in range(BROKERS)],
+        "server": [f"10.0.1.{b}:10911" for _ in range(shape.clients) for b in range(BROKERS)],
         "protocol": ["ROCKETMQ"] * count,
         "start_time": ones * (START_US - 1000),
         "end_time": ones * end,
@@ -184,7 +203,7 @@ def _conversations(rows: int) -> Values:
     }
 
 
-def _manifest(rows: int, parts: list[PartEntry]) -> Manifest:
+def _manifest(rows: int, parts: list[PartEntry], shape: Shape) -> Manifest:
     capture = CaptureEntry(
         name="big.pcap",
         format="pcap",
@@ -202,8 +221,8 @@ def _manifest(rows: int, parts: list[PartEntry]) -> Manifest:
         captures=[capture],
         exchanges=rows,
         parts=parts,
-        conversations=CLIENTS * BROKERS,
-        rocketmq_conversations=CLIENTS * BROKERS,
+        conversations=shape.clients * BROKERS,
+        rocketmq_conversations=shape.clients * BROKERS,
         not_decoded={},
         frames=2 * rows,
         commands=2 * rows,
