@@ -1,4 +1,5 @@
-"""Durations and sizes as people write them: one grammar for options, filters, faults and lines.
+"""Durations and sizes as people write them: one grammar for options, filters, faults and lines;
+and durations as people read them.
 
 A number, perhaps with a fraction, then a unit; blanks between and capitals do not matter. `m` and
 `min` are minutes. Sizes with an `i` are powers of 1024, those without powers of 1000.
@@ -44,6 +45,36 @@ def duration_ns(text: str, bare: str = "") -> Fraction | None:
     `bare` is the unit of a number without one; empty: such a number is not a valid duration.
     """
     return _value(text, DURATION_UNITS, bare)
+
+
+def duration_text(us: int) -> str:
+    """Return microseconds for people: ``876 µs``, ``12.5 s``, ``5 min 2 s``, ``13 h 41 min``."""
+    if us < 0:
+        return "-" + duration_text(-us)
+    if us < 1000:
+        return f"{us} µs"
+    if us < 999_500:
+        return three_digits(us / 1000) + " ms"
+    if us < 119_500_000:
+        return three_digits(us / 1_000_000) + " s"
+    seconds = round(us / 1_000_000)
+    if seconds < 6_000:
+        return _two_units(seconds, 60, "min", "s")
+    if seconds < 172_800:
+        return _two_units(seconds // 60, 60, "h", "min")
+    return _two_units(seconds // 3_600, 24, "d", "h")
+
+
+def _two_units(number: int, size: int, unit: str, smaller: str) -> str:
+    whole, rest = divmod(number, size)
+    return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
+
+
+def three_digits(value: float) -> str:
+    """Return a number from 1 to 999 in three significant digits."""
+    if value < 9.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
 def size_bytes(text: str) -> int | None:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import duration_text
 from dissectors.rows.message_record import DELIVERED, STORED, MessageRecord
 from dissectors.rows.outcome import is_call
 from dissectors.rows.relays import Hop, inner_hops
-
-from .words import duration_text
 
 
 class MessageRow(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from dissectors.quantities import duration_text
 from dissectors.remoting.topic_names import DLQ_PREFIX
 from dissectors.rows.message_record import (
     DELIVERED,
@@ -26,7 +27,7 @@ from .lanes import KINDS, Lane, Parties
 from .replicated import replicated_rows
 from .search import Fetches, Found
 from .unseen import Covered, Surroundings, unseen_of
-from .words import duration_text, step_words, times_text
+from .words import step_words, times_text
 
 __all__ = ["Covered", "Fetches", "Life", "LifeStep", "Surroundings", "life_of"]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dissectors.grpc.names import OK
+from dissectors.quantities import duration_text
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -35,19 +36,6 @@ _ENDS: Final = {
     "closed": "the connection was closed",
     "open": "the connection stayed open",
 }
-
-
-def duration_text(us: int) -> str:
-    """Return microseconds as people read them."""
-    if us < 0:
-        return f"-{duration_text(-us)}"
-    if us < 1000:
-        return f"{us} µs"
-    if us < 1_000_000:
-        return f"{us / 1000:.3g} ms"
-    if us < 120_000_000:
-        return f"{us / 1_000_000:.3g} s"
-    return f"{us // 60_000_000} min {us // 1_000_000 % 60} s"
 
 
 def times_text(number: int) -> str:

@@ -85,7 +85,7 @@ def command_lines(
         LineColumn("SRC", lambda s: s.pdu.src, 4, 15, 47, keep_end=True),
         LineColumn("DST", lambda s: s.pdu.dst, 5, 15, 47, keep_end=True),
         LineColumn("COMMAND", _name, 2, 24, 50, style=_name_style),
-        LineColumn("LATENCY", _latency, 6, 7, 7, True),
+        LineColumn("LATENCY", _latency, 6, 7, 11, True),
         LineColumn("OPAQUE", lambda s: str(s.pdu.command.opaque), 9, 6, 11, True, _dim),
         LineColumn("BODY", lambda s: str(s.pdu.body_length), 10, 5, 8, True, _dim),
         LineColumn("FIELDS", _fields, 8, 20, 2000),

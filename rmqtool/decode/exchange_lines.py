@@ -85,7 +85,7 @@ def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[Excha
     columns: list[LineColumn[ExchangeRecord]] = [
         LineColumn("PACKET", _packet, 7, 6, 9, right=True, style=_dim),
         time,
-        LineColumn("LATENCY", lambda r: duration(r.latency_us), 2, 7, 7, True, _latency_style),
+        LineColumn("LATENCY", lambda r: duration(r.latency_us), 2, 7, 11, True, _latency_style),
         LineColumn("REQUEST", _request, 3, 12, 32),
         LineColumn("OUTCOME", _outcome, 4, 10, 28, style=_outcome_style),
         LineColumn("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 6, 10, 32, style=_topic_style),

@@ -152,7 +152,7 @@ def message_columns(terminal: Terminal, captures: int) -> list[LineColumn[Messag
         LineColumn("CLIENT", _client, 8, 15, 47, style=_dim, keep_end=True),
         LineColumn("BROKER", _broker, 9, 8, 47, keep_end=True),
         LineColumn("KEYS", lambda r: one_line(r.keys) or "-", 10, 6, 24),
-        LineColumn("LATENCY", lambda r: duration(r.latency_us), 12, 7, 7, True),
+        LineColumn("LATENCY", lambda r: duration(r.latency_us), 12, 7, 11, True),
         LineColumn("NOTE", _note, 11, 12, 1000, style=_event_style, wraps=True),
     ]
     if captures > 1 and not terminal.is_terminal:

@@ -170,7 +170,7 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
     held = loop.counts.held(request.fail_on) if loop.counts is not None else []
     said_of_it = [written] if written else []
     if sink.hidden:
-        said_of_it.append(f"{text_of_hidden(sink.hidden)}; --columns chooses, -T jsonl has all")
+        said_of_it.append(f"{text_of_hidden(sink.hidden)}; use --columns or -T jsonl")
     return RunCounts(loop.seen, loop.chosen, said_of_it, held)
 
 

@@ -30,7 +30,7 @@ _SENTENCES: Final = ("title", "limit")
 """columns of which a part says nothing: they stand below the row where it has no room"""
 _NUMBER: Final = 14
 """cells of a number: a part of one is a wrong one"""
-_TIME: Final = 27
+_TIME: Final = 24
 """cells of a time"""
 _LEAST: Final = 12
 """cells below which a text is not worth its place"""
@@ -161,4 +161,5 @@ def _text(value: object) -> str:
 def _time(value: object) -> str:
     if not isinstance(value, datetime):
         return _text(value)
-    return moment((value - _EPOCH) // timedelta(microseconds=1) * 1000).replace("T", " ")
+    text = moment((value - _EPOCH) // timedelta(microseconds=1) * 1000).replace("T", " ")
+    return text[:23] + text[26:]  # to the millisecond

@@ -153,7 +153,7 @@ COLUMNS: tuple[LineColumn[AttemptRow], ...] = (
     LineColumn("MESSAGE", _number, 2, 7, 12, True),
     LineColumn("TRY", _try, 2, 3, 3, True),
     LineColumn("TIME", _time, 8, 12, 12),
-    LineColumn("LATENCY", _latency, 1, 7, 7, True),
+    LineColumn("LATENCY", _latency, 1, 7, 11, True),
     LineColumn("OUTCOME", _outcome, 1, 12, 24, style=_style),
     LineColumn("BROKER", _broker, 2, 8, 24),
     LineColumn("QUEUE", _queue, 3, 5, 5, True),

@@ -195,7 +195,7 @@ def _percentile(percent: float) -> LineColumn[BrokerSends]:
     def cell(row: BrokerSends) -> str:
         return duration(row.latency.percentile(percent))
 
-    return LineColumn(f"P{percent:g}", cell, 3, 7, 7, True)
+    return LineColumn(f"P{percent:g}", cell, 3, 7, 11, True)
 
 
 BROKER_COLUMNS: tuple[LineColumn[BrokerSends], ...] = (
@@ -203,7 +203,7 @@ BROKER_COLUMNS: tuple[LineColumn[BrokerSends], ...] = (
     counter("ATTEMPTS", lambda row: row.attempts, 1),
     alarm("FAILED", lambda row: row.failed, 1),
     *(_percentile(percent) for percent in PERCENTILES),
-    LineColumn("MAX", lambda row: duration(row.latency.maximum), 3, 7, 7, True),
+    LineColumn("MAX", lambda row: duration(row.latency.maximum), 3, 7, 11, True),
 )
 FAILURE_COLUMNS: tuple[LineColumn[Failure], ...] = (
     LineColumn("CODE", lambda row: "-" if row.code is None else str(row.code), 1, 4, 5, True),

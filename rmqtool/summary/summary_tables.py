@@ -46,7 +46,7 @@ def operation_columns(title: str) -> list[LineColumn[NamedOperation]]:
         def cell(row: NamedOperation) -> str:
             return duration(row[1].latency.percentile(percent))
 
-        return LineColumn(f"P{percent:g}", cell, 2, 7, 7, True)
+        return LineColumn(f"P{percent:g}", cell, 2, 7, 11, True)
 
     return [
         LineColumn(title, lambda r: one_line(r[0]), 1, 20, 47),
@@ -56,7 +56,7 @@ def operation_columns(title: str) -> list[LineColumn[NamedOperation]]:
         counter("ONEWAY", lambda r: r[1].oneway, 8),
         latency(50),
         latency(99),
-        LineColumn("MAX", lambda r: duration(r[1].latency.maximum), 3, 7, 7, True),
+        LineColumn("MAX", lambda r: duration(r[1].latency.maximum), 3, 7, 11, True),
         _size(lambda r: r[1].bytes, 9),
     ]
 
@@ -239,8 +239,8 @@ REPLICATION_COLUMNS: list[LineColumn[Replication]] = [
     LineColumn("REPORTED", lambda r: _offset(r.acknowledged), 5, 8, 16, True),
     LineColumn("BEHIND", lambda r: size(r.lag_bytes), 1, 7, 8, True),
     LineColumn("MOST", lambda r: size(r.largest_lag_bytes), 2, 7, 8, True),
-    LineColumn("LAG P50", lambda r: duration(r.lag_p50_us), 2, 7, 7, True),
-    LineColumn("LAG MAX", lambda r: duration(r.largest_lag_us), 1, 7, 7, True),
+    LineColumn("LAG P50", lambda r: duration(r.lag_p50_us), 2, 7, 11, True),
+    LineColumn("LAG MAX", lambda r: duration(r.largest_lag_us), 1, 7, 11, True),
     counter("HEARTBEATS", lambda r: r.heartbeats, 9),
     counter("REPORTS", lambda r: r.reports, 9),
     alarm("GAPS", lambda r: r.gaps, 7),
@@ -266,7 +266,7 @@ def _slow_style(record: ExchangeRecord) -> str:
 
 
 SLOW_COLUMNS: list[LineColumn[ExchangeRecord]] = [
-    LineColumn("LATENCY", lambda r: duration(r.latency_us), 1, 7, 7, True),
+    LineColumn("LATENCY", lambda r: duration(r.latency_us), 1, 7, 11, True),
     LineColumn("TIME", lambda r: clock(r.request_time), 2, 12, 12),
     LineColumn("PACKET", lambda r: str(r.request_packet), 1, 6, 9, True),
     LineColumn("REQUEST", lambda r: one_line(r.request_name), 1, 15, 32),

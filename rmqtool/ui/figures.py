@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dissectors.printable import printable
+from dissectors.quantities import duration_text, three_digits
 from dissectors.times import UTC_ZONE, Zone, text_of_time
 
 _zone = UTC_ZONE
@@ -22,27 +23,8 @@ def zone_name() -> str:
 
 
 def duration(us: int | None) -> str:
-    """Return microseconds in three digits: ``876us``, ``12.5s``, ``5m02s``; absent: -."""
-    if us is None:
-        return "-"
-    if us < 0:
-        return "-" + duration(-us)
-    if us < 1000:
-        return f"{us}us"
-    if us < 999_500:
-        return _three_digits(us / 1000) + "ms"
-    if us < 99_950_000:
-        return _three_digits(us / 1_000_000) + "s"
-    seconds = round(us / 1_000_000)
-    if seconds < 6000:
-        return f"{seconds // 60}m{seconds % 60:02d}s"
-    return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
-
-
-def _three_digits(value: float) -> str:
-    if value < 9.995:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+    """Return microseconds as `duration_text` does; absent: -."""
+    return "-" if us is None else duration_text(us)
 
 
 def size(count: int | None) -> str:
@@ -55,8 +37,8 @@ def size(count: int | None) -> str:
     for unit in ("kB", "MB", "GB"):
         value /= 1000
         if value < 999.5:
-            return f"{_three_digits(value)} {unit}"
-    return f"{_three_digits(value / 1000)} TB"
+            return f"{three_digits(value)} {unit}"
+    return f"{three_digits(value / 1000)} TB"
 
 
 def count(number: int) -> str:

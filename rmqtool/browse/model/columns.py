@@ -142,7 +142,7 @@ def _connection_columns() -> list[LineColumn[ConversationRecord]]:
         LineColumn("CLIENT", lambda r: r.client, 4, 15, 47, keep_end=True),
         LineColumn("SERVER", lambda r: r.server, 5, 15, 47, keep_end=True),
         LineColumn("END", lambda r: r.end, 6, 6, 9, style=_end_style),
-        LineColumn("RTT", lambda r: duration(r.rtt_us), 8, 7, 7, True),
+        LineColumn("RTT", lambda r: duration(r.rtt_us), 8, 7, 11, True),
         LineColumn("COMMANDS", lambda r: str(r.commands), 7, 8, 9, True),
         LineColumn("SENT", lambda r: size(r.client_bytes), 9, 7, 9, True),
         LineColumn("GOT", lambda r: size(r.server_bytes), 10, 7, 9, True),

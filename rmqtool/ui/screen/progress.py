@@ -150,7 +150,7 @@ class Progress:
         found_text = f"{count(found)} {self._noun}"
         if total is None or total < read:
             return Far(f"{size(read)} read, {size(int(rate))}/s, {found_text}")
-        left = duration(int((total - read) / rate * 1_000_000)) if rate and read < total else "0s"
+        left = duration(int((total - read) / rate * 1_000_000)) if rate and read < total else "0 s"
         done = read / total if total else 1.0
         text = f"{int(100 * done):3d}% of {size(total)}, {size(int(rate))}/s, {found_text}"
         return Far(f"{text}, {left} left", done)

@@ -19,7 +19,7 @@ def capture(tmp_path: Path) -> Path:
 def test_a_send(capture: Path) -> None:
     out = rmqtool("decode", "pcap", capture, "-V", "--where", "opaque == 1").out
     for line in (
-        "SEND_MESSAGE_V2: SUCCESS in 2.10ms, conversation 0",
+        "SEND_MESSAGE_V2: SUCCESS in 2.10 ms, conversation 0",
         "  Request: packet 4, 2026-11-20T10:00:00.000300Z, 10.0.0.5:51234 → 10.0.0.1:10911",
         "    code: 310 (SEND_MESSAGE_V2)",
         "    version: 401 (V4_9_4)",

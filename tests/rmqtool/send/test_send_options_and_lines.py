@@ -143,7 +143,7 @@ def test_a_summary_counts_messages_attempts_and_doubts() -> None:
         (10005, "SendFailed"): 1,
     }
     text = "\n".join(summary_lines(summary, 2.0, PLAIN))
-    assert "6 messages in 2.00s, 3/s" in text
+    assert "6 messages in 2.00 s, 3/s" in text
     assert "perhaps stored twice" in text
     assert "perhaps stored nevertheless" in text
     assert "\x1b" not in text

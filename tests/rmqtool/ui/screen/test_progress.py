@@ -43,7 +43,8 @@ def shown(stream: io.StringIO, *seconds: float, wanted: bool = True, endless: bo
 def test_a_bar_that_renews_itself() -> None:
     _, first, second, cleared = shown(Screen(), 0.5, 1.9, 2.1, 2.2, 2.5).split("\r")
     assert (
-        first == f"{'━' * 5} {' ' * 18}  21% of 10.0 MB, 1.00 MB/s, 210 exchanges, 7.90s left\x1b[K"
+        first
+        == f"{'━' * 5} {' ' * 18}  21% of 10.0 MB, 1.00 MB/s, 210 exchanges, 7.90 s left\x1b[K"
     )
     assert second.startswith("━━━━━━ ")
     assert cleared == "\x1b[K"
@@ -52,7 +53,7 @@ def test_a_bar_that_renews_itself() -> None:
 def test_a_log_gets_a_line_every_ten_seconds() -> None:
     lines = shown(io.StringIO(), *(number / 2 for number in range(46))).splitlines()
     assert lines == [
-        f"{LOG_MARK}100% of 10.0 MB, 1.00 MB/s, 1,000 exchanges, 0s left",
+        f"{LOG_MARK}100% of 10.0 MB, 1.00 MB/s, 1,000 exchanges, 0 s left",
         f"{LOG_MARK}20.0 MB read, 1.00 MB/s, 2,000 exchanges",
     ]
     assert shown(io.StringIO(), 0.5, 9.9) == ""
@@ -100,6 +101,6 @@ def test_stages_say_what_is_done_and_how_far_it_is() -> None:
     stages = StageLine(io.StringIO(), True, clock)
     stages.at("decoding", lambda: Far("3 of 4", 0.75))
     clock.now += 3
-    assert stages.far() == Far("decoding, 3 of 4, 3.00s", 0.75)
+    assert stages.far() == Far("decoding, 3 of 4, 3.00 s", 0.75)
     stages.at("ending", lambda: Far(str(1 / 0)))
-    assert stages.far() == Far("ending, 3.00s")
+    assert stages.far() == Far("ending, 3.00 s")
