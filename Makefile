@@ -37,7 +37,7 @@ compile: $(COMPILED)  ## compile the decode path with mypyc, where there is a C 
 
 $(COMPILED): $(VENV)/installed setup.py $(HOT)
 	@if command -v cc >/dev/null 2>&1; then \
-	  echo "compiling the decode path (about half a minute)"; \
+	  echo "compiling the decode path (a few minutes)"; \
 	  RMQTOOL_COMPILE=1 $(BIN)/python setup.py --quiet build_ext --inplace; \
 	else \
 	  echo "no C compiler: the decode path runs as plain Python, three times slower"; \

@@ -254,28 +254,25 @@ class DecodeRequest:
     def processes(self) -> int | None:
         """How many processes decode; None: as many as pay.
 
-        Where this one needs the rows themselves, for a summary or as lines for people, others are
-        a gain only where asked for: to hand rows over takes as long as to decode them. So with
-        messages that this one has to choose from; and where all become columns, which one process
-        makes as soon as two, unless bodies are shown.
+        Where this one needs the rows themselves, for a summary, as lines for people, or to choose
+        from, others gain nothing: to hand rows over takes as long as to decode them. Nor where all
+        become columns, which one process makes as soon as two, unless bodies are shown.
         """
-        if self.plugins:
-            return 1
+        window = [one for one in (self.since, self.until) if one is not None]
+        of_day = any(not one.has_date for one in window)
+        chooses = self.sort or self.limit is not None or self.fail_on or of_day or self.columns
         whole = not self.where.strip()
-        shown = self.message_rows and self.body_limit
-        in_columns = self.format is RowFormat.parquet and whole and not shown
-        if self.view in (View.list_messages, View.commands):
-            window = self.since or self.until
-            looked_at = self.sort or self.limit is not None or self.fail_on or window
-            pays = whole and self.format.is_json and not looked_at and not self.columns
-            if self.view is View.commands:  # what may be made at most is of one process
-                return self.jobs if pays and self.max_output is None else 1
-            pays = pays and not self.body_limit
-        else:
-            written = self.view is View.exchanges and self.format is not RowFormat.table
-            written = written and not self.columns  # which this process picks
-            pays = written and not in_columns
-        return self.jobs if self.jobs is not None or pays else 1
+        if self.plugins or chooses:
+            pays = False
+        elif self.view is View.exchanges:
+            in_columns = self.format is RowFormat.parquet and whole
+            shown = self.message_rows and self.body_limit
+            pays = self.format is not RowFormat.table and bool(shown or not in_columns)
+        else:  # what may be made of commands at most is of one process
+            of_one = self.max_output is not None if self.view is View.commands else self.body_limit
+            is_shared = self.view in (View.list_messages, View.commands)
+            pays = is_shared and whole and self.format.is_json and not window and not of_one
+        return self.jobs if pays else 1
 
     @property
     def message_rows(self) -> bool:

@@ -46,10 +46,6 @@ if TYPE_CHECKING:
     from ..summary.watch import Watch
 
 
-_SHARED = (View.exchanges, View.summary, View.list_messages, View.commands)
-"""what several processes decode"""
-
-
 def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done.
 
@@ -67,8 +63,7 @@ def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
     if request.view is View.commands:  # before processes are forked, which use it
         from .views import command_rows
     if decode is None:
-        jobs = request.processes if request.view in _SHARED else 1
-        decode = decode_of(request.sources, decode_options(request), jobs)
+        decode = decode_of(request.sources, decode_options(request), request.processes)
     refuse_inputs(request.output, decode.sources)
     if "-" in decode.sources and sys.stdin.isatty():
         raise CommandError(

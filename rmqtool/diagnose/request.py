@@ -106,7 +106,6 @@ class DiagnoseRequest:
     decode_as: frozenset[int] = options.DECODE_AS
     tls_keylog: str = options.TLS_KEYLOG
     max_ratio: int = options.MAX_RATIO
-    jobs: int | None = options.JOBS
     interface: str | None = option(
         "Diagnose live traffic on this interface until Ctrl-C.", _LIVE, metavar="NAME"
     )

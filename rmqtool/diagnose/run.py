@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from analytics.diagnosis.engine import Engine
-from dissectors.decode.pipeline import DecodeOptions
-from dissectors.processes.choice import decode_of
+from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.tcp.formats import is_capture
 
 from ..api.judged import engine_of, fed
@@ -120,7 +119,7 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
     )
     engine.begin_input("")
     # Unasked one: its rows are looked at here, and to hand them over takes as long as to decode.
-    decode = decode_of(captures, options, request.jobs or 1)
+    decode = Decode(captures, options)
     refuse_inputs(request.output, decode.sources)
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0

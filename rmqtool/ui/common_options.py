@@ -185,7 +185,8 @@ MAX_RATIO = option(
 )
 FOLLOW = option("Wait for more packets in the last file until Ctrl-C.", _READ, False)
 JOBS = option(
-    "Decoder processes (default: 1; one per core, up to 8, for large inputs). Output is identical.",
+    "Decoder processes, where several are faster (default: 1; one per core, up to 8, for large "
+    "inputs). Output is identical.",
     _READ,
     min=1,
     max=64,

@@ -60,8 +60,8 @@ ELSEWHERE = (
     *(
         "members_of",
         "headers_of",
-        "_field_of",
-        "_operation_of",
+        "field_of",
+        "operation_of",
         "is_other_meaning",
         "request_code",
         "ordinal_of",

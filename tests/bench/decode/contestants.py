@@ -81,7 +81,7 @@ def _decode(*options: str) -> Callable[[Path, Path], list[str]]:
 
 
 def _diagnose(capture: Path, output: Path) -> list[str]:
-    return [str(TOOL), "diagnose", str(capture), "--jobs", "1", "--force", "-o", str(output)]
+    return [str(TOOL), "diagnose", str(capture), "--force", "-o", str(output)]
 
 
 def _read_exchanges(path: Path) -> Found:
