@@ -108,11 +108,11 @@ def test_a_capture_that_becomes_too_much_needs_little_memory(tmp_path: Path) -> 
 def test_the_ratio_is_an_option(tmp_path: Path, jobs: str) -> None:
     path = tmp_path / "attack.pcap.zst"
     path.write_bytes(zstd_runs(1030))
-    arguments = ("decode", "pcap", path, "--summary", "--jobs", jobs, "--max-ratio")
+    arguments = ("decode", "pcap", path, "-T", "jsonl", "--jobs", jobs, "--max-ratio")
     less, more = rmqtool(*arguments, "1"), rmqtool(*arguments, "5000")
     assert less.status == more.status == 0, less.err + more.err
-    assert "more than 1 times its size" in less.out
-    assert "CAPTURE_TRUNCATED" not in more.out
+    assert "CAPTURE_TRUNCATED" in less.err
+    assert "CAPTURE_TRUNCATED" not in more.err
 
 
 LESS = "becomes more than 1 times its size"

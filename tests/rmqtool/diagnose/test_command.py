@@ -146,17 +146,9 @@ def test_a_time_of_day_is_of_the_first_day(tmp_path: Path) -> None:
     first = found_in(KILL, tmp_path / "next.pcap", *window)
     assert "broker-gone" in {one["rule"] for one in first}
     assert max(str(one["last_time"]) for one in first) < "2026-11-22"
-    assert found_in(KILL, tmp_path / "next.pcap", *window, "-j", "2") == first
     rmqtool("decode", "pcap", tmp_path / "next.pcap", "-T", "parquet", "-o", tmp_path / "log")
     logged = found_in(KILL, tmp_path / "log", *window)
     assert max(str(one["last_time"]) for one in logged) > "2026-11-22"
-
-
-@pytest.mark.slow
-def test_two_processes_say_the_same() -> None:
-    assert found_in(KILL, SAMPLES / "acl-5x.pcap", "-j", "2") == found_in(
-        KILL, SAMPLES / "acl-5x.pcap"
-    )
 
 
 # -- rules ----------------------------------------------------------------------------------------
