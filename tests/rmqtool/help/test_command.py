@@ -50,6 +50,12 @@ def test_topics_are_the_documents() -> None:
     assert all(f"  {topic} " in listed for topic in topics())
 
 
+def test_topics_are_in_order() -> None:
+    shown = [line.split()[0] for line in rmqtool("help").out.splitlines() if line[:2] == "  "]
+    assert len(shown) > 10
+    assert shown == sorted(shown)
+
+
 def test_a_document_is_shown_whole_or_by_section() -> None:
     whole = rmqtool("help", "sandbox").out
     assert whole.startswith("# Sandbox")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -117,6 +118,16 @@ def test_without_a_namesrv_nothing_is_reached(monkeypatch: pytest.MonkeyPatch) -
     assert result.status == 2
     assert "no NameServer given" in result.err
     assert "NAMESRV_ADDR" in result.err
+
+
+def test_a_namesrv_that_is_silent_stored_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        result = rmqtool("send", "-n", address, "-t", "T", "--body", "x", "--timeout", "300ms")
+    assert result.status == 1
+    assert f"no answer from {address}" in result.err
+    assert "the server is slow, frozen, or unreachable" in result.err
+    assert "stored" not in result.err
 
 
 def test_without_a_namesrv_that_answers_the_rest_is_not_tried() -> None:

@@ -143,3 +143,11 @@ def test_options_that_make_no_sense(
     done = rmqtool("send", "-n", "127.0.0.1:1", "-t", "T", "--body", "x", *given)
     assert done.status == 2
     assert message in done.err
+
+
+@pytest.mark.parametrize("command", ["send", "replay"])
+def test_a_client_in_the_clear_is_told_of_tls(tmp_path: Path, command: str) -> None:
+    with other_host(tmp_path) as (server, trusted):
+        ended = _run(command, server.address, trusted, tmp_path)
+    assert ended.status == 1
+    assert "is TLS on or off on both sides" in ended.err
