@@ -47,7 +47,7 @@ EXCEPTIONS = {
     "rmqtool/browse/model/disk.py": "rows of this run, in a file that has no name",
     "rmqtool/browse/model/frames.py": "frames of this run, in a file that has no name",
     "rmqtool/plugins.py": "a plug-in, the user's own Python file, named by the user",
-    "replay/plan/rewrite_files.py": "the user's own Python file, named on the command line",
+    "replay/plan/rewrite.py": "the user's own Python file, named on the command line",
 }
 """module → why it may parse"""
 NUMBERS = {

@@ -3,7 +3,8 @@
 Rules: a step is in the journal before it can leave, and its outcome as soon as it is known. So many
 are in flight at once and no more; what waits is bounded too, so that a slow target slows the
 reading of the sources. After `stop` nothing further is begun, and what is in flight ends as it
-does. Before a capture's next steps are sent its addresses are known to be no targets.
+does. Before a capture's next steps are sent its addresses are known to be no targets. A step
+failed where a broker or the client refused it; it is `unknown` where no answer came.
 """
 
 from __future__ import annotations
@@ -24,21 +25,173 @@ from dissectors.open_files import require_files
 from ..async_producer import AsyncProducer
 from ..captured.captured_send import SkipReason
 from ..config import ProducerConfig
-from ..errors import ClientError, ConfigError
-from ..message import UNIQ_KEY, Attempt, Message
+from ..errors import BrokerError, ClientError, ConfigError, SendFailed
+from ..message import UNIQ_KEY, Attempt, Message, SendMode, SendResult
 from ..plan.planner import PlannedSend, Skipped
 from ..sandbox import Sandbox
 from ..sending.attempt_record import record_of_attempt
 from ..transport.names import addresses_of
 from ..transport.problems import local_ip
 from ..unique_id import UniqueIds
-from .journal_rows import Begin, JournalError, OutcomeEntry, SkippedRow
-from .lanes import OrderedLanes, Place
-from .outcome_row import keys_of, outcome_of
+from .compare import captured_side
+from .journal_rows import Begin, JournalError, OutcomeEntry, Result, SkippedRow
 from .raw import RawSender
 from .read_ahead import IN_FLIGHT, ReadAhead
 from .replay_run import Figures, ReplayRun
 from .resend import Resender, Sent
+
+
+def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> OutcomeEntry:
+    """Return the row of a step that has ended; `again`: it may have been sent by an earlier run
+    too.
+    """
+    result, answer = sent.result, step.captured.answer
+    last = sent.attempts[-1] if sent.attempts else None
+    row = OutcomeEntry(
+        step=step.number,
+        capture=step.origin.capture,
+        packet=step.origin.packet,
+        conversation=step.origin.conversation,
+        time=step.origin.time,
+        topic=step.messages[0].topic,
+        unique_keys=keys_of(step),
+        captured_key=step.captured_key,
+        messages=len(step.messages),
+        mode=step.mode.value,
+        result=_result_of(step, sent),
+        status=result.status.value if result is not None and _is_answered(step) else None,
+        code=_code_of(sent.error, last),
+        reason=_reason_of(sent.error, last),
+        late_us=max(0, late_ns) // 1000,
+        attempts=max(1, len(sent.attempts)),
+        maybe_twice=again or sent.maybe_stored_before,
+        state=None if step.state is None else step.state.name.lower(),
+        captured_code=answer.code,
+        captured_result=captured_side(step.captured).result,
+        captured_latency_us=answer.latency_us,
+        captured_attempts=answer.attempts,
+        captured_broker=answer.broker,
+    )
+    _add_place(row, result, last)
+    row.differences = _differences(row, step.captured.place[1])
+    return row
+
+
+def keys_of(step: PlannedSend) -> list[str]:
+    """Return the UNIQ_KEYs of a step's messages, as they are sent."""
+    return [message.unique_key or "" for message in step.messages]
+
+
+def _is_answered(step: PlannedSend) -> bool:
+    return step.mode is not SendMode.ONEWAY or step.state is not None or step.wants_reply
+
+
+def _result_of(step: PlannedSend, sent: Sent) -> Result:
+    if sent.result is not None:
+        return Result.stored if _is_answered(step) else Result.sent
+    return Result.unknown if sent.is_unknown else Result.failed
+
+
+def _code_of(error: ClientError | None, last: Attempt | None) -> int | None:
+    """Return the response code; what never reached a broker has none."""
+    if last is not None:
+        return last.code
+    return error.code if isinstance(error, BrokerError) else None
+
+
+def _reason_of(error: ClientError | None, last: Attempt | None) -> str | None:
+    if error is None:
+        return None
+    cause = error.cause if isinstance(error, SendFailed) and error.cause is not None else error
+    return (last.remark if last is not None else None) or cause.reason
+
+
+def _add_place(row: OutcomeEntry, result: SendResult | None, last: Attempt | None) -> None:
+    if last is not None:
+        row.broker, row.address = last.queue.broker_name, last.address
+        row.queue_id, row.queue_offset = last.queue.queue_id, last.queue_offset
+        row.latency_us = last.latency_us
+    if result is not None:
+        row.broker, row.queue_id = result.queue.broker_name or row.broker, result.queue.queue_id
+        row.queue_offset = result.queue_offset
+
+
+def _differences(row: OutcomeEntry, captured_queue: int) -> list[str]:
+    found = []
+    if row.result is not row.captured_result is not Result.not_captured:
+        found.append(f"result {row.captured_result} → {row.result}")
+    if row.code is not None and row.captured_code is not None and row.code != row.captured_code:
+        found.append(f"code {row.captured_code} → {row.code}")
+    if row.queue_id is not None and row.queue_id >= 0 and row.queue_id != captured_queue:
+        found.append(f"queue {captured_queue} → {row.queue_id}")
+    if row.attempts != row.captured_attempts:
+        found.append(f"attempts {row.captured_attempts} → {row.attempts}")
+    return found
+
+
+class Place:
+    """A step in its lanes."""
+
+    __slots__ = ("ended", "followers", "step", "waited", "waits_for")
+
+    def __init__(self, step: PlannedSend) -> None:
+        self.step = step
+        self.waits_for = 0
+        """steps before it that have not ended"""
+        self.waited = False
+        """whether there was one when it was due"""
+        self.followers: list[Place] = []
+        """steps that wait for it"""
+        self.ended = False
+
+
+class OrderedLanes:
+    """The steps that have not ended: each waits for those before it in its lanes.
+
+    A lane is what must stay in order, such as the messages of one sharding key; a step may be in
+    several, or in none. Steps are added in the order of the plan.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """steps that wait for others"""
+        self.bytes = 0
+        """bytes of the bodies of all steps that have not ended"""
+        self._last: dict[object, Place] = {}
+
+    def add(self, step: PlannedSend) -> Place:
+        """Return the next step of the plan; it may be sent at once where its place waits
+        for none.
+        """
+        place = Place(step)
+        for lane in dict.fromkeys(step.lanes):
+            before = self._last.get(lane)
+            if before is not None:
+                before.followers.append(place)
+                place.waits_for += 1
+            self._last[lane] = place
+        place.waited = place.waits_for > 0
+        self.waiting += place.waited
+        self.bytes += step.size
+        return place
+
+    def end(self, place: Place) -> list[Place]:
+        """End a step; return those that may be sent now, in the order of the plan."""
+        place.ended = True
+        self.bytes -= place.step.size
+        for lane in place.step.lanes:
+            if self._last.get(lane) is place:
+                del self._last[lane]
+        ready = []
+        for follower in place.followers:
+            follower.waits_for -= 1
+            if not follower.waits_for:
+                self.waiting -= 1
+                ready.append(follower)
+        place.followers = []
+        ready.sort(key=lambda one: one.step.number)
+        return ready
+
 
 MAX_GROUPS: Final = 256
 """producer groups, each a producer with connections of its own"""

@@ -5,8 +5,12 @@ retried is an error of transport, a broker without address, an unusable answer, 
 in the configured set. An asynchronous send repeats the *same* request (queue id and born time
 included) after errors of transport only. A send to a chosen queue is tried once, or, asynchronous,
 with the same broker. One-way is one attempt. 10, 11 and 12 are stored.
-RocketMQ: DefaultMQProducerImpl (sendDefaultImpl, sendSelectImpl), MQClientAPIImpl
-(sendMessageAsync, onExceptionImpl).
+The fault strategy is told of an asynchronous attempt twice, when it is handed over and when its end
+is known. Up to 5.1 the connection is opened before the handing over, so that a failure to connect
+is known first and the handing over, with the time that it took, has the last word; since 5.2 the
+connection is opened behind it.
+RocketMQ: DefaultMQProducerImpl (sendDefaultImpl, sendSelectImpl, updateFaultItem), MQClientAPIImpl
+(sendMessageAsync, onExceptionImpl), NettyRemotingClient.invokeAsync.
 """
 
 from __future__ import annotations
@@ -16,30 +20,110 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
+from dissectors.remoting.versions import V5_2_0, ordinal_of
+
 from ..cluster.client import ClusterClient
 from ..cluster.detector import Detector
 from ..cluster.route import PublishTable
 from ..config import ProducerConfig
 from ..errors import (
+    AnswerError,
     BrokerError,
     ClientError,
+    ConnectError,
+    ForbiddenError,
+    HookError,
     InvalidMessageError,
+    RouteError,
     SendFailed,
     TooManyRequestsError,
     TransportError,
+    UnknownBrokerError,
 )
 from ..fault import AttemptEvent, ChoiceReason, FaultSettings, FaultStrategy
 from ..message import Message, MessageQueue, SendMode, SendResult, SendStatus
 from ..namespace import wrap_namespace
 from ..unique_id import UniqueIds
 from ..validators import Invalid, why_not_batch, why_not_encoded, why_not_message, why_not_topic
-from ..wire.network import MS
+from ..wire.network import MS, Network
 from ..wire.steps import Acquire, Permits, Steps
 from .attempt import AttemptSender, Sending, with_attempts
-from .fault_reports import FaultReports
 from .order_key import KeySelector as KeySelector
 from .order_key import Selector
 from .send_request import SendEncoder, SendForm
+
+_NOT_THE_BROKERS = (HookError, InvalidMessageError)
+"""errors in the application's own code or message, which say nothing of a broker"""
+
+
+class FaultReports:
+    """Reports of one producer to its strategy."""
+
+    __slots__ = ("_connects_behind", "_network", "_strategy", "enabled")
+
+    def __init__(self, strategy: FaultStrategy, network: Network) -> None:
+        self._strategy = strategy
+        self._network = network
+        self.enabled = strategy.settings.enabled
+        """whether the strategy is on"""
+        since = ordinal_of(strategy.settings.rules.name) or 0
+        self._connects_behind = since >= V5_2_0
+
+    def report(self, broker: str, event: AttemptEvent, began: int) -> None:
+        """Report the outcome of an attempt that began at `begin`."""
+        if self.enabled:
+            now = self._network.now()
+            self._strategy.report(broker, event, (now - began) // MS, now // MS)
+
+    def synchronous(self, broker: str, error: ClientError, began: int) -> None:
+        """Report a failed attempt of a synchronous send."""
+        if isinstance(error, _NOT_THE_BROKERS):
+            return
+        if isinstance(error, BrokerError):
+            event = AttemptEvent.BROKER_ERROR
+        elif isinstance(error, (AnswerError, ForbiddenError, RouteError)):
+            event = AttemptEvent.CLIENT_ERROR
+        else:
+            event = AttemptEvent.TRANSPORT_ERROR
+        self.report(broker, event, began)
+
+    def handing_over(self, broker: str, connected: bool, began: int) -> bool:
+        """Hand an asynchronous attempt over; return whether that is still to be reported."""
+        if not self.enabled:
+            return False
+        if connected or self._connects_behind:
+            self.report(broker, AttemptEvent.HANDED_OVER, began)
+            return False
+        return True
+
+    def asynchronous(
+        self, broker: str, error: ClientError | None, began: int, handed_late: bool
+    ) -> None:
+        """Report the end of an attempt of an asynchronous send; `handed_late` as `handing_over`
+        said.
+        """
+        if isinstance(error, _NOT_THE_BROKERS):
+            return
+        event = self._async_event_of(error)
+        if handed_late and event is not AttemptEvent.NOT_SENT:
+            self.report(broker, AttemptEvent.HANDED_OVER, began)
+        self.report(broker, event, began)
+        if handed_late and event is AttemptEvent.NOT_SENT:
+            self.report(broker, AttemptEvent.HANDED_OVER, began)
+
+    def _async_event_of(self, error: ClientError | None) -> AttemptEvent:
+        if error is None:
+            return AttemptEvent.ANSWERED
+        if isinstance(error, (BrokerError, AnswerError)):
+            return AttemptEvent.ASYNC_ERROR
+        if isinstance(error, ForbiddenError):
+            return AttemptEvent.CLIENT_ERROR
+        if isinstance(error, (UnknownBrokerError, TooManyRequestsError)):
+            return AttemptEvent.NOT_SENT
+        if isinstance(error, ConnectError) and not self._connects_behind:
+            return AttemptEvent.NOT_SENT
+        return AttemptEvent.ASYNC_LOST
+
 
 CALLER: Final = "chosen by the caller"
 SELECTED: Final = "chosen by the selector"

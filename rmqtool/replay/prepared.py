@@ -19,8 +19,14 @@ from dissectors.foreign import Unreadable, converted
 from dissectors.printable import printable
 from dissectors.tcp.source import CaptureError, expand_sources
 from replay.captured.inputs import Input, is_read_once
-from replay.plan.rewrite import Rewrite, RewriteError
-from replay.plan.rewrite_files import RULES, RewriteFiles, read_rewrite_files, rewrite_of
+from replay.plan.rewrite import (
+    RULES,
+    Rewrite,
+    RewriteError,
+    RewriteFiles,
+    read_rewrite_files,
+    rewrite_of,
+)
 from replay.run.journal import read_run, sources_of
 from replay.run.journal_rows import INTERFACE, JournalError, Run
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from dissectors.remoting.messages.counting import MAGIC_V1, MAGIC_V2
 from dissectors.remoting.messages.message import StoredMessage
@@ -22,9 +22,45 @@ from dissectors.remoting.messages.properties import encode_properties
 from dissectors.remoting.messages.record_layout import CRC_MASK, V1_TOPIC_LIMIT, address_of
 from dissectors.remoting.sysflag import HOST_BITS, SysFlag
 
+from ..groups import GroupConfig
 from ..room import Room, weight_of
-from .journal import Journal
+from ..topics import TopicConfig
 from .shelf import Shelf, StoredQueue, StoredRecord, physical_offset_of
+
+
+class Journal(Protocol):
+    """Where messages and state go that have to survive a crash."""
+
+    def put_message(self, record: StoredRecord) -> None:
+        """Write a message that was stored."""
+
+    def drop_messages(self, below: int) -> None:
+        """Drop the messages below a commit log offset, which were forgotten."""
+
+    def put_end(self, topic: str, queue_id: int, offset: int) -> None:
+        """Write where a queue whose messages are all forgotten goes on; "" is the commit log."""
+
+    def put_topic(self, config: TopicConfig) -> None:
+        """Write a topic that was made or changed."""
+
+    def drop_topic(self, topic: str) -> None:
+        """Remove a topic with its queues."""
+
+    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Write the offset of a group in a queue."""
+
+    def drop_offset(self, group: str, topic: str, queue_id: int) -> None:
+        """Remove an offset."""
+
+    def put_group(self, config: GroupConfig) -> None:
+        """Write a group that was made or changed."""
+
+    def drop_group(self, group: str) -> None:
+        """Remove a group."""
+
+    def finish_message(self, physical_offset: int) -> None:
+        """Remove a scheduled or half message that is settled."""
+
 
 _HEADS: Final = tuple(
     struct.Struct(f">iIiiiqqiq{born}siq{store}siiqi")

@@ -12,8 +12,15 @@ import pytest
 
 from dissectors.patterns import Effort
 from replay.message import Message
-from replay.plan.rewrite import Rewrite, RewriteError, Rewritten, apply_rules, rules_of
-from replay.plan.rewrite_files import read_rewrite_files, rewrite_of
+from replay.plan.rewrite import (
+    Rewrite,
+    RewriteError,
+    Rewritten,
+    apply_rules,
+    read_rewrite_files,
+    rewrite_of,
+    rules_of,
+)
 
 MESSAGE = Message(
     "Orders", b'{"card":"4711","x":1}', "v1-paid", "k-1 k-2", {"UNIQ_KEY": "U", "tenant": "acme"}
