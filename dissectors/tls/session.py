@@ -8,11 +8,12 @@ read. RFC 5246, RFC 8446.
 
 from __future__ import annotations
 
+from collections import deque
+from enum import IntEnum
 from typing import Final, final
 
 from ..expert import ExpertKind
 from . import key_log as labels
-from .alerts import CLOSE_NOTIFY, alert_of
 from .events import CertificateChain, Plaintext, ServerExtensions, TlsAlert, TlsEvent, TlsFinding
 from .handshake import (
     CERTIFICATE,
@@ -26,6 +27,7 @@ from .handshake import (
     TLS_1_3,
     ClientHello,
     HandshakeMessage,
+    HandshakeReader,
     ServerHello,
     chain_of,
     client_hello_of,
@@ -36,7 +38,7 @@ from .handshake import (
 from .key_log import KeyLog
 from .key_schedule import keys_of_master
 from .master import MasterFinder
-from .protection import Protection13, protection_12
+from .protection import Protection, Protection13, protection_12
 from .records import (
     ALERT,
     APPLICATION_DATA,
@@ -44,9 +46,101 @@ from .records import (
     HANDSHAKE,
     HEAD,
     Record,
+    RecordReader,
 )
-from .side import TlsSide, TlsStage
 from .suites import SUITES, Suite, suite_name
+
+_RECORD_COST: Final = 256
+"""bytes of memory that a record that waits takes beside its content"""
+
+
+class TlsStage(IntEnum):
+    """Which secret a direction of TLS 1.3 is encrypted by."""
+
+    CLEAR = 0
+    EARLY = 1
+    HANDSHAKE = 2
+    TRAFFIC = 3
+
+
+@final
+class TlsSide:
+    """One direction."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.reader = RecordReader()
+        self.handshake = HandshakeReader()
+        self.queue: deque[Record] = deque()
+        self.queued = 0
+        """bytes of memory that the queue takes"""
+        self.protection: Protection | None = None
+        self.stage = TlsStage.CLEAR
+        self.said_hello = False
+        self.skipping = False
+        """records come first that these keys do not open"""
+        self.cut = False
+        """nothing that comes behind what waits can be read"""
+        self.ended = False
+
+    def add(self, record: Record) -> None:
+        """Let a record wait for its turn."""
+        self.queue.append(record)
+        self.queued += len(record.content) + _RECORD_COST
+
+    def take(self) -> None:
+        """Remove the record whose turn it was."""
+        self.queued -= len(self.queue.popleft().content) + _RECORD_COST
+
+    def end(self) -> None:
+        """Read nothing more."""
+        self.ended = True
+        self.protection = None
+        self.queue.clear()
+        self.queued = 0
+        self.reader.forget()
+        self.handshake.forget()
+
+
+# Alerts by their names: RFC 8446 (6), IANA's TLS Alerts.
+CLOSE_NOTIFY: Final = 0
+_ALERTS: Final = {
+    CLOSE_NOTIFY: "close_notify",
+    10: "unexpected_message",
+    20: "bad_record_mac",
+    22: "record_overflow",
+    40: "handshake_failure",
+    42: "bad_certificate",
+    43: "unsupported_certificate",
+    44: "certificate_revoked",
+    45: "certificate_expired",
+    46: "certificate_unknown",
+    47: "illegal_parameter",
+    48: "unknown_ca",
+    49: "access_denied",
+    50: "decode_error",
+    51: "decrypt_error",
+    70: "protocol_version",
+    71: "insufficient_security",
+    80: "internal_error",
+    86: "inappropriate_fallback",
+    90: "user_canceled",
+    109: "missing_extension",
+    110: "unsupported_extension",
+    112: "unrecognized_name",
+    113: "bad_certificate_status_response",
+    115: "unknown_psk_identity",
+    116: "certificate_required",
+    120: "no_application_protocol",
+}
+
+
+def alert_of(content: bytes) -> str | None:
+    """Return the name of an alert, its number where it has none; None: it is none in the clear."""
+    if len(content) != 2:
+        return None
+    return _ALERTS.get(content[1], str(content[1]))
+
 
 MAX_EVENTS: Final = 32
 """events of a session that are given: hellos, chains, alerts"""

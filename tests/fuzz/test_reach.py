@@ -38,7 +38,6 @@ PARSERS = (
     *(f"dissectors.grpc.{name}" for name in ("pieces", "tree", "wire")),
     "dissectors.http2",
     "dissectors.replication",
-    "dissectors.tls.alerts",
     "dissectors.tls.handshake",
     "dissectors.tls.records",
 )
@@ -171,7 +170,6 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "rmqtool/codes/search.py",
         "rmqtool/hex/pasted.py",
         "rmqtool/hex/run.py",
-        "rmqtool/hex/source.py",
         "rmqtool/replay/options.py",
         "rmqtool/send/input_lines.py",
         "rmqtool/ui/option_values.py",
