@@ -24,7 +24,7 @@ from .send_queue import Flushed, SendQueue, run_steps
 from .sending.order_key import Selector, selector_of
 from .sending.request_reply import PendingRequests
 from .sending.send import Sender
-from .sending.trace_dispatcher import TraceDispatcher
+from .sending.trace_message import TraceDispatcher
 from .sending.transaction import Check, Transactions, state_of
 from .transport.aio import AioNetwork
 from .wire.steps import Steps

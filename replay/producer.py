@@ -22,7 +22,7 @@ from .message import Message, MessageQueue, SendMode, SendResult, TransactionSta
 from .sending.order_key import Selector, selector_of
 from .sending.request_reply import PendingRequests
 from .sending.send import Sender
-from .sending.trace_dispatcher import TraceDispatcher
+from .sending.trace_message import TraceDispatcher
 from .sending.transaction import Check, Transactions, state_of
 from .transport.blocking import BlockingNetwork
 from .wire.operation import RunningOperation

@@ -29,7 +29,7 @@ from replay.errors import ClientError, ConfigError, NameServerError
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, SendOrder
 from replay.run.compare import Comparison
-from replay.run.jobs import JobKilled, JobRun, JobTarget
+from replay.run.jobs import JobKilled, JobRun, JobTarget, LaneShares
 from replay.run.journal import (
     JournalWriter,
     Progressed,
@@ -39,7 +39,6 @@ from replay.run.journal import (
     sources_of,
 )
 from replay.run.journal_rows import INTERFACE, STEPS, JournalError, OutcomeEntry, Run, SourceEntry
-from replay.run.lane_shares import LaneShares
 from replay.run.read_ahead import DEPTH
 from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay

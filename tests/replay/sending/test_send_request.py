@@ -14,8 +14,7 @@ from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
 from replay.message import Message, MessageQueue
-from replay.sending.send_request import SendEncoder, SendForm
-from replay.sending.send_template import frame_of
+from replay.sending.send_request import SendEncoder, SendForm, frame_of
 from replay.unique_id import UniqueIds
 from tests.replay.java_sends import JAVA_SENDS, VECTORS, Sent, request_again
 

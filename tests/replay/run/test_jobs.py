@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from replay.plan.planner import PlannedSend
-from replay.run.lane_shares import LaneShares
+from replay.run.jobs import LaneShares
 
 
 def step(number: int, *lanes: object) -> PlannedSend:
