@@ -89,10 +89,10 @@ def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[Excha
         LineColumn("REQUEST", _request, 3, 12, 32),
         LineColumn("OUTCOME", _outcome, 4, 10, 28, style=_outcome_style),
         LineColumn("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 6, 10, 32, style=_topic_style),
-        LineColumn("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
-        LineColumn("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
         LineColumn("CLIENT", lambda r: r.requester, 5, 15, 47, style=_dim, keep_end=True),
         LineColumn("SERVER", lambda r: r.responder, 5, 15, 47, keep_end=True),
+        LineColumn("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
+        LineColumn("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
         LineColumn("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, _dim),
         LineColumn("NOTE", _note, 8, 15, 1000, style=_outcome_style, wraps=True),
     ]

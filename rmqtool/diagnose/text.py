@@ -15,7 +15,7 @@ from analytics.diagnosis.problem import Problem
 
 from ..summary.verdict import LABEL_CELLS, LABELS, verdict
 from ..ui.console import Style, Terminal, one_line
-from ..ui.figures import clock, count, counted, day, zone_name
+from ..ui.figures import clock, count, counted, day, duration, zone_name
 from ..ui.screen.panels import Labelled, fact_lines, panel_lines
 
 MOST_SHOWN: Final = 30
@@ -78,9 +78,13 @@ def looked_at(diagnosis: Diagnosis) -> str:
         return f"no exchanges; {counted(context.quality.connections, 'connection')}"
     first, last = context.first_time, context.last_time
     until = clock(last) if day(first) == day(last) else f"{day(last)} {clock(last)}"
+    length = duration((last - first) // 1000)
+    window = f"{day(first)} {clock(first)} to {until} {zone_name()} ({length})"
+    connections = context.quality.connections
+    on = f" on {counted(connections, 'connection')}" if connections else ""
     return (
-        f"{counted(context.exchanges, 'exchange')}, {day(first)} {clock(first)} to {until}"
-        f" {zone_name()}, checked against {counted(diagnosis.spoke, 'rule')}"
+        f"{window}: {counted(context.exchanges, 'exchange')}{on},"
+        f" checked against {counted(diagnosis.spoke, 'rule')}"
     )
 
 

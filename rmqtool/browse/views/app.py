@@ -29,7 +29,7 @@ from ..model.settings import Settings
 from .details import Details
 from .ending import end_with_terminal
 from .filter_line import FilterLine
-from .keys import KEYS, KeysInOrder, named_commands
+from .keys import KEYS, KEYS_OF, KeysInOrder, named_commands
 from .lines_view import LinesView
 from .paint import text_of
 from .row_list import RowList
@@ -107,7 +107,7 @@ class Screens(KeysInOrder):
         self._version = -1
         self._is_problem_told = False
         self._is_cut_told = False
-        self._bars = ("", "")
+        self._bars = ("", "", "")
         self._waiting: Timer | None = None
         self._waits_until = 0.0
 
@@ -239,18 +239,25 @@ class Screens(KeysInOrder):
 
     def show_bar(self) -> None:
         """Say which views there are, what is read, how much of it is listed."""
-        views = " ".join(
-            f"[{number} {name}]" if name == self.view else f" {number} {name} "
-            for number, name in enumerate(VIEWS, 1)
-        )
-        if self.size.width < 100:
-            number = VIEWS.index(self.view) + 1
-            views = f"[{number} {self.view}] 1-5"
-        texts = f"{views}  {self.progress()}", self.status()
-        if texts != self._bars:  # each is sent over a line that may be slow
-            self._bars = texts
-            for name, text in zip(("#bar", "#status"), texts, strict=True):
-                self.main.query_one(name, Static).update(text_of(text))
+        tabs = [self._tab(number, name) for number, name in enumerate(VIEWS, 1)]
+        shown = VIEWS.index(self.view)
+        if sum(map(len, tabs)) + 2 * len(tabs) > self.size.width:
+            tabs, shown = [tabs[shown], "1-5"], 0
+        texts = "  ".join([*tabs, self.progress()]), self.status()
+        if (self.view, *texts) != self._bars:  # each is sent over a line that may be slow
+            self._bars = (self.view, *texts)
+            bar, status = map(text_of, texts)
+            start = sum(len(tab) + 2 for tab in tabs[:shown])
+            bar.stylize("bold reverse", start, start + len(tabs[shown]))
+            self.main.query_one("#bar", Static).update(bar)
+            self.main.query_one("#status", Static).update(status)
+
+    def _tab(self, number: int, name: str) -> str:
+        """Return a view with its key, and how much there is in it."""
+        table = self.tables.get(name)
+        held = len(self.problem_rows) if table is None else table.store.count - table.store.first
+        told = f" {count(held)}" if table is not None or name == PROBLEMS else ""
+        return f"[{number}] {name.capitalize()}{told}"
 
     def progress(self) -> str:
         """Return how far reading is."""
@@ -267,8 +274,9 @@ class Screens(KeysInOrder):
     def status(self) -> str:
         """Return what is listed and what the last key did."""
         table = self.table
+        keys = self.said or f"?:help q:quit {KEYS_OF[self.view]}"
         if table is None:
-            return f" {self.said}  ?:help q:quit" if self.said else " ?:help  q:quit"
+            return f" {keys}"
         listed, all_rows = len(table), table.store.count - table.store.first
         text = f" {count(listed)}"
         if table.filter or table.only_marked:
@@ -286,7 +294,7 @@ class Screens(KeysInOrder):
             text += ", following"
         if table.filter:
             text += f"  filter: {one_line(table.filter)}"
-        return f"{text}  {self.said or '?:help f:filter q:quit'}"
+        return f"{text}  {keys}"
 
     def say(self, text: str) -> None:
         """Say what a key did, until the next one."""

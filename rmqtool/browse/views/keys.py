@@ -18,7 +18,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
+from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
 from .details import MODES
+from .tables import PROBLEMS, SUMMARY
 
 
 class Key(NamedTuple):
@@ -86,6 +88,14 @@ GROUPS: Final[dict[str, tuple[Key, ...]]] = {
     ),
 }
 
+KEYS_OF: Final = {
+    EXCHANGES: "Enter:details f:filter s:sort e:connection a:attempts L:trace",
+    MESSAGES: "Enter:details f:filter s:sort e:exchange L:trace",
+    CONNECTIONS: "Enter:details f:filter s:sort .:its exchanges",
+    PROBLEMS: "Enter:details e:evidence",
+    SUMMARY: "j k:scroll",
+}
+"""view → the keys that are of most use there, for its last line"""
 KEYS: Final[list[BindingType]] = [
     Binding(key.keys, key.action, key.says, show=False)
     for group in GROUPS.values()

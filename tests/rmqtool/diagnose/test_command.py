@@ -41,7 +41,7 @@ def test_a_capture() -> None:
     first, second, empty, cause, *_ = result.out.splitlines()
     assert first == "fault-kill-5x.pcap: 1 incident: 1 error, 1 warning, 2 info"
     assert second.startswith(
-        "181 exchanges, 2026-11-21 02:46:09.474 to 02:46:31.682 UTC, checked against "
+        "2026-11-21 02:46:09.474 to 02:46:31.682 UTC (22.2 s): 181 exchanges on "
     )
     assert (empty, cause[:40]) == ("", "ERROR    broker-b (127.77.0.12:10921) wa")
     assert result.err == ""
@@ -123,7 +123,7 @@ def test_a_time_limits_what_is_looked_at() -> None:
     assert found_in(KILL, "--until", "02:46:10") == []
     result = rmqtool("diagnose", KILL, "--since", "02:46:10", "--until", "02:46:12", "-q")
     assert result.status == 0
-    assert " 2026-11-21 02:46:1" in result.out
+    assert "\n2026-11-21 02:46:1" in result.out
 
 
 def a_day_later(capture: bytes) -> bytes:
