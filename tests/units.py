@@ -78,6 +78,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.remoting.ids": (ENDPOINT, "dissectors.remoting.topic_names"),
     "dissectors.remoting.messages": (
         *REMOTING_FACTS,
+        "dissectors.table_text",
         "dissectors.remoting.ids",
         "dissectors.budget",
         ENDPOINT,
