@@ -150,14 +150,14 @@ CONSUME: tuple[Scenario, ...] = (
             # In production the route of a fresh retry topic is found only after half a minute.
             properties=["rocketmq.client.rebalance.waitInterval=2000"],
         ),
-        "Every message fails: sent back by 36, delivered again from %RETRY%, at last to %DLQ%",
+        "Every message fails: returned (36), redelivered from %RETRY%, finally moved to %DLQ%",
         "the response to the last 36 is success too; the broker made the DLQ",
     ),
     *both(
         "push-orderly",
         orderly,
         "An orderly consumer that fails each message once",
-        "41 locks the queues; a failed message is not sent back but tried again in place",
+        "41 locks the queues; a failed message is retried locally, not returned",
     ),
     *both(
         "push-broadcast",

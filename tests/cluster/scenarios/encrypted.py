@@ -189,7 +189,7 @@ ENCRYPTED: tuple[Scenario, ...] = (
         "tls13-keys-4x",
         tls_4x,
         _java(),
-        "The same with 4.x, the versions as they come",
+        "The same with 4.x",
         client=NEWEST_4,
     ),
     Scenario(
@@ -214,8 +214,8 @@ ENCRYPTED: tuple[Scenario, ...] = (
             (
                 "tls-expired",
                 _expired(ONLY_1_2, keys=False),
-                "A producer that checks certificates comes to a server whose one has expired",
-                "TLS 1.2: certificate and alert are in the clear",
+                "A producer that verifies certificates connects to a server with an expired one",
+                "TLS 1.2: certificate and alert are not encrypted",
             ),
             (
                 "tls-expired-keys",
@@ -226,14 +226,14 @@ ENCRYPTED: tuple[Scenario, ...] = (
             (
                 "tls-stranger",
                 _stranger,
-                "A producer comes to a server whose authority it does not trust",
-                "the alert comes behind the certificate",
+                "A producer connects to a server whose CA it does not trust",
+                "the alert follows the certificate",
             ),
             (
                 "tls-no-version",
                 _no_version,
-                "A producer that wants TLS 1.3 comes to a server that takes 1.2 only",
-                "an alert answers the first packet",
+                "A producer that requires TLS 1.3 connects to a server with TLS 1.2 only",
+                "the server answers the ClientHello with an alert",
             ),
         )
     ),

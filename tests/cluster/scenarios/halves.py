@@ -223,14 +223,14 @@ HALVES: tuple[Scenario, ...] = (
         "transaction-abandoned",
         transaction_abandoned,
         "A producer is killed inside its local transaction",
-        "a half message without 37; nobody is left to check back with",
+        "a half message without 37; no producer is left for check-backs",
         shows=("half-message-unresolved",),
     ),
     *both(
         "transaction-refused",
         transaction_refused,
-        "A half message is ended by a wrong group, at a wrong place, at no message; then well",
-        "three refusals with 1 that a client, which sends 37 oneway, would never see",
+        "A half message is ended with a wrong group, a wrong offset, no message; then correctly",
+        "three refusals (response 1) that a real client, which sends 37 oneway, never sees",
         shows=("end-transaction-refused",),
     ),
     *both(
@@ -243,7 +243,7 @@ HALVES: tuple[Scenario, ...] = (
     *both(
         "return-failed",
         return_failed,
-        "Two messages are sent back that the broker does not have",
+        "Two returned messages that the broker does not have",
         "36 gets response 1, look message by offset failed",
         shows=("sendback-failed",),
     ),

@@ -259,7 +259,7 @@ def queues_reduced(scene: Scene) -> None:
 
 
 def client_hung(scene: Scene) -> None:
-    """The process of a consumer stands still for 14 s, as in a long garbage collection."""
+    """A consumer process is stopped for 14 s, as in a long garbage collection."""
     scene.cluster.make_topic("StillTopic", queues=2)
     with scene.capture():
         consumer = scene.start(
@@ -402,7 +402,7 @@ INCIDENTS: tuple[Scenario, ...] = (
         "idle-forgotten-5x",
         behind_5x,
         forgotten,
-        "A load balancer gives up connections that are idle for 8 s",
+        "A load balancer drops connections that are idle for 8 s",
         "the first send after a pause is answered with RST and sent again",
         shows=("idle-close",),
     ),
@@ -429,22 +429,22 @@ INCIDENTS: tuple[Scenario, ...] = (
         single_5x,
         answers_lost,
         "Packets from a proxy are lost for six seconds under sends by gRPC",
-        "the proxy stores what it received; the client knows nothing of it",
+        "the proxy stores the messages; the client never learns it",
         GRPC_5,
         shows=("packets-unacknowledged",),
     ),
     *both(
         "pull-starved",
         pull_starved,
-        "A pull consumer waits at empty queues while another one has messages",
+        "A pull consumer long-polls empty queues while another queue has messages",
         "its long polls run one after another",
         shows=("pull-starved",),
     ),
     *both(
         "topic-on-one-broker",
         made_on_one,
-        "The first send to a new topic makes it on one of two brokers",
-        "all that follow go to that broker",
+        "The first send to a new topic creates it on one of two brokers",
+        "all later sends go to that broker",
         clusters=on_both(pair),
         shows=("topic-on-some-brokers",),
     ),
@@ -453,7 +453,7 @@ INCIDENTS: tuple[Scenario, ...] = (
         single_5x,
         request_timeout,
         "Requests whose reply comes after their TTL",
-        "the requester gave up; the broker hands it the reply all the same",
+        "the requester has timed out; the broker still pushes the reply",
         shows=("request-timeout",),
     ),
     Scenario(
@@ -468,32 +468,32 @@ INCIDENTS: tuple[Scenario, ...] = (
         "namesrv-hung-5x",
         single_5x,
         namesrv_hung,
-        "A NameServer stands still for five seconds",
-        "requests for routes are answered late or never, sends go on",
+        "A NameServer hangs for 5 s",
+        "route requests get late responses or none; sends continue",
         shows=("namesrv-hung",),
     ),
     Scenario(
         "queues-reduced-5x",
         single_5x,
         queues_reduced,
-        "A topic is changed from four queues to two while it is used",
-        "what is stored in the other two is never consumed",
+        "A topic shrinks from four queues to two while in use",
+        "messages in the other two queues are never consumed",
         shows=("queues-reduced",),
     ),
     Scenario(
         "client-hung-5x",
         single_5x,
         client_hung,
-        "The process of a consumer stands still for 14 s",
-        "its kernel acknowledges what arrives; then it makes up for its timers",
+        "A consumer process is stopped for 14 s",
+        "its kernel acknowledges packets; afterwards, the client runs its overdue timers",
         shows=("client-hung",),
     ),
     Scenario(
         "returned-again-5x",
         single_5x,
         returned_again,
-        "A listener gives the same messages back again and again",
-        "each return (36) has a greater delay level",
+        "A listener returns the same messages repeatedly",
+        "each return (36) has a higher delay level",
         shows=("reconsume-growth",),
     ),
     Scenario(
@@ -501,14 +501,14 @@ INCIDENTS: tuple[Scenario, ...] = (
         single_5x,
         traced,
         "A producer with message trace sends small messages",
-        "the traces are a good part of all bytes sent",
+        "traces are a large share of all bytes sent",
         shows=("trace-overhead",),
     ),
     Scenario(
         "stored-by-retry-5x",
         on_both(pair)[0],
         stored_again,
-        "A slow broker stores what was sent elsewhere meanwhile",
+        "A slow broker stores messages that were already retried elsewhere",
         "two responses to one message, with different offset message ids",
         shows=("duplicate-by-retry", "late-response"),
     ),
@@ -516,8 +516,8 @@ INCIDENTS: tuple[Scenario, ...] = (
         "budget-spent-5x",
         on_both(pair)[0],
         budget_spent,
-        "A broker stands still for five seconds; sends have three",
-        "the first attempt takes all the time, so that there is no second",
+        "A broker hangs for 5 s; sendMsgTimeout is 3 s",
+        "the first attempt uses the whole timeout, so there is no retry",
         shows=("first-attempt-ate-the-budget",),
     ),
     Scenario(

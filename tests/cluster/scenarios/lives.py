@@ -328,8 +328,8 @@ LIVES: tuple[Scenario, ...] = (
     *both(
         "consumer-killed",
         consumer_killed,
-        "A consumer is killed in the middle of a batch, another one goes on",
-        "what was delivered and not committed is delivered again",
+        "A consumer is killed in the middle of a batch; another one continues",
+        "delivered but uncommitted messages are delivered again",
     ),
     *both(
         "scaling",
@@ -340,8 +340,8 @@ LIVES: tuple[Scenario, ...] = (
     *both(
         "lock-hand-over",
         lock_hand_over,
-        "An orderly consumer gives half of its queues to another one, then all",
-        "42 releases locks, 41 of the other gets them",
+        "An orderly consumer hands half of its queues, then all, to another one",
+        "42 releases the locks, and 41 of the other consumer acquires them",
     ),
     *both(
         "dead-letters",
@@ -353,8 +353,8 @@ LIVES: tuple[Scenario, ...] = (
         "pop-missed-5x",
         single_5x,
         pop_missed,
-        "A POP consumer is killed before it acknowledged, another one pops the rest later",
-        "they come from the POP retry topic, under their own topic's name",
+        "A POP consumer is killed before it acknowledges; another one pops the rest later",
+        "they come from the POP retry topic, with the original topic's name",
     ),
     *both(
         "delayed",
@@ -378,8 +378,8 @@ LIVES: tuple[Scenario, ...] = (
     *both(
         "slave-lives",
         slave_lives,
-        "A master is killed; a group that begins then gets its messages from the slave",
-        "the store host of these messages is the master that is gone",
+        "A master is killed; a new group reads from the slave",
+        "the store host of these messages is the master that was killed",
         clusters=(pair_5x, pair_4x),
     ),
     Scenario(

@@ -351,7 +351,7 @@ REFUSED: tuple[Scenario, ...] = (
     *both(
         "group-missing",
         group_missing,
-        "A push and a pull consumer of a group that nobody made and nobody may make",
+        "A push and a pull consumer of a group that does not exist and cannot be created",
         "pulls get response 26; in 5.x the push consumer never pulls, as 38 gets response 1",
         clusters=STRICT_BOTH,
         shows=("group-missing",),
@@ -374,7 +374,7 @@ REFUSED: tuple[Scenario, ...] = (
     *both(
         "not-yet-open",
         not_yet_open,
-        "Two sends to a broker that takes sends only an hour later",
+        "Two sends to a broker that accepts sends only after an hour",
         "each attempt gets response 1, broker unable to service, until …",
         shows=("broker-before-start-time",),
     ),

@@ -162,7 +162,7 @@ SEND: tuple[Scenario, ...] = (
     *both(
         "transaction",
         transaction,
-        "Half messages: committed, rolled back, unknown and checked back",
+        "Half messages: committed, rolled back, and unknown with check-backs",
         "37 is oneway; 39 is a request of the broker",
     ),
     *both(
@@ -194,7 +194,7 @@ SEND: tuple[Scenario, ...] = (
         "send-namespace",
         send("NsTopic", namespace="sample-ns", count=3),
         "A namespace in front of topic and group",
-        "topic is sample-ns%NsTopic and unknown, so it is made",
+        "the topic sample-ns%NsTopic is unknown, so it is created",
     ),
     Scenario(
         "send-namespace-v2-5x",

@@ -185,7 +185,7 @@ SERVERS: tuple[Scenario, ...] = (
     *_both(
         "registration",
         registration,
-        "A broker comes, registers with two NameServers, makes a topic, stays, goes",
+        "A broker starts, registers with two NameServers, creates a topic, and shuts down",
         "the same 103 goes to both NameServers; 104 at the end",
     ),
     *_both(
@@ -198,7 +198,7 @@ SERVERS: tuple[Scenario, ...] = (
         "namesrv-gone",
         namesrv_gone,
         "One of two NameServers is killed while a producer sends",
-        "the client uses the other or its old route",
+        "the client uses the other one, or its old route",
     ),
     Scenario(
         "acting-master-5x",

@@ -188,7 +188,7 @@ OUTAGES: tuple[Scenario, ...] = (
         masters_5x,
         faulty(full_for_a_moment, kept_as=KNOWN, pause_ms=1500, poll_ms=30_000),
         "A broker's disk is full for nine seconds; two minutes of sends follow",
-        "the producer never goes back to the broker that refused once",
+        "the producer never uses the broker again after one refusal",
         OLD_5,
         shows=("permanent-avoidance",),
     ),
