@@ -1,4 +1,4 @@
-"""Advice starts with the action: the short view shows its first sentence only."""
+"""Texts of rules: short sentences; advice starts with the action, which the short view shows."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ ACTIONS = re.compile(
     r"|Make|Open|Pop|Publish|Raise|Restart|Restore|Send|Set|Start|Stop|Turn|Update|Use|Wait)\b"
 )
 """verbs that an advice may start with"""
+BANNED_PHRASE = re.compile(
+    r"\b(?:all the same|anew|given back|is told by|nobody can tell|shared? out|what became of)\b"
+)
+"""phrases that docs/glossary.md replaces"""
+MOST_WORDS = 35
+SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
 EXCEPTION = re.compile(r"\b(?:needs? nothing|no action|nothing to do|normal)\b", re.IGNORECASE)
 """words of what needs no action"""
 NO_ACTION = frozenset(("No action needed: ", "Nothing needs to be started: "))
@@ -65,6 +71,13 @@ def advice_by_state() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule.id))
 def test_the_advice_of_a_rule_starts_with_the_action(rule: DiagnosisRule) -> None:
     assert faults_of(rule.advice) == []
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule.id))
+def test_texts_of_a_rule_are_short_sentences_in_terms_of_the_glossary(rule: DiagnosisRule) -> None:
+    for text in (rule.title, rule.proof, rule.explanation, rule.advice, rule.limits, rule.grpc):
+        assert not BANNED_PHRASE.search(text), text
+        assert [one for one in SENTENCE_END.split(text) if len(one.split()) > MOST_WORDS] == []
 
 
 def test_advice_that_is_chosen_by_state_starts_with_the_action() -> None:

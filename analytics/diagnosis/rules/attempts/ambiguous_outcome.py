@@ -37,7 +37,7 @@ class _Fold(MessageFold):
         if self.maybe:
             said.append(
                 f"{counted(self.maybe, 'message')} to topic {self.key} failed for the producer and"
-                " may be stored all the same"
+                " may have been stored anyway"
             )
         if self.twice:
             where = "" if said else f" to topic {self.key}"
@@ -73,15 +73,15 @@ def _key(message: ObservedMessage) -> str | None:
 RULE = DiagnosisRule(
     id="ambiguous-outcome",
     severity=ProblemSeverity.WARNING,
-    title="Nobody can say whether a message is stored, or stored twice",
+    title="It is unknown whether a message was stored, or stored twice",
     searched=(
         "send failed but message stored",
         "send timeout message consumed",
         "duplicate message after timeout",
     ),
     proof=(
-        "A send whose connection ended, or that was given up, before an answer came; no answer says"
-        " what the broker did. With a retry that was stored there may be two copies."
+        "A send whose connection ended, or that was given up, before a response came; no response"
+        " says what the broker did. With a retry that was stored there may be two copies."
     ),
     explanation=(
         "A request that reached the broker is carried out whether or not its client still waits. An"

@@ -93,7 +93,7 @@ def _of_the_message(remark: str | None) -> bool:
 RULE = DiagnosisRule(
     id="async-not-retried",
     severity=ProblemSeverity.WARNING,
-    title="Refused sends are not tried at another broker, as asynchronous ones never are",
+    title="Refused asynchronous sends are not retried at another broker",
     searched=(
         "retryTimesWhenSendAsyncFailed not working",
         "async send no retry",
@@ -105,8 +105,8 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "retryTimesWhenSendAsyncFailed counts only failures of the transport: no connection, no"
-        " answer. An answer with an error code goes straight to onException of the callback. Sends"
-        " to a chosen queue or by a selector are not retried either."
+        " response. A response with an error code goes straight to onException of the callback."
+        " Sends to a chosen queue or by a selector are not retried either."
     ),
     advice=(
         "Send again in onException, or send synchronously where another broker may take the"

@@ -11,16 +11,17 @@ from .isolated_broker_still_used import ISOLATED
 RULE = DiagnosisRule(
     id=ISOLATED,
     severity=ProblemSeverity.INFO,
-    title="A producer avoids a broker for a time, because it failed or was slow",
+    title="A producer avoids a broker for a while because it failed or was slow",
     searched=("notAvailableDuration", "latencyMax", "broker isolated by producer"),
     proof=(
         "The fault strategy of the client's version, replayed over its attempts, isolates a broker;"
         " meanwhile the producer sends elsewhere only, more often than chance would have it."
     ),
     explanation=(
-        "With sendLatencyFaultEnable a producer avoids a broker that failed or was slow: 10 s after"
-        " a failure and 2 s after 550 ms since 5.1.4; 600 s and 30 s before, where a fast answer"
-        " ends it early. That is the remedy and no problem of its own."
+        "With sendLatencyFaultEnable a producer avoids a broker that failed or was slow. Since"
+        " 5.1.4 it does so for 10 s after a failure and for 2 s after a send of 550 ms. Before, it"
+        " was 600 s and 30 s, unless a fast response ended it earlier. That is the remedy and no"
+        " problem of its own."
     ),
     advice=(
         "Find out why sends to the broker failed or were slow. setNotAvailableDuration and"

@@ -87,7 +87,9 @@ RULE = DiagnosisRule(
     fold=_Fold,
     messages=_key,
     references=("apache/rocketmq#5838", "apache/rocketmq#2542", "apache/rocketmq#5845"),
-    limits="Asynchronous sends are not retried by any version after an answer with an error code.",
+    limits=(
+        "Asynchronous sends are not retried by any version after a response with an error code."
+    ),
     needs=frozenset((Need.SENDS,)),
     rests_on_absence=True,
     consequence_of=BUSY,

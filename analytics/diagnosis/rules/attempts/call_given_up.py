@@ -34,14 +34,14 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="call-given-up",
     severity=ProblemSeverity.ERROR,
-    title="A proxy does not answer calls of gRPC before their deadline",
+    title="Calls of gRPC end at their deadline without a response",
     searched=("DEADLINE_EXCEEDED", "deadline exceeded after"),
-    proof="An end resets the stream of a call (RST_STREAM, CANCEL) before there is an answer.",
+    proof=("An end resets the stream of a call (RST_STREAM, CANCEL) before there is a response."),
     explanation=(
         "A client of 5.x gives each call a deadline (the request timeout, default 3 s) and cancels"
         " the call when it is over; the proxy knows the deadline and may be first. A proxy whose"
-        " threads are all busy queues calls, and drops them without an answer where the queue is"
-        " full. A producer tries again at once; the first attempt may be stored all the same."
+        " threads are all busy queues calls, and drops them without a response where the queue is"
+        " full. A producer tries again at once; the first attempt may have been stored anyway."
     ),
     advice=(
         "Look at the load of the proxy, and at the brokers behind it: rmqtool trace of one message"

@@ -67,9 +67,9 @@ RULE = DiagnosisRule(
         " message ids."
     ),
     explanation=(
-        "The producer got no answer in time and sent the message again, mostly to another"
-        " broker. Both brokers stored it. RocketMQ delivers at least once: consumers get both"
-        " copies, with the same UNIQ_KEY and different offset message ids."
+        "The producer got no response in time and sent the message again, mostly to another broker."
+        " Both brokers stored it. RocketMQ delivers at least once: consumers get both copies, with"
+        " the same UNIQ_KEY and different offset message ids."
     ),
     advice=(
         "Make consumers idempotent: keep the message's KEYS or UNIQ_KEY of what was processed."

@@ -56,7 +56,7 @@ def _key(message: ObservedMessage) -> str | None:
 RULE = DiagnosisRule(
     id="first-attempt-ate-the-budget",
     severity=ProblemSeverity.WARNING,
-    title="One attempt uses up the time of all, so that no retry is made",
+    title="The first attempt uses up the whole timeout, so no retry follows",
     searched=(
         "retryTimesWhenSendFailed not working",
         "send timeout but no retry",
@@ -67,9 +67,9 @@ RULE = DiagnosisRule(
         " nearly so."
     ),
     explanation=(
-        "sendMsgTimeout is the time of all attempts together. An attempt that gets no answer waits"
-        " for all of it, so that none is left for a retry, whatever retryTimesWhenSendFailed says."
-        " Only failures that come early are retried: refused connects, resets, error answers."
+        "sendMsgTimeout is the time of all attempts together. An attempt that gets no response"
+        " waits for all of it, so that none is left for a retry, whatever retryTimesWhenSendFailed"
+        " says. Only failures that come early are retried: refused connects, resets, error answers."
     ),
     advice=(
         "Set sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) to a part of sendMsgTimeout"

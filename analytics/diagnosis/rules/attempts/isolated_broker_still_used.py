@@ -227,7 +227,7 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "The fault strategy of the client's version, replayed over its attempts, isolates a broker;"
-        " many sends go there all the same while another broker of the topic is available."
+        " many sends still go there while another broker of the topic is available."
     ),
     explanation=(
         "A producer takes the queues of a topic in turn. Without the strategy it forgets a failure"

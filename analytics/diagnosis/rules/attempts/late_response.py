@@ -74,7 +74,7 @@ def _key(message: ObservedMessage) -> str | None:
 RULE = DiagnosisRule(
     id="late-response",
     severity=ProblemSeverity.WARNING,
-    title="The answer to a send comes when its client has given it up",
+    title="The response to a send arrives after the client has given up",
     searched=(
         "receive response, but not matched any request",
         "message stored but send failed",
@@ -85,14 +85,14 @@ RULE = DiagnosisRule(
         " connection, or after sendMsgTimeout."
     ),
     explanation=(
-        "The client forgets a request when its time is over. An answer that comes later matches no"
+        "The client forgets a request when its time is over. A response that comes later matches no"
         " request and is only logged. The message is stored, while the application was told of a"
         " failure and may send it once more."
     ),
     advice=(
         "Raise sendMsgTimeout (default 3000 ms) above what the broker needs at its worst, or find"
-        " out what held it up. Make consumers idempotent. Old clients keep the connection"
-        " after a timeout, so that late answers are seen on it; 4.9.8 and 5.x close it"
+        " out what held it up. Make consumers idempotent. Old clients keep the connection after a"
+        " timeout, so that late responses are seen on it; 4.9.8 and 5.x close it"
         " (com.rocketmq.remoting.client.closeSocketIfTimeout, default true there)."
     ),
     grpc=(
@@ -102,7 +102,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     messages=_key,
     references=("apache/rocketmq#10575",),
-    limits="Where the client closed the connection, an answer after that may not be captured.",
+    limits=("Where the client closed the connection, a response after that may not be captured."),
     needs=frozenset((Need.SENDS,)),
     consequence_of=frozenset(
         (

@@ -10,7 +10,7 @@ from .isolated_broker_still_used import AVOIDED
 RULE = DiagnosisRule(
     id=AVOIDED,
     severity=ProblemSeverity.WARNING,
-    title="A producer never uses a broker again that failed once",
+    title="A producer never again uses a broker that failed once",
     searched=("broker never selected again", "broker unreachable forever", "5.1.4 isolation"),
     proof=(
         "For more than ten times the length of its isolation a broker that is in the route gets no"

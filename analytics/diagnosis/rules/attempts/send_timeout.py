@@ -78,7 +78,7 @@ def _key(message: ObservedMessage) -> str | None:
 RULE = DiagnosisRule(
     id="send-timeout",
     severity=ProblemSeverity.ERROR,
-    title="A producer gives up sends because no answer comes in time",
+    title="A producer gives up on sends because no response comes in time",
     searched=(
         "sendDefaultImpl call timeout",
         "RemotingTooMuchRequestException",
@@ -87,21 +87,20 @@ RULE = DiagnosisRule(
         "invokeSync call timeout",
     ),
     proof=(
-        "A send has no answer, and its client closes the connection when its time is over or sends"
-        " the same UNIQ_KEY again; or the answer comes after that."
+        "A send has no response, and its client closes the connection when its time is over or"
+        " sends the same UNIQ_KEY again; or the response comes after that."
     ),
     explanation=(
         "The client waits sendMsgTimeout for all attempts of a send together. When it is over, the"
-        " call fails and the client closes the connection. The message may be stored all the same:"
+        " call fails and the client closes the connection. The message may have been stored anyway:"
         " the broker does not know that nobody waits any more."
     ),
     advice=(
-        "Find out why the broker was late: see the problems above this one, else compare the"
-        " broker's log at that time. sendMsgTimeout has the default 3000 ms; raise it where brokers"
-        " wait for a disk or slave (SYNC_FLUSH, SYNC_MASTER: syncFlushTimeout, default 5000 ms,"
-        " slaveTimeout, default 3000 ms). sendMsgMaxTimeoutPerRequest (5.3.3 and later, default"
-        " off) leaves time for a second broker. Make consumers idempotent, because a retry may"
-        " store the message twice."
+        "Find out why the broker was late: see the other problems, and compare the broker's log at"
+        " that time. Raise sendMsgTimeout (default 3000 ms) where brokers wait for a disk or slave"
+        " (SYNC_FLUSH: syncFlushTimeout, default 5000 ms; SYNC_MASTER: slaveTimeout, default 3000"
+        " ms). sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) leaves time for a second"
+        " broker. Make consumers idempotent, because a retry may store the message twice."
     ),
     grpc="`call-given-up` speaks of calls that are not answered in time.",
     fold=_Fold,

@@ -157,7 +157,7 @@ def _case(group: str, topic: str, former: str, client: str, gaps: list[_Gap]) ->
 RULE = DiagnosisRule(
     id="broadcast-gap",
     severity=ProblemSeverity.WARNING,
-    title="A member of a broadcasting group starts behind where the former one stopped",
+    title="A broadcasting group skips messages between two members",
     searched=(
         "broadcasting consumer lost messages after restart",
         "LocalFileOffsetStore",
@@ -165,9 +165,9 @@ RULE = DiagnosisRule(
         "MessageModel.BROADCASTING messages missing",
     ),
     proof=(
-        "Heartbeats announce the group as BROADCASTING; a client with another id pulls a queue for"
-        " the first time at a higher offset than the one at which its former members stopped, and"
-        " none of them pulls any more."
+        "Heartbeats announce the group as BROADCASTING. A client with another id pulls a queue for"
+        " the first time at a higher offset than the one at which its former members stopped. None"
+        " of those pulls any more."
     ),
     explanation=(
         "Members of a broadcasting group keep their offsets in a file of their own"

@@ -200,7 +200,7 @@ class _Fold(Fold):
         if fetched:
             case.details.append(
                 f"{fetched:,} of them were fetched: a consumer that is not orderly may have"
-                " consumed them, and gets them again when it is started anew"
+                " consumed them, and gets them again when it is restarted"
             )
         case.confidence = Confidence.LIKELY
         case.reason = "one message may simply take that long"

@@ -237,10 +237,10 @@ RULE = DiagnosisRule(
         " suspended it, or its listener is blocked and the client's cache is full (flow control)."
     ),
     advice=(
-        "Check whether the program called suspend() or paused its listener container. Else take a"
-        " thread dump (jstack) and look at the ConsumeMessageThread threads: a client stops pulling"
-        " a queue when pullThresholdForQueue (default 1000) messages wait in it. Until it pulls"
-        " again, restart it to give its queues to other members."
+        "Check whether the program called suspend() or paused its listener container. Otherwise"
+        " take a thread dump (jstack) and look at the ConsumeMessageThread threads: a client stops"
+        " pulling a queue when pullThresholdForQueue (default 1000) messages wait in it. Until it"
+        " pulls again, restart it to give its queues to other members."
     ),
     grpc="`grpc-consumer-stuck` speaks of consumers that ask for nothing.",
     fold=_Fold,

@@ -162,10 +162,10 @@ RULE = DiagnosisRule(
         " aside."
     ),
     advice=(
-        "Look into the log of the named consumer at the times of the evidence: what made these"
-        " messages fail? Read the dead letters with mqadmin or the dashboard and send them again"
-        " after the repair. maxReconsumeTimes of the consumer has the default -1, which means 16"
-        " for concurrent consumers and no limit for orderly ones. consumeTimeout has the default 15"
+        "Check the log of the named consumer at the times of the evidence: what made these messages"
+        " fail? Read the dead letters with mqadmin or the dashboard and send them again after the"
+        " repair. maxReconsumeTimes of the consumer has the default -1, which means 16 for"
+        " concurrent consumers and no limit for orderly ones. consumeTimeout has the default 15"
         " minutes."
     ),
     grpc=COVERED,

@@ -171,10 +171,10 @@ RULE = DiagnosisRule(
         " alive at the same time. The broker's list of members (38) then has the id twice."
     ),
     explanation=(
-        "Members of a group share out the queues by their place in the sorted list of client ids."
-        " Two processes with one id have the same place: both consume the same queues, so messages"
-        " come twice, and the queues of the other place are consumed by nobody. For producers,"
-        " replies and checks of transactions may come to the wrong process."
+        "Members of a group divide the queues by their place in the sorted list of client ids. Two"
+        " processes with one id have the same place: both consume the same queues, so messages come"
+        " twice, and the queues of the other place are consumed by nobody. For producers, replies"
+        " and checks of transactions may come to the wrong process."
     ),
     advice=(
         "Give each process its own instanceName, or its own clientIP. A client id is"

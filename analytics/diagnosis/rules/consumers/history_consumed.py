@@ -177,15 +177,15 @@ RULE = DiagnosisRule(
         "new consumer group consumes old messages",
     ),
     proof=(
-        "Heartbeats of the group say CONSUME_FROM_LAST_OFFSET; its first QUERY_CONSUMER_OFFSET (14)"
-        " for a queue is answered with offset 0 though nothing was committed before, and its first"
-        " pull at offset 0 returns a message that was stored before."
+        "Heartbeats of the group say CONSUME_FROM_LAST_OFFSET. Its first QUERY_CONSUMER_OFFSET (14)"
+        " for a queue is answered with offset 0 although nothing was committed before, and its"
+        " first pull at offset 0 returns a message that was stored before."
     ),
     explanation=(
-        "consumeFromWhere counts for a group without a stored offset. A broker answers a new group"
-        " with offset 0 instead of 'not found' while a queue still begins at 0 and its first"
-        " message is in memory: it takes the group for one that wants all messages of a young"
-        " topic. The consumer then pulls from 0 and gets the history."
+        "consumeFromWhere counts for a group without a stored offset. While a queue still begins at"
+        " 0 and its first message is in memory, a broker answers a new group with offset 0 instead"
+        " of 'not found'. It assumes that the group wants all messages of a young topic. The"
+        " consumer then pulls from 0 and gets the history."
     ),
     advice=(
         "Set the group's offset before its first start: mqadmin resetOffsetByTime -g GROUP -t TOPIC"

@@ -307,8 +307,8 @@ RULE = DiagnosisRule(
         "A broker keeps one subscription for a group: that of the last heartbeat. Members that"
         " differ replace each other's. Their pulls are refused with 24 or 25 until their own next"
         " heartbeat, and the broker filters by the other member's tags. The queues of all topics"
-        " are shared out among all members, also among those that do not subscribe a topic. So"
-        " messages come late, or to nobody."
+        " are divided among all members, including those that do not subscribe a topic. So messages"
+        " come late, or to nobody."
     ),
     advice=(
         "Use one group for one set of topics and tags: the same code in all members. Give another"

@@ -165,7 +165,7 @@ def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) 
     since = tally.first if fewer < tally.first else fewer
     if tally.last - since < LASTING:
         case.confidence = Confidence.LIKELY
-        case.reason = "it was so for a short time only, as while consumers are started anew"
+        case.reason = "it was so for a short time only, as while consumers are restarted"
     yield case
 
 
@@ -209,15 +209,15 @@ RULE = DiagnosisRule(
         " queues to read. Pulls show which of them get nothing."
     ),
     explanation=(
-        "Consumers of one group share out the queues of a topic: each queue goes to one consumer,"
-        " and those that are left over get none. They stand by, and take over when another one"
-        " leaves; until then they make nothing faster."
+        "Consumers of one group divide the queues of a topic among themselves: each queue goes to"
+        " one consumer, and those that are left over get none. They stand by, and take over when"
+        " another one leaves; until then they make nothing faster."
     ),
     advice=(
-        "Give the topic more queues to consume faster: mqadmin updateTopic -r N -w N"
-        " (defaultTopicQueueNums, default 8, is for topics that brokers make). Else start fewer"
-        " consumers, or give each more threads (consumeThreadMin, consumeThreadMax, default 20)."
-        " With POP (5.x: mqadmin setConsumeMode -m POP) several consumers share a queue."
+        "Give the topic more queues: mqadmin updateTopic -r N -w N (defaultTopicQueueNums, default"
+        " 8, is for topics that brokers create). Otherwise start fewer consumers, or give each more"
+        " threads (consumeThreadMin, consumeThreadMax, default 20). With POP (5.x: mqadmin"
+        " setConsumeMode -m POP) several consumers share a queue."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

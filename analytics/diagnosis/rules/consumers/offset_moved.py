@@ -102,7 +102,7 @@ class _Fold(Fold):
         details = []
         if kind == RESET:
             title = (
-                f"the offset of {group} in {where} was set anew for {many} by an administrator;"
+                f"the offset of {group} in {where} was reset for {many} by an administrator;"
                 " its consumers go on there"
             )
             severity = ProblemSeverity.INFO
@@ -176,10 +176,10 @@ RULE = DiagnosisRule(
         "The group's stored offset lies outside the queue. OFFSET_TOO_SMALL: the messages were"
         " deleted by age or by a full disk before the group read them; they are lost for it."
         " OFFSET_OVERFLOW_BADLY: the queue is shorter than the offset: the topic was deleted and"
-        " made anew, the broker lost data or was replaced, offsets were copied, or a slave is far"
-        " behind. A pull consumer may also name any offset it likes."
-        " The consumer drops the queue, stores the offset that the broker names and goes on"
-        " there; messages between the two are skipped or consumed again."
+        " created again, the broker lost data or was replaced, offsets were copied, or a slave is"
+        " far behind. A pull consumer may also name any offset it likes. The consumer drops the"
+        " queue, stores the offset that the broker names and goes on there; messages between the"
+        " two are skipped or consumed again."
     ),
     advice=(
         "Compare the offsets with mqadmin consumerProgress and topicStatus. Set the group's offset"

@@ -139,7 +139,7 @@ RULE = DiagnosisRule(
         "apache/rocketmq#10827",
     ),
     limits=(
-        "Which queues were not locked, and who holds them, is not in the answer. That a message"
+        "Which queues were not locked, and who holds them, is not in the response. That a message"
         " fails and is tried again in place, which holds up its queue, is not on the wire at all."
     ),
     needs=frozenset((Need.GROUPS,)),

@@ -99,11 +99,11 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "Each stored message makes its queue longer, and messages that are deleted by age do not"
-        " make it shorter. So messages that the broker had confirmed are gone: it came back with an"
-        " empty or older disk, with files that a crash left half written (ASYNC_FLUSH loses what"
-        " was not on disk), or another machine took over its address. Or somebody deleted the topic"
-        " and made it anew. What no group had consumed is lost. Consumers ask for offsets that the"
-        " queue does not have any more, and may skip messages until they start anew."
+        " make it shorter. So messages that the broker had confirmed are gone. It came back with an"
+        " empty or older disk, or with files that a crash left half written (ASYNC_FLUSH loses what"
+        " was not on disk). Or another machine took over its address. Or somebody deleted the topic"
+        " and created it again. What no group had consumed is lost. Consumers ask for offsets that"
+        " the queue does not have any more, and may skip messages until they are restarted."
     ),
     advice=(
         "Compare the broker's disk and storePathRootDir with before; look in its log for the"

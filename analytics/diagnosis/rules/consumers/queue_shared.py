@@ -213,8 +213,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Two clients of a group whose heartbeats say CLUSTERING pull one queue in turn for 30 s or"
-        " longer: each pulls again after the other one did, without asking for the offset (14), as"
-        " a client does that takes a queue anew."
+        " longer. Each pulls again after the other one did, without the request for the offset (14)"
+        " of a client that takes a queue over."
     ),
     explanation=(
         "In a clustering group each queue belongs to one member. Members work out by themselves who"

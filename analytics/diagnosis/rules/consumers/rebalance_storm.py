@@ -80,7 +80,7 @@ class _Fold(Fold):
         seconds = (tally.last - tally.first) / 1_000_000_000
         case = tally.case(
             f"the members of {self.key} changed {len(best)} times in {seconds:.0f} s, as"
-            f" {context.broker(of)} told them: each time its consumers share out the queues anew",
+            f" {context.broker(of)} told them: each time its consumers rebalance",
             Subject(group=self.key),
         )
         if self.clients:
@@ -126,13 +126,13 @@ RULE = DiagnosisRule(
     searched=("rebalance frequently", "consumer ids changed", "doRebalance"),
     proof=(
         "NOTIFY_CONSUMER_IDS_CHANGED (40) of one broker for one group, 15 times or more within five"
-        " minutes, notices at one time counted once, and more often than the members that 38 lists"
-        " could come and go in a deployment."
+        " minutes (notices at one time count once). That is more than a deployment of the members"
+        " that 38 lists would cause."
     ),
     explanation=(
         "The broker tells all members of a group when one of them comes, goes, or changes its"
-        " subscription. Each member then asks for the list of members and shares out the queues"
-        " anew. Queues that change hands are dropped and pulled again: messages wait, and some are"
+        " subscription. Each member then asks for the list of members and assigns the queues again."
+        " Queues that change hands are dropped and pulled again: messages wait, and some are"
         " consumed twice. Consumers that restart, lose their connection, or are so busy that"
         " heartbeats fail make it happen all the time."
     ),

@@ -126,8 +126,8 @@ RULE = DiagnosisRule(
         " goes to %DLQ%."
     ),
     advice=(
-        "Look into the consumer's log for the exception. A message that can never succeed should be"
-        " put aside by the code and acknowledged. maxReconsumeTimes has the default -1 (16 for"
+        "Check the consumer's log for the exception. A message that can never succeed should be put"
+        " aside by the code and acknowledged. maxReconsumeTimes has the default -1 (16 for"
         " concurrent consumers). consumeTimeout (default 15 minutes) returns messages of code that"
         " is merely slow."
     ),

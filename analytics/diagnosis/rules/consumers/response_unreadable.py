@@ -143,8 +143,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "The client itself sends FIN or RST within a second of a complete response with messages,"
-        " without signing off, and the same offset of the queue is pulled over another connection,"
-        " which ends in the same way."
+        " without unregistering. The same offset of the queue is then pulled over another"
+        " connection, which ends in the same way."
     ),
     explanation=(
         "A client that cannot decode a response closes the connection: the frame is longer than its"

@@ -259,9 +259,9 @@ RULE = DiagnosisRule(
         "StatusRuntimeException UNAVAILABLE: io exception",
     ),
     proof=(
-        "Connects to a broker that clients used before are refused or not answered; or it ends"
+        "Connects to a broker that clients used before are refused or not answered. Or it ends"
         " connections on which requests wait, and then registers at the NameServer over a new"
-        " connection, or takes no connection for 3 s. One that takes itself out of the routes first"
+        " connection or takes no connection for 3 s. One that takes itself out of the routes first"
         " (104 UNREGISTER_BROKER) was shut down in order."
     ),
     explanation=(

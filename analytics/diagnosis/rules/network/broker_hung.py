@@ -168,16 +168,15 @@ RULE = DiagnosisRule(
         " nothing but silence. The broker's process stands still: a long garbage collection, a"
         " paused virtual machine or container, a frozen disk, or a lock that all threads wait for."
         " When it goes on, it works off what is in its sockets: sends that the client has given up"
-        " are then stored all the same."
+        " are then stored anyway."
     ),
     advice=(
         "Look for pauses at that time: the broker's garbage collection log (safepoints), the"
-        " hypervisor's or container's limits, disk latency, the system log. Compare"
-        ' store.log\'s "[NOTIFYME]putMessage in lock cost time". Producers survive it with'
-        " sendMsgTimeout (default 3000 ms) larger than one attempt may take:"
-        " sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) limits one attempt so that"
-        " time is left for another broker; sendLatencyFaultEnable (default false) then avoids the"
-        " hung one."
+        " hypervisor's or container's limits, disk latency, the system log. Compare store.log's"
+        ' "[NOTIFYME]putMessage in lock cost time". Producers survive it with sendMsgTimeout'
+        " (default 3000 ms) larger than one attempt may take: sendMsgMaxTimeoutPerRequest (5.3.3"
+        " and later, default off) limits one attempt, so that time is left for another broker."
+        " sendLatencyFaultEnable (default false) then avoids the hung one."
     ),
     grpc="`call-given-up` and `call-slow` speak of a proxy that stands still.",
     fold=_Fold,

@@ -156,12 +156,12 @@ def _key(row: ConversationRecord) -> str | None:
 RULE = DiagnosisRule(
     id="broker-slow-vs-network",
     severity=ProblemSeverity.WARNING,
-    title="The network, or an end that does not read, makes requests slow",
+    title="The network or a slow reader delays requests",
     searched=("send slow network", "TCP retransmission rocketmq", "TCP ZeroWindow rocketmq"),
     proof=(
-        "One segment of a hundred or more on a broker's connections is sent again; or segments take"
-        " 50 ms or more to reach the other end, as its acknowledgements show, though the handshake"
-        " was quick; or one end says that it has no room left (window 0)."
+        "At least one segment in a hundred on a broker's connections is sent again. Or segments"
+        " take 50 ms or more to reach the other end, as its acknowledgements show, though the"
+        " handshake was quick. Or one end says that it has no room left (window 0)."
     ),
     explanation=(
         "A segment that is lost is sent again after 200 ms or more, and everything behind it on"

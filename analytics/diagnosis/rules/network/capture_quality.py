@@ -78,7 +78,7 @@ RULE = DiagnosisRule(
         " or captured twice."
     ),
     explanation=(
-        "Where packets are missing, an answer that is not seen may have been given. Rules that"
+        "Where packets are missing, a response that is not seen may have been given. Rules that"
         " conclude from what is absent lower their confidence, or say nothing."
     ),
     advice=(

@@ -66,7 +66,7 @@ def _tells(loss: Loss, context: Context) -> bool:
 RULE = DiagnosisRule(
     id="connection-cut",
     severity=ProblemSeverity.WARNING,
-    title="Connections to a broker are ended from its side while requests wait",
+    title="Connections to a broker are cut while requests wait",
     searched=(
         "Connection reset by peer",
         "channel not active",
@@ -74,8 +74,8 @@ RULE = DiagnosisRule(
         "the channel is closed",
     ),
     proof=(
-        "The broker's side sends FIN or RST on a connection with requests that have no answer, and"
-        " the broker takes another connection afterwards."
+        "The broker's side sends FIN or RST on a connection with requests that have no response,"
+        " and the broker takes another connection afterwards."
     ),
     explanation=(
         "The broker did not die, or not for long: something ended single connections. That is a"

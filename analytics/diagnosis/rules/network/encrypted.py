@@ -85,7 +85,7 @@ def _failed(row: ConversationRecord) -> bool:
 RULE = DiagnosisRule(
     id="encrypted",
     severity=ProblemSeverity.INFO,
-    title="Connections are encrypted, so that nothing can be said of what is in them",
+    title="Connections are encrypted and cannot be read",
     searched=("rocketmq tls wireshark", "decrypt rocketmq traffic", "SSLKEYLOGFILE"),
     proof="The first bytes of a connection are TLS records, and the server answers by one.",
     explanation=(
@@ -94,9 +94,9 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Capture where it is not encrypted, behind a proxy that ends TLS. Or have the client or"
-        " server write its session keys and give them with --tls-keylog FILE: a Java process writes"
-        " them with an agent (-javaagent:extract-tls-secrets-4.0.0.jar=keys.log), OpenSSL based"
-        " clients with SSLKEYLOGFILE where they support it; rmqtool help tls has the rest. The"
+        " server write its session keys, and give them with --tls-keylog FILE. A Java process"
+        " writes them with an agent (-javaagent:extract-tls-secrets-4.0.0.jar=keys.log), clients"
+        " based on OpenSSL with SSLKEYLOGFILE if they support it. See rmqtool help tls. The"
         " broker's own switch is tls.server.mode (default permissive: both are taken)."
     ),
     grpc=COVERED,

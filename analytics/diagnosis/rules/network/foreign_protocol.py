@@ -120,8 +120,8 @@ RULE = DiagnosisRule(
         " wrong port, or scans."
     ),
     advice=(
-        "Look who connects: health checks should use TCP alone, the dashboard and Prometheus have"
-        " ports of their own. A scanner from outside means that the port is open to the world:"
+        "Find out who connects: health checks should use TCP alone, the dashboard and Prometheus"
+        " have ports of their own. A scanner from outside means that the port is open to the world:"
         " close it."
     ),
     grpc=COVERED,

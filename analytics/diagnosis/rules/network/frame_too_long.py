@@ -70,7 +70,7 @@ def _key(row: ConversationRecord) -> str | None:
 RULE = DiagnosisRule(
     id="frame-too-long",
     severity=ProblemSeverity.ERROR,
-    title="A client sends a frame that is longer than the server takes",
+    title="A client sends a frame that exceeds the server's limit",
     searched=("Adjusted frame length exceeds 16777216", "TooLongFrameException: discarded"),
     proof=(
         "On a RocketMQ connection a frame announces more than 16,777,216 bytes; the server then"

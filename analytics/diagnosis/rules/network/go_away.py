@@ -43,7 +43,7 @@ class _Fold(Refusals):
 RULE = DiagnosisRule(
     id="go-away",
     severity=ProblemSeverity.INFO,
-    title="A server that shuts down asks its clients to go elsewhere",
+    title="A server that shuts down sends its clients to other servers",
     searched=("please go away", "CODE: 1500", "GO_AWAY"),
     proof="Response code 1500 (GO_AWAY).",
     explanation=(

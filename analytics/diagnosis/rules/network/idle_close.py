@@ -144,8 +144,8 @@ RULE = DiagnosisRule(
         " NameServers, or from other programs."
     ),
     advice=(
-        "Keep heartbeatBrokerInterval (default 30000 ms) and pollNameServerInterval (default"
-        " 30000 ms) below the time of what is in between. clientChannelMaxIdleTimeSeconds and"
+        "Keep heartbeatBrokerInterval (default 30000 ms) and pollNameServerInterval (default 30000"
+        " ms) below the idle timeout of what is in between. clientChannelMaxIdleTimeSeconds and"
         " serverChannelMaxIdleTimeSeconds have the default 120."
     ),
     grpc=COVERED,

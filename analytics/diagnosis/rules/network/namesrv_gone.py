@@ -82,10 +82,10 @@ RULE = DiagnosisRule(
         " answered."
     ),
     explanation=(
-        "Clients ask one NameServer at a time for routes and go on to the next one of their list"
-        " when it cannot be reached; meanwhile they use the routes that they have, so sends and"
-        " pulls go on. Brokers register with every NameServer of their list and note each failure."
-        " Only with all of them gone do new topics, new clients and changes of routes fail."
+        "Clients ask one NameServer at a time for routes, and the next one in their list when it"
+        " cannot be reached. Meanwhile they use the routes that they have, so sends and pulls go"
+        " on. Brokers register with every NameServer of their list and note each failure. Only with"
+        " all of them gone do new topics, new clients and changes of routes fail."
     ),
     advice=(
         "Restart it, or take it out of namesrvAddr of clients and brokers. With one NameServer"

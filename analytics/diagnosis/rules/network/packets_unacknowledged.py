@@ -237,8 +237,8 @@ RULE = DiagnosisRule(
         " the whole host stood still, unless it answered others meanwhile: without power, or a"
         " virtual machine that was paused or moved. Where full segments only are lost, something on"
         " the way takes smaller packets only and does not say so (an overlay network, a VPN)."
-        " Requests wait meanwhile and time out. One that arrived is stored all the same, and its"
-        " retry stores it twice."
+        " Requests wait meanwhile and time out. One that arrived is stored anyway, and its retry"
+        " stores it twice."
     ),
     advice=(
         "Capture at both hosts at once: where the packet is missing, the way between is at fault;"

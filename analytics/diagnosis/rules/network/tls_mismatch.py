@@ -183,7 +183,7 @@ def _key(row: ConversationRecord) -> str | None:
 RULE = DiagnosisRule(
     id="tls-mismatch",
     severity=ProblemSeverity.ERROR,
-    title="One end speaks TLS and the other one does not, or they cannot agree",
+    title="Only one end speaks TLS, or the ends cannot agree",
     searched=(
         "TLS handshake failed",
         "tls.enable",
@@ -193,9 +193,9 @@ RULE = DiagnosisRule(
         "NotSslRecordException",
     ),
     proof=(
-        "A server closes a connection at a ClientHello without an answer; or either end sends a TLS"
-        " alert during the handshake; or a server closes connections in the clear at their first"
-        " request, and serves none."
+        "A server closes a connection at a ClientHello without a response. Or either end sends a"
+        " TLS alert during the handshake. Or a server closes connections in the clear at their"
+        " first request, and serves none."
     ),
     explanation=(
         "tls.server.mode is disabled, permissive (both are taken) or enforcing. A server that is"

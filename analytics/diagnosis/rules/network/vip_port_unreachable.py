@@ -88,7 +88,7 @@ def _key(row: ConversationRecord) -> str | None:
 RULE = DiagnosisRule(
     id="vip-port-unreachable",
     severity=ProblemSeverity.ERROR,
-    title="Clients use the VIP channel, two ports below the broker's, and cannot reach it",
+    title="Clients cannot reach the VIP channel, two ports below the broker's port",
     searched=("connect to 10909 failed", "RemotingConnectException 10909", "vipChannelEnabled"),
     proof=(
         "Connects to the port two below a broker's are refused or not answered, never succeed, and"

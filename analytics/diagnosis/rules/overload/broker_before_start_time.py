@@ -32,7 +32,7 @@ class _Fold(RefusingBroker):
 RULE = DiagnosisRule(
     id="broker-before-start-time",
     severity=ProblemSeverity.WARNING,
-    title="The broker is set to take no messages before a certain time",
+    title="The broker accepts no messages before a configured start time",
     searched=("broker unable to service, until",),
     proof="A send is answered with code 1 and the remark `broker unable to service, until`.",
     explanation=(

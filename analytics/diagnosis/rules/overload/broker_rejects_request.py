@@ -39,7 +39,7 @@ class _Fold(Refusals):
 RULE = DiagnosisRule(
     id="broker-rejects-request",
     severity=ProblemSeverity.ERROR,
-    title="The broker refuses requests at once because it can take none",
+    title="The broker rejects requests immediately because it is overloaded",
     searched=("[REJECTREQUEST]system busy, start flow control for a while",),
     proof="Response code 2 (SYSTEM_BUSY) whose remark contains [REJECTREQUEST].",
     explanation=(
@@ -51,8 +51,8 @@ RULE = DiagnosisRule(
     advice=(
         "Look in the broker's log of that time. If it is a slave, find out why clients send to it:"
         " their route may be old. If transientStorePoolEnable (default false) is on,"
-        " transientStorePoolSize (default 5) may be too small or the disk too slow. Else check the"
-        " disk: osPageCacheBusyTimeOutMills has the default 1000 ms."
+        " transientStorePoolSize (default 5) may be too small or the disk too slow. Otherwise check"
+        " the disk: osPageCacheBusyTimeOutMills has the default 1000 ms."
     ),
     grpc=COVERED,
     fold=_Fold,
@@ -64,6 +64,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq#1635",
         "apache/rocketmq#8451",
     ),
-    limits="The answer does not say which of the three reasons it was.",
+    limits="The response does not say which of the three reasons it was.",
     consequence_of=frozenset(("page-cache-busy",)),
 )

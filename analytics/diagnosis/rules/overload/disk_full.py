@@ -82,7 +82,7 @@ def _others(context: Context, topic: str, refusing: str) -> str:
 RULE = DiagnosisRule(
     id="disk-full",
     severity=ProblemSeverity.ERROR,
-    title="The broker takes no messages because its disk is full",
+    title="The broker accepts no messages because its disk is full",
     searched=(
         "service not available now",
         "the broker's disk is full [CL: CQ: INDEX: ]",
@@ -97,7 +97,7 @@ RULE = DiagnosisRule(
     explanation=(
         "The broker watches the disks of its commit log, consume queues and index. From 90 % on it"
         " takes no more messages, but consumers can go on. The producer tries another broker of the"
-        " topic, if there is one. The same answer comes from a slave and from a store that shuts"
+        " topic, if there is one. The same response comes from a slave and from a store that shuts"
         " down."
     ),
     advice=(

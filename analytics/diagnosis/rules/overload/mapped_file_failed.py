@@ -28,7 +28,7 @@ class _Fold(RefusingBroker):
 RULE = DiagnosisRule(
     id="mapped-file-failed",
     severity=ProblemSeverity.ERROR,
-    title="The broker cannot make the next file of its commit log",
+    title="The broker cannot create the next file of its commit log",
     searched=("create mapped file failed, server is busy or broken.", "CREATE_MAPPED_FILE_FAILED"),
     proof="A send is answered with code 1 and the remark `create mapped file failed`.",
     explanation=(

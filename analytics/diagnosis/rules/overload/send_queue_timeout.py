@@ -121,5 +121,5 @@ RULE = DiagnosisRule(
         "alibaba/rocketmq#455",
         "alibaba/spring-cloud-alibaba#1797",
     ),
-    limits="One-way sends that were removed get no answer and are not seen.",
+    limits="One-way sends that were removed get no response and are not seen.",
 )

@@ -90,7 +90,7 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Check that the slave runs and that it reaches the master's replication port (listenPort +"
-        " 1, mostly 10912). Do not send the message again: it would be stored twice"
+        " 1, usually 10912). Do not send the message again: it would be stored twice"
         " (retryAnotherBrokerWhenNotStoreOK, default false, does so). slaveTimeout (default 3000"
         " ms) is the time for a slave, syncFlushTimeout (5000 ms) for the disk. A slave does not"
         " count that is haSlaveFallbehindMax (4.x) or haMaxGapNotInSync (5.x; both 256 MB) behind."

@@ -51,5 +51,5 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_BUSY,)),
-    limits="One-way requests that were refused get no answer and are not seen.",
+    limits="One-way requests that were refused get no response and are not seen.",
 )

@@ -128,9 +128,9 @@ RULE = DiagnosisRule(
     title="A send asks for a queue that the broker does not have, mostly in an asynchronous retry",
     searched=("request queueId[N] is illegal",),
     proof=(
-        "A send is answered with code 29 (1 from brokers before 5.3.2) and the remark"
-        " `request queueId[N] is illegal`; or a send with the UNIQ_KEY of a former one goes to"
-        " another broker with the former one's broker name and queue."
+        "A send is answered with code 29 (1 from brokers before 5.3.2) and the remark `request"
+        " queueId[N] is illegal`. Or a send with the UNIQ_KEY of an earlier one goes to another"
+        " broker with the broker name and queue of the earlier one."
     ),
     explanation=(
         "When an asynchronous send fails, the Java client sends the same request again, mostly to"

@@ -54,7 +54,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="batch-not-supported",
     severity=ProblemSeverity.ERROR,
-    title="The broker does not take batches",
+    title="The broker does not accept batches",
     searched=("request type 320 not supported", "batch request does not support retry group"),
     proof=(
         "A request 320 (SEND_BATCH_MESSAGE) is answered with code 3; or with code 13, though"

@@ -73,7 +73,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="broker-failed",
     severity=ProblemSeverity.ERROR,
-    title="A broker's own program fails on requests",
+    title="Requests cause an exception inside the broker",
     searched=(
         "java.lang.NullPointerException",
         "CODE: 1 DESC: java.lang",
@@ -92,9 +92,10 @@ RULE = DiagnosisRule(
         " for granted."
     ),
     advice=(
-        "Compare the versions of client and broker: use a client of the broker's generation. Else"
-        " look for the exception in the broker's log (broker.log) and search RocketMQ's issues for"
-        " its first line; trying again helps only where the state of the broker was the reason."
+        "Compare the versions of client and broker: use a client of the broker's generation."
+        " Otherwise look for the exception in the broker's log (broker.log) and search RocketMQ's"
+        " issues for its first line; trying again helps only where the state of the broker was the"
+        " reason."
     ),
     grpc=REFUSED_CALL,
     fold=_Fold,

@@ -61,7 +61,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="end-transaction-refused",
     severity=ProblemSeverity.ERROR,
-    title="The broker does not end a transaction as the producer asks",
+    title="The broker refuses to end a transaction",
     searched=(
         "The producer group wrong",
         "Find prepared transaction message failed",
@@ -88,6 +88,6 @@ RULE = DiagnosisRule(
         ),
     ),
     references=("apache/rocketmq#1517",),
-    limits="Java producers and proxies end transactions one-way: a refusal then has no answer.",
+    limits=("Java producers and proxies end transactions one-way: a refusal then has no response."),
     needs=frozenset((Need.TRANSACTIONS,)),
 )

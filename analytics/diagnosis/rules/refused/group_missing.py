@@ -66,7 +66,7 @@ RULE = DiagnosisRule(
         " takes none back."
     ),
     advice=(
-        "Make the group on all brokers: mqadmin updateSubGroup -n NAMESRV -c CLUSTER -g GROUP."
+        "Create the group on all brokers: mqadmin updateSubGroup -n NAMESRV -c CLUSTER -g GROUP."
         " Check the spelling. autoCreateSubscriptionGroup (broker, default true) lets consumers"
         " make groups."
     ),

@@ -116,8 +116,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A heartbeat (34) has members in another spelling than Java's (ClientID for clientID), and"
-        " the broker serves no pull of that client; it refuses them with code 24"
-        " (SUBSCRIPTION_NOT_EXIST) although the heartbeat is answered with SUCCESS."
+        " the broker serves no pull of that client. It refuses them with code 24"
+        " (SUBSCRIPTION_NOT_EXIST), although the heartbeat was answered with SUCCESS."
     ),
     explanation=(
         "Brokers through 5.3 read JSON with fastjson 1, which ignores case and underscores in names"

@@ -251,7 +251,7 @@ RULE = DiagnosisRule(
         "Each topic on each broker has permission bits: 4 to consume, 2 to send. The broker's own"
         " bits (brokerPermission) limit those of all its topics. Producers leave out a broker"
         " without the write bit as soon as they have the new route. Until then a broker of today"
-        " refuses them only for ordered topics, and stores other messages all the same."
+        " refuses them only for ordered topics, and stores other messages anyway."
     ),
     advice=(
         "Restore the permission: brokerPermission (default 6) of the broker with mqadmin"

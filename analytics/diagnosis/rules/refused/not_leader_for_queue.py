@@ -28,7 +28,7 @@ class _Fold(Refusals):
 RULE = DiagnosisRule(
     id="not-leader-for-queue",
     severity=ProblemSeverity.WARNING,
-    title="A queue of a static topic is at another broker now",
+    title="A queue of a static topic has moved to another broker",
     searched=("NOT_LEADER_FOR_QUEUE", "does not exit in request process of current broker"),
     proof="Response code 501 (NOT_LEADER_FOR_QUEUE).",
     explanation=(

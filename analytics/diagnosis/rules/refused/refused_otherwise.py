@@ -134,7 +134,7 @@ RULE = DiagnosisRule(
         " that no other rule speaks of."
     ),
     explanation=(
-        "The server says itself what it does not like, by the code and the remark of its answer."
+        "The server says itself what it does not like, by the code and the remark of its response."
         " The client throws MQBrokerException with both."
     ),
     advice=(

@@ -100,8 +100,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A send, pull, or request about offsets without topic, group, or queue id is answered with"
-        " code 1 (SYSTEM_ERROR) and a NullPointerException or `The specified topic is blank`; or"
-        " any request with `the custom field <NAME> is null`."
+        " code 1 (SYSTEM_ERROR) and a NullPointerException or `The specified topic is blank`. Or"
+        " any request is answered with `the custom field <NAME> is null`."
     ),
     explanation=(
         "A server reads the extFields of a request into the header class of its request code."

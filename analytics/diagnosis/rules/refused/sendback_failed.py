@@ -45,7 +45,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="sendback-failed",
     severity=ProblemSeverity.ERROR,
-    title="The broker does not take back a message that a consumer could not process",
+    title="The broker refuses a message that a consumer returns",
     searched=("look message by offset failed", "sendMessageBack Exception"),
     proof="A request 36 (CONSUMER_SEND_MSG_BACK) is answered with code 1.",
     explanation=(
@@ -57,8 +57,8 @@ RULE = DiagnosisRule(
         " runs."
     ),
     advice=(
-        "Look whether the group is far behind: messages are kept for fileReservedTime (default"
-        " 72 h). If slaves are read, check that they are not behind their master. For other remarks"
+        "Check whether the group is far behind: messages are kept for fileReservedTime (default 72"
+        " h). If slaves are read, check that they are not behind their master. For other remarks"
         " see the rule of that name, such as disk-full."
     ),
     grpc=BEHIND_PROXY,

@@ -47,8 +47,8 @@ RULE = DiagnosisRule(
         " was told to. A push consumer asks before it starts, and does not start."
     ),
     advice=(
-        "Set enablePropertyFilter=true on all brokers of the topic (default false) and start them"
-        " again, or subscribe by tags."
+        "Set enablePropertyFilter=true on all brokers of the topic (default false) and restart"
+        " them, or subscribe by tags."
     ),
     grpc=REFUSED_CALL,
     fold=_Fold,

@@ -84,13 +84,13 @@ RULE = DiagnosisRule(
         "A producer that finds no route of a topic takes the route of TBW102 and sends to one of"
         " its brokers, which is expected to make the topic. This broker may not"
         " (autoCreateTopicEnable is off there), so it refuses. Or the topic was deleted while"
-        " clients still have its route."
-        " Producers try again after code 17, at any broker of that route, and get the same answer."
+        " clients still have its route. Producers try again after code 17, at any broker of that"
+        " route, and get the same response."
     ),
     advice=(
-        "Make the topic: mqadmin updateTopic -n NAMESRV -c CLUSTER -t TOPIC. Check the spelling and"
-        " the namespace. autoCreateTopicEnable (broker, default true) lets producers make topics;"
-        " production mostly has it off."
+        "Create the topic: mqadmin updateTopic -n NAMESRV -c CLUSTER -t TOPIC. Check the spelling"
+        " and the namespace. autoCreateTopicEnable (broker, default true) lets producers make"
+        " topics; production mostly has it off."
     ),
     grpc=REFUSED_CALL,
     fold=_Fold,

@@ -87,14 +87,14 @@ _SERVERS: Final = frozenset(("broker", "controller", "controller-internal", "dle
 RULE = DiagnosisRule(
     id="version-mismatch",
     severity=ProblemSeverity.ERROR,
-    title="A server does not know what it is asked",
+    title="A server does not know a request of its client",
     searched=("request type not supported", "CODE: 3", "REQUEST_CODE_NOT_SUPPORTED"),
     proof="Response code 3 (REQUEST_CODE_NOT_SUPPORTED).",
     explanation=(
-        "The server has nothing that handles this request. The client is newer than the server, the"
-        " request was for another kind of server (broker, NameServer, proxy), or it was changed on"
-        " its way: a binary header (rocketmq.serialize.type=ROCKETMQ) has two bytes for the number"
-        " of a request, and the requests of POP have larger numbers."
+        "The server has nothing that handles this request. The client is newer than the server, or"
+        " the request was for another kind of server (broker, NameServer, proxy). Or it was changed"
+        " on its way: a binary header (rocketmq.serialize.type=ROCKETMQ) has two bytes for the"
+        " number of a request, and the requests of POP have larger numbers."
     ),
     advice=(
         "Compare the versions of client and server; dashboards and mqadmin should not be newer than"

@@ -206,16 +206,15 @@ RULE = DiagnosisRule(
         "two masters with the same brokerName",
     ),
     proof=(
-        "Registrations (103) of one broker name from two addresses, over connections that live at"
-        " the same time, and an answer for a route meanwhile that names one of them only: with"
-        " different ids it names both."
+        "Two addresses register (103) one broker name over connections that live at the same time,"
+        " and a route meanwhile names only one of them. With different ids it would name both."
     ),
     explanation=(
         "A NameServer knows a broker by its name and id, and keeps the address that registered"
         " last. Two brokers with the same name and id take the place of each other every 30 s."
-        " Clients that ask at one moment go to one, those that ask later to the other: messages are"
-        " spread over both, consumers find queues whose offsets are not theirs, and what is on the"
-        " broker that nobody is told of is not consumed."
+        " Clients that ask at one moment go to one broker, those that ask later to the other."
+        " Messages are spread over both, and consumers find queues with foreign offsets. What is"
+        " stored on the broker that the route omits is not consumed."
     ),
     advice=(
         "Give each master a brokerName of its own (default: the host's name; often copied with"

@@ -119,7 +119,7 @@ def _tells(silence: Silence) -> bool:
 RULE = DiagnosisRule(
     id="namesrv-hung",
     severity=ProblemSeverity.ERROR,
-    title="A NameServer takes requests for routes and answers none",
+    title="A NameServer accepts requests for routes but answers none",
     searched=(
         "No route info of this topic",
         "wait response on the channel timeout 9876",

@@ -251,8 +251,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Requests for the route of a topic (105) are answered with code 17 (TOPIC_NOT_EXIST), and"
-        " so is the request for TBW102 after it; or they are so again and again; or a topic had a"
-        " route and has none any more."
+        " so is the request for TBW102 after it. Or they are so again and again. Or a topic had a"
+        " route and lost it."
     ),
     explanation=(
         "Brokers tell the NameServers which topics they have. A client asks a NameServer for the"
@@ -261,7 +261,7 @@ RULE = DiagnosisRule(
         " either it fails at once, and nothing reaches a broker."
     ),
     advice=(
-        "Make the topic: mqadmin updateTopic -n NAMESRV -c CLUSTER -t TOPIC. Check the spelling,"
+        "Create the topic: mqadmin updateTopic -n NAMESRV -c CLUSTER -t TOPIC. Check the spelling,"
         " the namespace, and that client and brokers have the same NameServers (namesrvAddr). If"
         " the topic exists, look whether its broker runs and registers (mqadmin clusterList)."
         " autoCreateTopicEnable (broker, default true) lets producers make topics."

@@ -221,11 +221,11 @@ RULE = DiagnosisRule(
         "RemotingConnectException: connect to failed",
     ),
     proof=(
-        "Connects to an address fail, no connection to it ever comes about, and no route names it:"
-        " five or more of one host over two seconds or longer, or three that were refused, of a"
-        " host that speaks with RocketMQ there. The port is one of RocketMQ, or a server of it"
-        " answers at that host meanwhile. Or three connects or more are made within a second of one"
-        " to a NameServer, as clients go through namesrvAddr."
+        "Connects to an address fail, none ever succeeds, and no route names it. They are five or"
+        " more of one host over two seconds or longer, or three that were refused, of a host that"
+        " speaks with RocketMQ there. The port is one of RocketMQ, or a server of it answers at"
+        " that host meanwhile. Or three connects or more are made within a second of one to a"
+        " NameServer, as clients go through namesrvAddr."
     ),
     explanation=(
         "The address is wrong, the server does not run, or a firewall is between the two. A client"

@@ -218,22 +218,22 @@ def _refused_topic(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="queues-reduced",
     severity=ProblemSeverity.WARNING,
-    title="A topic has fewer queues than before: what is left in the others is not delivered",
+    title=("A topic has fewer queues than before, and messages in the others are not delivered"),
     searched=("queueId[N] is illegal", "readQueueNums", "updateTopic reduce queue number"),
     proof=(
         "Routes (105) of one topic name a broker with fewer queues to read than those before, or"
         " pulls are answered with code 1 and `queueId[N] is illegal`."
     ),
     explanation=(
-        "The number of queues of the topic was lowered (mqadmin updateTopic -r -w). Consumers share"
-        " out the queues that the route names, so that nobody pulls the others any more, and the"
-        " messages in them wait until they are deleted. Clients with the old route go on with the"
-        " old queues for up to 30 s and are refused."
+        "The number of queues of the topic was lowered (mqadmin updateTopic -r -w). Consumers"
+        " divide the queues that the route names among themselves. Nobody pulls the others any"
+        " more, and the messages in them wait until they are deleted. Clients with the old route go"
+        " on with the old queues for up to 30 s and are refused."
     ),
     advice=(
-        "Raise the number again, let the groups consume what is left (mqadmin consumerProgress),"
-        " and then lower it in two steps: first the queues to write (-w), and when the others are"
-        " empty the queues to read (-r)."
+        "Raise the number again, and let the groups consume what is left (mqadmin"
+        " consumerProgress). Then lower it in two steps: first the queues to write (-w), and the"
+        " queues to read (-r) when the others are empty."
     ),
     grpc=PROXY_CHOOSES,
     fold=_Fold,

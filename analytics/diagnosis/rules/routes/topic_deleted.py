@@ -92,7 +92,7 @@ RULE = DiagnosisRule(
         "mqadmin deleteTopic, or a dashboard, takes the topic away from brokers and NameServers at"
         " once, with all its messages. Clients go on with the route that they have until they ask"
         " for a new one, up to 30 s later: sends are refused, and then have no route. Where"
-        " autoCreateTopicEnable is on, the next producer makes the topic anew, empty."
+        " autoCreateTopicEnable is on, the next producer creates the topic again, empty."
     ),
     advice=(
         "Create the topic again with as many queues as before (mqadmin updateTopic); the messages"

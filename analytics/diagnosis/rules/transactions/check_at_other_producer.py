@@ -88,8 +88,8 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Give each program its own producer group. If the clients are instances of one program, let"
-        " checkLocalTransaction read the state from a store that all instances share, and return"
-        " UNKNOW for a transaction that it does not find until it can be sure."
+        " checkLocalTransaction read the state from a store that all instances share. For a"
+        " transaction that it does not find, return UNKNOW until it can be sure."
     ),
     grpc=TELEMETRY,
     fold=_Fold,

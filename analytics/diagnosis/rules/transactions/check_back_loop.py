@@ -72,7 +72,7 @@ def _case(group: str, topic: str, several: list[ObservedHalf], context: Context)
 RULE = DiagnosisRule(
     id="check-back-loop",
     severity=ProblemSeverity.WARNING,
-    title="The broker asks again and again what became of a half message",
+    title="The broker checks back again and again for a half message",
     searched=("CHECK_TRANSACTION_STATE", "checkLocalTransaction called repeatedly"),
     proof=(
         "CHECK_TRANSACTION_STATE (39) for one transaction three times or more, and no"

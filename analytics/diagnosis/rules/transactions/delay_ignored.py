@@ -166,8 +166,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A message in a response to a pull has a timer property (TIMER_DELAY_MS, TIMER_DELAY_SEC,"
-        " TIMER_DELIVER_MS) and none of a broker that delayed it (TIMER_OUT_MS), and was stored in"
-        " its queue in less than half of the time that it asked for."
+        " TIMER_DELIVER_MS), but not that of a broker that delayed it (TIMER_OUT_MS). It was stored"
+        " in its queue in less than half of the time that it asked for."
     ),
     explanation=(
         "setDelayTimeMs, setDelayTimeSec and setDeliverTimeMs of a client of 5.x only set a"

@@ -135,9 +135,9 @@ RULE = DiagnosisRule(
         "LocalTransactionState.UNKNOW",
     ),
     proof=(
-        "A send that the broker stored as a half message (sysFlag 4), and for six seconds or more,"
-        " or until its connection ended, no END_TRANSACTION (37) that commits or rolls back; none,"
-        " or only such that say unknown."
+        "The broker stored a send as a half message (sysFlag 4). For six seconds or more, or until"
+        " its connection ended, no END_TRANSACTION (37) commits it or rolls it back: there is none,"
+        " or only unknown ones."
     ),
     explanation=(
         "A transactional producer first stores a half message, which consumers do not see, runs its"

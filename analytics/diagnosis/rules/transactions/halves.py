@@ -157,7 +157,7 @@ def _take_check(one: ObservedHalf, row: ExchangeRecord) -> None:
         one.askers[asker] += 1
     if len(one.answerers) < MAX_ASKERS:
         one.answerers.add(row.responder)
-    one.checks.add(asked(row, f"{row.requester} asks {row.responder} what became of {one.key}"))
+    one.checks.add(asked(row, f"{row.requester} checks back at {row.responder} for {one.key}"))
     if one.stored is None:
         # The one that asks is the broker.
         one.broker = min(filter(None, (one.broker, row.requester)), default="")

@@ -33,7 +33,7 @@ class _Fold(Refusals):
 RULE = DiagnosisRule(
     id="pop-polling-full",
     severity=ProblemSeverity.WARNING,
-    title="The broker holds back no further pops, as too many wait already",
+    title="The broker holds no further pops because too many wait already",
     searched=("POLLING_FULL", "pop consumer polling full"),
     proof="Response code 209 (POLLING_FULL) to a pop (200050, 200070) or a NOTIFICATION (200054).",
     explanation=(

@@ -32,7 +32,7 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         broker = only(context.broker(one) for one in self.brokers) or "brokers"
         asker = only(self.named(_ASKERS))
-        to = f"to {asker}, which asked" if asker else "to those who asked"
+        to = f"to requester {asker}" if asker else "to requesters"
         return f"{broker} could not pass on replies {to}, {times(self.tally.count)}"
 
     def subject(self, context: Context) -> Subject:
@@ -48,7 +48,7 @@ class _Fold(Refusals):
 RULE = DiagnosisRule(
     id="reply-undeliverable",
     severity=ProblemSeverity.WARNING,
-    title="The broker cannot pass on a reply to who asked",
+    title="The broker cannot pass on a reply to the requester",
     searched=("push reply message fail", "request timeout", "RequestTimeoutException", "RPC reply"),
     proof=(
         "A reply (324, 325) that the broker answers 1 (SYSTEM_ERROR) with a remark that it could"
@@ -56,15 +56,15 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "In request-reply the consumer sends its reply to the broker, and the broker pushes it"
-        " (326) over the connection of the producer that asked, which it knows from heartbeats. The"
-        " producer is gone, has another client id by now, sends heartbeats to another broker only,"
-        " or did not answer within 10 s. The asker gets a timeout although its request was done."
+        " (326) over the connection of the requester, which it knows from heartbeats. The requester"
+        " is gone, has another client id by now, sends heartbeats to another broker only, or did"
+        " not answer within 10 s. The requester gets a timeout although its request was done."
     ),
     advice=(
-        "Check that the asking process still runs when the reply comes, and that each process has"
-        " its own client id. Raise the timeout of request() if replies take long. The replier may"
-        " try again, which changes nothing: the reply is stored all the same"
-        " (storeReplyMessageEnable, default true)."
+        "Check that the requester still runs when the reply comes, and that each process has its"
+        " own client id. Raise the timeout of request() if replies take long. The replier may try"
+        " again, which changes nothing: the reply is stored anyway (storeReplyMessageEnable,"
+        " default true)."
     ),
     grpc="gRPC has no request-reply.",
     fold=_Fold,

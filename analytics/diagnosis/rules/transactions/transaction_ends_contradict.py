@@ -51,7 +51,7 @@ RULE = DiagnosisRule(
     proof="END_TRANSACTION (37) with commit and another with rollback for one half message.",
     explanation=(
         "A producer ends its transaction, or answers the broker's check, more than once, and the"
-        " answers differ. The broker acts on the first one that arrives and ignores the rest. So"
+        " responses differ. The broker acts on the first one that arrives and ignores the rest. So"
         " the message may be delivered although its local transaction was rolled back, or be lost"
         " although it was committed."
     ),

@@ -100,7 +100,7 @@ def _told(one: ObservedHalf) -> str:
 RULE = DiagnosisRule(
     id="transaction-outcome",
     severity=ProblemSeverity.INFO,
-    title="What became of half messages",
+    title="Outcomes of half messages",
     searched=("transaction message commit rollback", "TransactionMQProducer"),
     proof=(
         "Sends that the broker stored as half messages, the END_TRANSACTION (37) of each, and the"

@@ -93,7 +93,7 @@ def _host_and_server(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="dangerous-config-update",
     severity=ProblemSeverity.ERROR,
-    title="Settings are changed by which a server can be made to run commands",
+    title="Settings that allow attackers to run commands are changed",
     searched=(
         "CVE-2023-33246",
         "CVE-2023-37582",
@@ -114,7 +114,7 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Cut the named address off, look for unknown processes and cron jobs, and set the machine"
-        " up from scratch: the server may be taken over. Update to 4.9.7 or 5.1.2 at least, where"
+        " up from scratch: the server may be compromised. Update to 4.9.7 or 5.1.2 at least, where"
         " these settings are refused. Keep ports 9876, 10909 and 10911 off public networks and turn"
         " authentication on (aclEnable in 4.x, authenticationEnabled in 5.x). (A change that you"
         " made yourself needs no action.)"

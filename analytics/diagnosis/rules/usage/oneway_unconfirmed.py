@@ -80,7 +80,7 @@ def _topic(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="oneway-unconfirmed",
     severity=ProblemSeverity.INFO,
-    title="Messages are sent one-way, without an answer",
+    title="Messages are sent oneway, without a confirmation",
     searched=("sendOneway", "oneway message lost"),
     proof="Sends with bit 1 of the flag set: the broker does not answer them.",
     explanation=(

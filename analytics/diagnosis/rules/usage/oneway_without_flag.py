@@ -61,16 +61,16 @@ def _language(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="oneway-without-flag",
     severity=ProblemSeverity.INFO,
-    title="A client asks for answers that it never reads",
+    title="A client asks for responses that it never reads",
     searched=("receive response, but not matched any request", "rocketmq-client-go one-way"),
     proof=(
         "UPDATE_CONSUMER_OFFSET (15) of a Go or Python client with bit 1 of the flag not set,"
-        " though these clients do not wait for its answer."
+        " though these clients do not wait for its response."
     ),
     explanation=(
         "A one-way request sets a bit, and the broker answers nothing. These clients write the"
         " request without the bit and do not wait. The broker answers each of them; the client logs"
-        " that no request matches the answer. It costs some traffic and hides the log lines that"
+        " that no request matches the response. It costs some traffic and hides the log lines that"
         " matter; nothing is lost."
     ),
     advice="Use a newer release of the client that sets the flag, or ignore such log lines.",
@@ -82,8 +82,9 @@ RULE = DiagnosisRule(
         ),
     ),
     limits=(
-        "That the client does not read the answer is known from its sources, not from the capture."
-        " A one-way send of these clients looks like one that is awaited, and is not told of."
+        "That the client does not read the response is known from its sources, not from the"
+        " capture. A one-way send of these clients looks like one that is awaited, and is not told"
+        " of."
     ),
     needs=frozenset((Need.GROUPS,)),
     lasts=None,

@@ -80,7 +80,7 @@ class _Fold(Fold):
 RULE = DiagnosisRule(
     id="trace-overhead",
     severity=ProblemSeverity.INFO,
-    title="The message trace is a large share of what is sent",
+    title="Message traces are a large share of what producers send",
     searched=(TRACE_TOPIC, "enableMsgTrace", "message trace overhead"),
     proof=(
         "Sends to RMQ_SYS_TRACE_TOPIC, or of a group of the tracer, are more than a fifth of the"

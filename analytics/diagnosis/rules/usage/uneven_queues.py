@@ -182,9 +182,9 @@ RULE = DiagnosisRule(
     title="Messages are spread unevenly over the queues of a topic",
     searched=("uneven distribution of messages", "queue skew", "MessageQueueSelector", "hot queue"),
     proof=(
-        "Sends counted by queue (queueId) of a broker: at least 50 for each queue on average, one"
-        " queue with twice the mean or more, and a chi-square test that chance would fail less than"
-        " once in 1000."
+        "Sends are counted by queue (queueId) of a broker, at least 50 per queue on average. One"
+        " queue has twice the mean or more, and a chi-square test says that chance does so less"
+        " than once in 1000."
     ),
     explanation=(
         "A producer takes the queues of a topic in turn unless it is told otherwise. Here it was"
@@ -193,7 +193,7 @@ RULE = DiagnosisRule(
         " of a group only, so that the full queue lags while other members have nothing to do."
     ),
     advice=(
-        "Look at the selector or the sharding key: it should have many values of like frequency."
+        "Look at the selector or the sharding key: it should have many values of similar frequency."
         " Where messages need no order, send without a selector. More queues do not help against"
         " one hot key."
     ),

@@ -117,7 +117,7 @@ def test_a_queue_that_stands_still() -> None:
     )
     assert one.details == [
         "13 of them were fetched: a consumer that is not orderly may have consumed them, and gets"
-        " them again when it is started anew"
+        " them again when it is restarted"
     ]
     assert problems(RULE, [pull(0, 7, 7), *commits]) == []
 

@@ -47,7 +47,7 @@ def test_a_reset_by_an_administrator_is_no_error() -> None:
     (one,) = problems_of_sample(RULE, "admin-5x.pcap")
     assert one.severity is ProblemSeverity.INFO
     assert one.title == (
-        "the offset of admin_group in AdminTopic on broker-a was set anew for 2 queues by an"
+        "the offset of admin_group in AdminTopic on broker-a was reset for 2 queues by an"
         " administrator; its consumers go on there"
     )
 

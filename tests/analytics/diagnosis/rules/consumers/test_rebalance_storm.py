@@ -50,7 +50,7 @@ def test_members_that_change_four_times_a_minute() -> None:
     (one,) = problems(RULE, [*changes(20, 15_000), members("10.0.0.7@1", "10.0.0.8@1")])
     assert one.title == (
         "the members of bills changed 20 times in 285 s, as 10.0.0.1:10911 told them: each time its"
-        " consumers share out the queues anew"
+        " consumers rebalance"
     )
     assert (one.count, one.subject.group) == (20, "bills")
 
