@@ -132,8 +132,6 @@ class Context:
     """address of a broker -> time of the last route that names it, and the broker's id there"""
     seats: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     """name of a broker -> its addresses -> when a NameServer said so first and last, ns"""
-    versions: dict[str, str] = field(default_factory=dict)
-    """`address:port` -> version of the RocketMQ that sent from there"""
     sent: set[str] = field(default_factory=set)
     """topics that messages were sent to"""
     pulling: set[str] = field(default_factory=set)
@@ -352,8 +350,6 @@ class Context:
             self._client(endpoint, client)
         for endpoint, role in other.servers.items():
             self._server(endpoint, role)
-        for endpoint, version in other.versions.items():
-            self.versions.setdefault(endpoint, version)
         for address, rank in other.ranks.items():
             self._rank(address, rank)
         for name, seats in other.seats.items():

@@ -8,8 +8,7 @@ from typing import Final
 from dissectors.remoting.codes import RequestCode
 
 GROUPS: Final = frozenset(
-    int(code)
-    for code in (
+    (
         RequestCode.GET_CONSUMER_LIST_BY_GROUP,
         RequestCode.CONSUMER_SEND_MSG_BACK,
         RequestCode.LOCK_BATCH_MQ,

@@ -6,9 +6,10 @@ its rule to a `Problem`. Times are ns since the epoch; written as JSON they are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -191,6 +192,14 @@ class Tally:
         """ns since the epoch"""
         self.last = 0
         self.evidence: list[Evidence] = []
+
+    @classmethod
+    def of(cls, found: Iterable[Evidence]) -> Self:
+        """Return the tally of these occurrences."""
+        tally = cls()
+        for one in found:
+            tally.add(one)
+        return tally
 
     def add(self, one: Evidence, count: int = 1, last: int | None = None) -> None:
         """Count an occurrence that ended at `last`, by default its own time."""

@@ -298,8 +298,7 @@ _OF_CLIENTS: Final = (
     SENDS
     | FETCHES
     | frozenset(
-        int(code)
-        for code in (
+        (
             RequestCode.HEART_BEAT,
             RequestCode.QUERY_CONSUMER_OFFSET,
             RequestCode.UPDATE_CONSUMER_OFFSET,

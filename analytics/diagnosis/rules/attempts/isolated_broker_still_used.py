@@ -37,8 +37,7 @@ LEAST_SENDS: Final = 10
 LEAST_WITH_FAILURE: Final = 3
 """sends that are a habit where one of them failed again"""
 _FAULTS: Final = frozenset(
-    int(code)
-    for code in (
+    (
         ResponseCode.SYSTEM_BUSY,
         ResponseCode.SERVICE_NOT_AVAILABLE,
         ResponseCode.GO_AWAY,

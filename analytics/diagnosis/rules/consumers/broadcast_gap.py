@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.row_facts.ext_fields import offsets_in
+from dissectors.remoting.row_facts.ext_fields import PULLS, offsets_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -30,7 +29,6 @@ from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_PULLERS: Final = 5_000
 """members of queues of one group"""
-_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 
 
 class _Pulls:
@@ -184,7 +182,7 @@ RULE = DiagnosisRule(
     ),
     grpc="gRPC has no broadcasting.",
     fold=_Fold,
-    exchanges=(Exchanges(key=named_group, requests=_PULLS, of_flow=True),),
+    exchanges=(Exchanges(key=named_group, requests=PULLS, of_flow=True),),
     references=("apache/rocketmq#4016", "apache/rocketmq#9281", "apache/rocketmq-spring#458"),
     limits=(
         "A member that runs where nobody captured may have got the messages. Whether the messages"

@@ -66,8 +66,7 @@ _ASKS: Final = (
     SENDS
     | FETCHES
     | frozenset(
-        int(code)
-        for code in (
+        (
             RequestCode.HEART_BEAT,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP,
             RequestCode.QUERY_CONSUMER_OFFSET,

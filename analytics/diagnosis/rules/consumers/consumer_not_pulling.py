@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from dissectors.endpoint import host_of
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
@@ -38,7 +39,6 @@ QUIET: Final = 40_000_000_000
 """ns between the end of the last pull and a commit: a long poll takes 30 s at most"""
 ENDED: Final = 15_000_000_000
 """ns before the end of the capture within which the last commit shows that it goes on"""
-_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 
 
@@ -245,7 +245,7 @@ RULE = DiagnosisRule(
     grpc="`grpc-consumer-stuck` speaks of consumers that ask for nothing.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=_PULLS | frozenset((_COMMIT,)), of_flow=True),
+        Exchanges(key=whole, requests=PULLS | frozenset((_COMMIT,)), of_flow=True),
         Exchanges(
             key=whole,
             requests=SENDS,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.ext_fields import offsets_in
+from dissectors.remoting.row_facts.ext_fields import PULLS, offsets_in
 from dissectors.remoting.row_facts.names import STORED_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
@@ -37,7 +37,6 @@ BEFORE_MS: Final = 1_000
 LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
-_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _MS: Final = 1_000_000
 
@@ -197,7 +196,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=named_group, requests=frozenset((_QUERY, _COMMIT))),
-        Exchanges(key=named_group, requests=_PULLS, responses=frozenset((_SUCCESS,))),
+        Exchanges(key=named_group, requests=PULLS, responses=frozenset((_SUCCESS,))),
     ),
     references=(
         "apache/rocketmq#334",

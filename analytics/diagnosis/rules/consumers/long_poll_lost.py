@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.remoting.row_facts.names import SUSPEND_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
@@ -24,10 +25,8 @@ UNKNOWN_MS: Final = 30_000
 SLACK_MS: Final = 7_000
 """ms after that in which a response is due: brokers look every 5 s, and may be late"""
 _MS: Final = 1_000_000
-_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _OTHERS: Final = frozenset(
-    int(code)
-    for code in (
+    (
         RequestCode.HEART_BEAT,
         RequestCode.GET_CONSUMER_LIST_BY_GROUP,
         RequestCode.QUERY_CONSUMER_OFFSET,
@@ -49,7 +48,7 @@ class _Fold(Fold):
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         first = rows[0]
         if first.status == UNANSWERED:
-            if first.request_code in _PULLS:
+            if first.request_code in PULLS:
                 self._waiting += rows[: max(0, MAX_PULLS - len(self._waiting))]
             return
         for row in rows:
@@ -135,7 +134,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=whole, requests=_PULLS | _OTHERS, of_flow=True),),
+    exchanges=(Exchanges(key=whole, requests=PULLS | _OTHERS, of_flow=True),),
     references=("NewLifeX/NewLife.RocketMQ#109",),
     limits=(
         "Long polls of POP and gRPC are not judged: where they are lost, the client asks again when"

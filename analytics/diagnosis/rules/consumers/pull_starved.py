@@ -105,9 +105,7 @@ class _Fold(Fold):
                     yield self._case(client, found, context)
 
     def _case(self, client: str, found: list[_Starved], context: Context) -> Case:
-        tally = Tally()
-        for one in found:
-            tally.add(one.pull.evidence)
+        tally = Tally.of(one.pull.evidence for one in found)
         pull = found[0].pull
         longest = max(one.waited for one in found)
         messages = sum(one.pull.messages for one in found)

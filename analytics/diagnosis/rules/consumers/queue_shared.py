@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -38,7 +39,6 @@ LEAST: Final = 30
 """ticks between the first and the last of them"""
 ABANDONED: Final = 45
 """ticks between two pulls of a queue: a long poll takes 30 s at most"""
-_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 
 
@@ -231,7 +231,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=named_group, requests=_PULLS | frozenset((_QUERY,)), of_flow=True),),
+    exchanges=(Exchanges(key=named_group, requests=PULLS | frozenset((_QUERY,)), of_flow=True),),
     limits=(
         "Queues that no member pulls are only named beside shared ones: other members may not be in"
         " the capture."

@@ -74,9 +74,7 @@ class _Fold(Fold):
         wanted = max(2 * len(hosts), len(self.clients))
         if len(best) < FEWEST or len(best) <= wanted:
             return
-        tally = Tally()
-        for one in best:
-            tally.add(one)
+        tally = Tally.of(best)
         seconds = (tally.last - tally.first) / 1_000_000_000
         case = tally.case(
             f"the members of {self.key} changed {len(best)} times in {seconds:.0f} s, as"

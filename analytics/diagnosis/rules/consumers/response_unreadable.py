@@ -107,9 +107,10 @@ def _answered(row: ExchangeRecord) -> tuple[int, int]:
 
 
 def _case(pulled: _Pulled, rows: list[ExchangeRecord], context: Context) -> Case:
-    tally = Tally()
-    for row in rows:
-        tally.add(shown(row, f"response of {row.response_bytes:,} bytes, then the client leaves"))
+    tally = Tally.of(
+        shown(row, f"response of {row.response_bytes:,} bytes, then the client leaves")
+        for row in rows
+    )
     broker = context.broker(pulled.broker)
     client = context.client(rows[-1].requester)
     size = max(row.response_bytes or 0 for row in rows)

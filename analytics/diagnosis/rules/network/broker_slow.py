@@ -82,9 +82,10 @@ class SlowSends(Fold):
         worst = max((row.latency_us or 0 for row in slow), default=0)
         if len(slow) < FEW and worst < ISOLATES_US:
             return
-        tally = Tally()
-        for row in slow:
-            tally.add(shown(row, f"{row.request_name} answered after {_ms(row.latency_us or 0)}"))
+        tally = Tally.of(
+            shown(row, f"{row.request_name} answered after {_ms(row.latency_us or 0)}")
+            for row in slow
+        )
         case = tally.case(self._title(context, slow, worst, normal), self.subject(context))
         if len(slow) == 1:
             case.severity = ProblemSeverity.INFO

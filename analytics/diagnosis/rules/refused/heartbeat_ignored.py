@@ -22,8 +22,7 @@ MAX_CLIENTS: Final = 4_096
 _BEAT: Final = int(RequestCode.HEART_BEAT)
 _UNKNOWN_GROUP: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
 _SERVED: Final = frozenset(
-    int(code)
-    for code in (
+    (
         ResponseCode.SUCCESS,
         ResponseCode.PULL_NOT_FOUND,
         ResponseCode.PULL_RETRY_IMMEDIATELY,

@@ -24,8 +24,7 @@ _REQUESTS: Final = (
     SENDS
     | FETCHES
     | frozenset(
-        int(code)
-        for code in (
+        (
             RequestCode.HEART_BEAT,
             RequestCode.UPDATE_CONSUMER_OFFSET,
             RequestCode.CONSUMER_SEND_MSG_BACK,
@@ -39,8 +38,7 @@ _REQUESTS: Final = (
 )
 """What clients ask all the time; questions of administrators answer themselves."""
 _NO_REFUSALS: Final = STORED | frozenset(
-    int(code)
-    for code in (
+    (
         ResponseCode.PULL_NOT_FOUND,
         ResponseCode.PULL_RETRY_IMMEDIATELY,
         ResponseCode.PULL_OFFSET_MOVED,

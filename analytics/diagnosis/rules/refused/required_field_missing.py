@@ -19,8 +19,7 @@ _SAID: Final = re.compile(r"the custom field <(\w{1,64})> is null")
 _FAILED: Final = ("NullPointerException", " is blank")
 """what a server answers that uses a field without looking whether it is there"""
 _OF_QUEUE: Final = frozenset(
-    int(code)
-    for code in (
+    (
         RequestCode.GET_MAX_OFFSET,
         RequestCode.GET_MIN_OFFSET,
         RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
@@ -29,8 +28,7 @@ _OF_QUEUE: Final = frozenset(
     )
 )
 _WITH_GROUP: Final = frozenset(
-    int(code)
-    for code in (
+    (
         RequestCode.PULL_MESSAGE,
         RequestCode.LITE_PULL_MESSAGE,
         RequestCode.QUERY_CONSUMER_OFFSET,

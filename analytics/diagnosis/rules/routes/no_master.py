@@ -257,9 +257,7 @@ def _change(name: str, broker: _Broker) -> Case | None:
     (_, last, old), (first, _, new) = ordered
     if broker.tellers.get(old, set()).isdisjoint(broker.tellers.get(new, ())):
         return None  # NameServers of two clusters, each with a broker of that name
-    tally = Tally()
-    for address in (old, new):
-        tally.add(broker.proofs[address])
+    tally = Tally.of(broker.proofs[address] for address in (old, new))
     case = tally.case(
         f"{name} changed its master from {old} to {new} between {clock(last)} and"
         f" {clock_after(last, first)} UTC",

@@ -202,9 +202,7 @@ class _Fold(Fold):
         return case
 
     def _told(self, name: str, topic: _Topic, asked: Sequence[_Asked], title: str) -> Case:
-        tally = Tally()
-        for one in asked:
-            tally.add(one.evidence)
+        tally = Tally.of(one.evidence for one in asked)
         case = tally.case(title, Subject(topic=name))
         servers = {one.responder for one in asked}
         case.details = [

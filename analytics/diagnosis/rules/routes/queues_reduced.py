@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from dissectors.foreign import natural_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
@@ -33,7 +34,6 @@ MAX_SIZES: Final = 64
 """numbers of queues that one broker had"""
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
-_PULL: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _ILLEGAL: Final = re.compile(r"^queueId\[(\d{1,9})\] is illegal.*readQueueNums:\[(\d{1,9})\]")
 """PullMessageProcessor: a queue that the topic does not have"""
 
@@ -247,7 +247,7 @@ RULE = DiagnosisRule(
         ),
         Exchanges(
             key=_refused_topic,
-            requests=_PULL,
+            requests=PULLS,
             responses=_CODES,
         ),
     ),

@@ -52,9 +52,7 @@ def _case(
     ends: dict[str, HalfEnd],
     context: Context,
 ) -> Case:
-    tally = Tally()
-    for one in several:
-        tally.add(ends[one.key].evidence)
+    tally = Tally.of(ends[one.key].evidence for one in several)
     tally.count = count = len(several)
     senders = sorted({context.client(one.client) for one in several if one.client is not None})
     others = {context.client(ends[one.key].client) for one in several}

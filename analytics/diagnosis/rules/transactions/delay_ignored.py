@@ -123,9 +123,7 @@ class _Fold(Fold):
             yield case
 
     def _case(self, found: list[tuple[Timed, Evidence]], how: str, context: Context) -> Case:
-        tally = Tally()
-        for _, evidence in found:
-            tally.add(evidence)
+        tally = Tally.of(evidence for _, evidence in found)
         asked = sorted({timed.asked for timed, _ in found})
         took = [timed.took for timed, _ in found]
         brokers = {context.broker(one) for one in self._addresses}

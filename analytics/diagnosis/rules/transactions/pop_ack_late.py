@@ -143,9 +143,7 @@ class _Fold(Fold):
         return case
 
     def _case(self, late: list[_Ack], context: Context) -> Case:
-        tally = Tally()
-        for one in late:
-            tally.add(one.evidence)
+        tally = Tally.of(one.evidence for one in late)
         count = len(late)
         latest = max(one.late_ns for one in late)
         topics = Counter(one.topic for one in late)

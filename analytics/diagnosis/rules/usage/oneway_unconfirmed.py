@@ -46,9 +46,7 @@ class _Fold(Fold):
             self.messages[key] = _Send(one, row.requester, row.responder, row.group or "")
 
     def cases(self, context: Context) -> Iterable[Case]:
-        tally = Tally()
-        for send in self.messages.values():
-            tally.add(send.evidence)
+        tally = Tally.of(send.evidence for send in self.messages.values())
         tally.merge(self.further)
         count = tally.count
         if not count:
