@@ -147,7 +147,7 @@ MESSAGES = ReportTable(
         TableColumn("capture", "string", "", "capture file of the first request"),
         TableColumn("request_packet", "int", "", "packet of the first request"),
     ),
-    order=("begin", "unique_key"),
+    order=("begin", "unique_key", "topic", "client", "capture", "request_packet"),
     brief=("begin", "topic", "brokers", "causes", "final", "copies", "lasted_us", "unique_key"),
 )
 ATTEMPTS = ReportTable(
@@ -160,7 +160,7 @@ ATTEMPTS = ReportTable(
         TableColumn("process", "string", "", "process ID in the UNIQ_KEY"),
         *ATTEMPT_COLUMNS,
     ),
-    order=("attempt_begin", "unique_key", "attempt"),
+    order=("attempt_begin", "unique_key", "topic", "attempt", "capture", "request_packet"),
     brief=(
         "attempt_begin",
         "attempt",

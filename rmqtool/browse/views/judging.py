@@ -177,7 +177,11 @@ class Judging(Browser):
         if key is None:
             self.say("the row has no unique key")
             return
-        self.filter_by(of_cell("unique_key", key, True), EXCHANGES)
+        topic = getattr(row, "original_topic", None) or row.topic
+        of_message = of_cell("unique_key", key, True)
+        if topic is not None:  # a message that was forwarded to another topic has the key, too
+            of_message = joined(of_message, of_cell("topic", topic, True))
+        self.filter_by(of_message, EXCHANGES)
 
     # -- stories ----------------------------------------------------------------------------------
 

@@ -130,6 +130,6 @@ def test_a_log_of_many_rows_gives_the_same_tables(spark: SparkSession) -> None:
     given = report_input(made_rows())
     expected = results_of(given, OF_ROWS)
     assert differing(results_of(on_spark(given, spark), OF_ROWS), expected) == {}
-    (totals,) = (rows for name, rows in expected.items() if name == "latency_operations")
+    (totals,) = (rows for name, rows in expected.items() if name == "operations")
     assert isinstance(totals, list)
     assert sum(one["exchanges"] for one in totals) == MANY

@@ -129,7 +129,9 @@ def test_problems_lead_to_their_evidence() -> None:
         row = browser.chosen_row()
         assert (row.conversation, row.request_packet, row.status) == (7, 127, "unanswered")
         await press(browser, pilot, "a")
-        assert browser.tables["exchanges"].filter.startswith("unique_key == ")
+        found = browser.tables["exchanges"].filter
+        assert found.startswith("unique_key == ")
+        assert " and topic == " in found
         await press(browser, pilot, "5")
         await sees(browser, "Operations")
 
