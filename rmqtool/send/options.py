@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -286,7 +287,7 @@ def message_of(given: SendCommand, config: ProducerConfig) -> Message:
     Raise CommandError for what cannot be sent, and for options that contradict each other.
     """
     _refuse_contradictions(given)
-    message = Message(given.topic or "", _body_of(given), given.tags, given.keys)
+    message = Message(given.topic or "", _body_of(given, config), given.tags, given.keys)
     message.properties.update(given.properties or {})
     if given.delay_level is not None:
         message = message.with_delay_level(given.delay_level)
@@ -304,8 +305,8 @@ def _refuse_contradictions(given: SendCommand) -> None:
         bodies.append("lines")
     if len(bodies) > 1:
         raise usage_error(" and ".join(bodies), "the body is one of them")
-    if not bodies:
-        raise usage_error("BODY", "no message body; use --body, --file, or - for stdin")
+    if not bodies and not _is_piped():
+        raise usage_error("BODY", "no message body; use --body, --file, a pipe, or - for lines")
     if given.source == "-" and sys.stdin.isatty():
         hint = "pipe lines into it, or give --body TEXT"
         raise CommandError("standard input is a terminal", hint, ExitStatus.USAGE)
@@ -332,10 +333,21 @@ def _refuse_contradictions(given: SendCommand) -> None:
         raise usage_error("--topic", "name the topic: -t TOPIC")
 
 
-def _body_of(given: SendCommand) -> bytes:
+def _is_piped() -> bool:
+    """Return whether standard input is a pipe or a file; else nobody may ever write to it."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+
+
+def _body_of(given: SendCommand, config: ProducerConfig) -> bytes:
     if given.file is not None:
         with about("--file"):
             return Path(given.file).read_bytes()
+    if given.body is None and given.source is None:
+        return sys.stdin.buffer.read(config.max_message_size + 1)  # one more is refused
     return os.fsencode(given.body or "")
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from replay.sandbox import Injection, SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
 from replay.sandbox.injection.injection import InjectionKind
+from rmqtool import read
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 
 from .sending import send_to
@@ -73,6 +74,21 @@ def test_a_failed_message_says_the_way_out(box: SandboxThread) -> None:
     assert refused.status == 1
     assert "no connection to 127.0.0.1:1" in refused.err
     assert "is it running" in refused.err
+
+
+def test_a_piped_body_is_one_message(box: SandboxThread, tmp_path: Path) -> None:
+    def sent(body: bytes, capture: str) -> subprocess.CompletedProcess[bytes]:
+        options = ("-n", box.namesrv, "-t", "T", "--capture", tmp_path / capture)
+        command = [*PROGRAM, "send", *map(str, options)]
+        return subprocess.run(command, input=body, capture_output=True, cwd=ROOT, check=False)
+
+    done = sent(b"one\ntwo \xff", "one.pcapng")
+    assert done.returncode == 0, done.stderr
+    (message,) = read(str(tmp_path / "one.pcapng")).messages("event == stored", body_limit=100)
+    assert message.body_bytes == len(b"one\ntwo \xff")
+    too_large = sent(b"x" * 5_000_000, "none.pcapng")
+    assert too_large.returncode == 2
+    assert b"too large" in too_large.stderr or b"bytes" in too_large.stderr
 
 
 @pytest.mark.parametrize(
