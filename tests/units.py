@@ -15,8 +15,7 @@ ACTIVE_VALUES = tuple(
 """modules on top of `replay` that hold values: settings, messages, errors"""
 ACTIVE_EDGES = ("replay.unique_id", "replay.validators", "replay.wire_capture")
 SANDBOX_VALUES = tuple(
-    f"replay.sandbox.{name}"
-    for name in ("answer", "clients", "durations", "errors", "events", "groups", "long_polling")
+    f"replay.sandbox.{name}" for name in ("clients", "errors", "events", "groups", "long_polling")
 ) + tuple(
     f"replay.sandbox.{name}"
     for name in ("offsets", "options", "request", "room", "server", "state", "store", "topics")
@@ -275,8 +274,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.remoting",
     ),
     "replay.sandbox.injection": (
-        *(f"replay.sandbox.{name}" for name in ("answer", "durations", "errors", "events")),
-        *(f"replay.sandbox.{name}" for name in ("request", "room", "server")),
+        *(f"replay.sandbox.{name}" for name in ("errors", "events", "request", "room", "server")),
         "dissectors.remoting",
         "dissectors.quantities",
     ),

@@ -23,7 +23,6 @@ from dissectors.remoting.topic_names import (
 )
 from dissectors.remoting.versions import VERSIONS
 
-from .answer import Answer
 from .errors import SandboxError
 from .events import EventKind
 from .handlers.assignment import AssignmentHandlers
@@ -44,7 +43,7 @@ from .injection.injector import DISK_FULL, Injector
 from .options import SandboxOptions
 from .pop.pop_requests import PopHandlers
 from .request import BadRequest, Handler, ReceivedRequest, topic_of
-from .server import Connection
+from .server import Answer, Connection
 from .state import BrokerState
 from .store.memory import StoreFull
 from .store.sqlite import BrokerJournal

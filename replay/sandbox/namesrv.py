@@ -18,7 +18,6 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.versions import V4_9_4
 
-from .answer import Answer
 from .clients import NAME_LIMIT
 from .events import EventKind, SandboxEvent
 from .injection.injector import Injector
@@ -32,7 +31,7 @@ from .request import (
     topic_of,
 )
 from .room import BoundedTable, Room, room_of, weight_of
-from .server import Connection, Hub
+from .server import Answer, Connection, Hub
 from .state import faq_of
 from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
 

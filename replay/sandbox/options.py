@@ -17,10 +17,10 @@ from dissectors.remoting import flags
 from dissectors.remoting.command import JSON, ROCKETMQ
 from dissectors.remoting.versions import VERSIONS
 
-from .durations import duration_ms
 from .errors import SandboxError
 from .events import EventSink
 from .injection.injection import Injection
+from .injection.latency import duration_ms
 
 DELAY_LEVELS: Final = " ".join(flags.DELAY_LEVELS)
 """messageDelayLevel of a broker by default"""

@@ -17,9 +17,8 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.send_fields import send_fields_of
 
-from .answer import Answer
 from .room import weight_of
-from .server import Connection
+from .server import Answer, Connection
 
 
 class BadRequest(Exception):

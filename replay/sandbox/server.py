@@ -14,9 +14,9 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from dissectors.decode.strict_reader import ReceivedCommand, StrictReader
 from dissectors.endpoint import endpoint_of_socket
@@ -25,7 +25,6 @@ from dissectors.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, ROCKETMQ, Re
 from dissectors.remoting.framing.layout import MAX_FRAME, encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 
-from .answer import Answer
 from .errors import SandboxError
 from .events import EventKind
 
@@ -50,6 +49,19 @@ _NO_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EN
 
 OnResponse = Callable[[RemotingCommand | None, bytes], None]
 """Takes the response to a request of the broker; None when the connection ended before."""
+
+
+class Answer(NamedTuple):
+    """What a request is answered with."""
+
+    code: int = 0
+    """response code"""
+    fields: Mapping[str, str] | None = None
+    """ext fields"""
+    body: bytes = b""
+    """body of the response"""
+    remark: str | None = None
+    """error text"""
 
 
 class Service(Protocol):

@@ -11,10 +11,10 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
-from ..answer import Answer
 from ..clients import NAME_LIMIT
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..room import BoundedTable, weight_of
+from ..server import Answer
 from ..state import ANY_QUEUE, BrokerState
 from .client_requests import json_object, text_of
 

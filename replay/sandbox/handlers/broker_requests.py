@@ -13,8 +13,8 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.versions import V5_3_3
 
-from ..answer import Answer
 from ..request import BadRequest, Handler, ReceivedRequest, settings_of, settings_text
+from ..server import Answer
 from ..state import BrokerState
 
 _PERMISSION: Final = "brokerPermission"

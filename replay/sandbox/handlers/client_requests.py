@@ -16,10 +16,10 @@ from dissectors.remoting.row_facts.bodies import LOCK_CLASSES
 from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.remoting.versions import V5_3_3
 
-from ..answer import Answer
 from ..clients import NAME_LIMIT, ConsumerGroup, GroupMember, Subscription, subscription_of
 from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..server import Answer
 from ..state import BrokerState
 
 _QUEUES: Final = 1 << 31

@@ -20,11 +20,10 @@ from dissectors.remoting.ids.message_ids import decode_offset_id
 from dissectors.remoting.messages.message import encode_message
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
-from ..answer import Answer
 from ..clients import ConsumerGroup
 from ..groups import group_of_value
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Connection
+from ..server import Answer, Connection
 from ..state import BrokerState
 from ..store.shelf import StoredQueue
 from ..topics import TopicConfig

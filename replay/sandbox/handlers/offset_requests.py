@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from ..answer import Answer
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..server import Answer
 from ..state import BrokerState
 from ..store.shelf import StoredQueue
 

@@ -11,11 +11,11 @@ from typing import Final
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from ..answer import Answer
 from ..clients import EXPRESSION_LIMIT, Subscription, subscription_of
 from ..events import EventKind
 from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..server import Answer
 from ..state import BrokerState
 from ..store.shelf import StoredQueue, StoredRecord
 from ..topics import READ

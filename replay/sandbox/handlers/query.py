@@ -11,9 +11,9 @@ from typing import Final
 from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from ..answer import Answer
 from ..clients import hash_of
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..server import Answer
 from ..state import BrokerState
 from ..store.memory import StoreFull
 

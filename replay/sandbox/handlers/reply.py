@@ -12,9 +12,8 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.properties import encode_properties
 
-from ..answer import Answer
 from ..request import Handler, ReceivedRequest
-from ..server import Connection
+from ..server import Answer, Connection
 from ..state import BrokerState
 from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord

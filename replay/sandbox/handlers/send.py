@@ -16,8 +16,8 @@ from dissectors.remoting.sysflag import TRANSACTION_MASK
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ...unique_id import UniqueIds
-from ..answer import Answer
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..server import Answer
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from .send_rules import SendHeader, SendRules, send_header

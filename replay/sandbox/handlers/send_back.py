@@ -11,9 +11,9 @@ from dissectors.remoting.ids.message_ids import decode_recall_handle
 from dissectors.remoting.sysflag import COMMIT, ROLLBACK
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
-from ..answer import Answer
 from ..groups import GroupConfig
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..server import Answer
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from ..store.shelf import StoredRecord

@@ -16,9 +16,9 @@ from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.send_fields import DEFAULT_REGION, V1, send_fields_of
 from dissectors.remoting.topic_names import DLQ_PREFIX, NOT_FOR_SENDS
 
-from ..answer import Answer
 from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest, number_of
+from ..server import Answer
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from ..store.shelf import StoredRecord

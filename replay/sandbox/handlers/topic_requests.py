@@ -10,8 +10,8 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.topic_names import is_system_topic
 
-from ..answer import Answer
 from ..request import BadRequest, Handler, ReceivedRequest
+from ..server import Answer
 from ..state import BrokerState
 from ..topics import OWN_TOPICS, TopicConfig, topic_of_value, why_no_name
 from .client_requests import json_object, objects_of

@@ -16,10 +16,9 @@ from dissectors.foreign import Unreadable, natural_of, real_of, toml_of
 from dissectors.quantities import size_bytes
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from ..durations import duration_ms
 from ..errors import SandboxError
 from .injection import FAMILIES, Injection, InjectionKind
-from .latency import latency_of
+from .latency import duration_ms, latency_of
 
 _EXAMPLE: Final = "for example: busy p=0.3 broker=broker-a from=5s until=15s"
 _FILE_LIMIT: Final = 1024 * 1024

@@ -15,11 +15,10 @@ from typing import Final, Protocol
 
 from dissectors.remoting.codes import ResponseCode
 
-from ..answer import Answer
 from ..events import EventKind
 from ..request import ReceivedRequest, topic_of
 from ..room import Room
-from ..server import Connection
+from ..server import Answer, Connection
 from .injection import Injection, InjectionKind
 
 _WINDOWS_MS: Final = 24 * 3_600_000

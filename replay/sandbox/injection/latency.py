@@ -11,7 +11,8 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from ..durations import duration_ms
+from dissectors.quantities import DURATIONS_SPELLED, duration_ns
+
 from ..errors import SandboxError
 
 _P99: Final = 2.3263478740408408
@@ -19,6 +20,15 @@ _P99: Final = 2.3263478740408408
 _LONGEST_MS: Final = 3_600_000.0
 _SHAPES: Final = {"fixed": 1, "uniform": 2, "exp": 1, "normal": 2, "lognormal": 2}
 """shape → how many durations it has"""
+
+
+def duration_ms(text: str) -> int:
+    """Return the milliseconds of `20ms`, `1.5s`, `2m`, `1h`; raise SandboxError for others."""
+    length = duration_ns(text)
+    if length is None:
+        hint = f"give a number and a unit ({DURATIONS_SPELLED}): 20ms"
+        raise SandboxError(f"not a valid duration: {text!r}", hint)
+    return round(length / 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)

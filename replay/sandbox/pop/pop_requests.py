@@ -22,13 +22,13 @@ from dissectors.remoting.ids.pop_receipts import (
 )
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
-from ..answer import Answer
 from ..clients import EXPRESSION_LIMIT, NAME_LIMIT, Subscription, subscription_of
 from ..events import EventKind
 from ..handlers.client_requests import json_object, objects_of, text_of
 from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..room import BoundedTable, Room, weight_of
+from ..server import Answer
 from ..state import ANY_QUEUE, BrokerState
 from ..store.memory import NewMessage, StoreFull
 from ..store.shelf import StoredRecord

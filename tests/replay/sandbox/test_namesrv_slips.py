@@ -15,10 +15,10 @@ from replay.sandbox import (
     SandboxThread,
     sandbox_thread,
 )
-from replay.sandbox.answer import Answer
 from replay.sandbox.broker import Broker
 from replay.sandbox.namesrv import NAME, NameServer
 from replay.sandbox.request import ReceivedRequest
+from replay.sandbox.server import Answer
 
 from .talk import Talk
 
