@@ -58,8 +58,7 @@ def test_it_runs_in_a_terminal(tmux: Tmux) -> None:
     tmux.until(lambda seen: "BROKER_HEARTBEAT" in seen)
     tmux.run("send-keys", "-l", "fstatus == unanswered")
     tmux.run("send-keys", "Enter")
-    seen = tmux.until(lambda seen: " 1 of 68 " in seen)
-    assert "SEND_MESSAGE_V2" in seen
+    tmux.until(lambda seen: " 1 of 68 " in seen and "SEND_MESSAGE_V2" in seen)
     styles = re.findall(r"\x1b\[([\d;]*)m", tmux.run("capture-pane", "-e", "-p"))
     numbers = {int(one) for style in styles for one in style.split(";") if one}
     assert 7 in numbers  # the cursor is seen
