@@ -97,7 +97,7 @@ CASTS = {
 }
 PAGES = {
     "trace-page.png": ("trace samples/stored-twice-5x.pcap key-5", 860),
-    "report-page.png": ("report samples/fault-kill-5x.pcap samples/fault-slow-5x.pcap", 760),
+    "report-page.png": ("report samples/fault-freeze-5x.pcap", 860),
 }
 
 
