@@ -422,10 +422,10 @@ def how_it_failed(row: ConversationRecord) -> str:
 
 
 def named(context: Context, address: str) -> str:
-    """Return name and address of a broker, with the id of a slave; or the address alone."""
+    """Return name and address of a broker, with the id of a slave; of others the address."""
     name, slave = context.broker(address), context.slave_id(context.own_address(address))
     if name == address:
-        return name
+        return f"proxy {name}" if context.is_proxy(address) else name
     return f"{name} ({address})" if slave is None else f"slave {slave} of {name} ({address})"
 
 

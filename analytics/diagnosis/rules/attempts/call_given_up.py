@@ -7,6 +7,7 @@ from dissectors.rows.outcome import LONG_POLLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
+from ...outages import named
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals, only
 from ...rule import COVERED, DiagnosisRule, Exchanges
@@ -21,7 +22,8 @@ class _Fold(Refusals):
         return Subject(server=self.key, topic=only(self.topics), group=only(self.groups))
 
     def title(self, context: Context) -> str:
-        return f"{context.broker(self.key)} did not answer {self.what} in time: they were given up"
+        server = named(context, self.key)
+        return f"{server} did not answer {self.what} in time: the client gave up"
 
 
 def _key(row: ExchangeRecord) -> str | None:

@@ -78,11 +78,11 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     shut_down = [one.shut_down(name, context) for one in outages]
     in_order = None not in shut_down
     gone = "shut down" if in_order else "unreachable" if _unanswered(outages) else how_gone(outages)
-    who = f"{'proxy ' if proxy else ''}{named(context, address)}"
     moved = outages[-1].moved_to
     where = f", then came back at {moved}" if moved is not None else ""
     case = tally.case(
-        f"{who} {was(gone, outages)} {first.said(context)}{again}{where}: {what_happened(outages)}",
+        f"{named(context, address)} {was(gone, outages)} {first.said(context)}{again}{where}:"
+        f" {what_happened(outages)}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
     if gone == NOT_THERE:

@@ -156,6 +156,8 @@ class _Fold(Fold):
             case.advice = _PATH_ADVICE
         clients = sorted({context.client(one.row.client) for one in found})
         case.details = [f"clients: {', '.join(clients[:5])}"]
+        if context.is_proxy(self.key):
+            case.details.append("clients of gRPC notice a dead connection by its keepalive only")
         if self._answered_meanwhile(found):
             case.details.append("it answered other requests meanwhile: its host did not stall")
         return case

@@ -23,7 +23,9 @@ def test_a_proxy_that_drops_calls_is_named() -> None:
     (one,) = problems(RULE, rows.exchanges, rows.connections, rows.findings)
     unanswered = [row for row in rows.exchanges if row.request_name == "SendMessage"]
     assert one.count == sum(row.status == "unanswered" for row in unanswered) == 16
-    assert one.title == "127.77.0.71:18081 did not answer 16 sends in time: they were given up"
+    assert (
+        one.title == "proxy 127.77.0.71:18081 did not answer 16 sends in time: the client gave up"
+    )
 
 
 @pytest.mark.parametrize("name", ["grpc-send-5x", "grpc-consume-53", "grpc-proxy-killed-5x"])
@@ -58,3 +60,13 @@ def test_calls_of_another_proxy_are_an_incident_of_their_own() -> None:
     engine.add_exchanges([given_up(1000, 0)])
     engine.add_connections([connection(0, 9000, 1, server="10.0.0.8:8081", facts=[stall])])
     assert [one.consequence_of for one in engine.diagnosis().problems] == [None, None]
+
+
+@pytest.mark.parametrize("name", ["grpc-calls-lost-5x.pcap", "grpc-responses-lost-5x.pcap"])
+def test_of_lost_packets_the_network_is_the_cause(name: str) -> None:
+    found = diagnosis_of([str(SAMPLES / name)]).problems
+    assert [(one.rule, one.consequence_of, one.incident) for one in found] == [
+        ("packets-unacknowledged", None, 1),
+        (RULE.id, "packets-unacknowledged", 1),
+    ]
+    assert "clients of gRPC notice a dead connection by its keepalive only" in found[0].details

@@ -9,6 +9,7 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+from ...show import SAMPLES, diagnosis_of
 
 PULL = int(RequestCode.PULL_MESSAGE)
 
@@ -54,3 +55,21 @@ def test_what_is_none(timer: str) -> None:
 @pytest.mark.parametrize("name", ["delayed-5x.pcap", "delayed-4x.pcap", "send-timer-5x.pcap"])
 def test_silent_where_delays_are_kept(name: str) -> None:
     assert problems_of_sample(RULE, name) == []
+
+
+def test_a_broker_that_was_shut_down_when_messages_were_due() -> None:
+    found = diagnosis_of([str(SAMPLES / "timer-late-5x.pcap")]).problems
+    (late,) = [one for one in found if one.rule == "delivered-late"]
+    assert late.consequence_of == "broker-gone"
+    assert " asked for a delay of 5.8 s and was delivered after 37.5 s: " in late.title
+
+
+def test_the_release_of_the_broker_chooses_the_advice() -> None:
+    row = pull(1, "10000 8 -")
+    row.facts = [*row.facts, "server_version=4.9.7"]
+    (old,) = problems(RULE, [row])
+    assert old.title.endswith(": the broker of 4.9.7 ignored the delay")
+    assert old.advice.startswith("Use setDelayTimeLevel")
+    row.facts = [*row.facts[:-1], "server_version=5.3.3"]
+    (new,) = problems(RULE, [row])
+    assert new.advice.startswith("Set timerWheelEnable=true")
