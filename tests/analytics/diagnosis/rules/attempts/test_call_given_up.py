@@ -14,6 +14,7 @@ from dissectors.rows.conversation_record import CLIENT as CLIENT_END
 from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import START, connection, exchange, problems, sample
+from ...show import SAMPLES, diagnosis_of
 
 PROXY = "10.0.0.7:8081"
 
