@@ -15,7 +15,6 @@ PLACE_END: Final = 0xFFFFFFFF
 """bits of a place that say where the value ends; where it starts stands above them"""
 _NULL: Final = b"null"
 _ZERO: Final = 0x30
-_QUOTE: Final = 0x22
 _MINUS: Final = 0x2D
 _LETTERS: Final = ord("A") - ord("9") - 1
 """from the digit behind 9 to A"""
@@ -103,23 +102,3 @@ def copy_range(out: BytesWriter, data: bytes, at: i64, end: i64) -> None:
         write_i64_le(out, read_i64_le(data, at))
         at += 8
     out.truncate(size + length)
-
-
-def put_place(out: BytesWriter, data: bytes, place: i64) -> None:
-    """Write the text at a place, with the quotes around it there; null for ABSENT."""
-    if place == ABSENT:
-        out.write(_NULL)
-    else:
-        copy_range(out, data, (place >> 32) - 1, (place & PLACE_END) + 1)
-
-
-def put_property(out: BytesWriter, data: bytes, place: i64) -> None:
-    """Write the value of a property, which has no quotes there; null for an empty one."""
-    start: i64 = place >> 32
-    end: i64 = place & PLACE_END
-    if start == end:
-        out.write(_NULL)
-    else:
-        out.append(_QUOTE)
-        copy_range(out, data, start, end)
-        out.append(_QUOTE)

@@ -94,6 +94,29 @@ def end_of_text(header: bytes, at: i64, size: i64) -> i64:
         at += 7
 
 
+def stop_from(data: bytes, at: i64, stop: i64) -> i64:
+    """Return where the next byte stands that is not plain; `stop` where there is none before it.
+
+    -1: one of the bytes is not ASCII.
+    """
+    size: i64 = len(data)
+    while at < stop:
+        word: i64 = word_at(data, at, size)
+        left: i64 = stop - at
+        if left < 7:
+            word &= SEVEN >> ((7 - left) * 8)  # what stands behind is not looked at
+        stops: i64 = stops_in(word)
+        if stops < 0:
+            return -1
+        if stops:
+            at += first_of(stops)
+            break
+        at += 7
+    if at > stop:
+        return stop
+    return at
+
+
 def number_at(header: bytes, at: i64) -> tuple[i64, i64]:
     """Return the 32-bit integer that stands here and the place behind it; -1: there is none."""
     negative = header[at] == MINUS
@@ -145,7 +168,8 @@ def slot_of_letter(table: bytes, letter: i64) -> i64:
 def slot_of(table: bytes, header: bytes, begin: i64, end: i64) -> i64:
     """Return which name of a table stands here; -1: none."""
     length: i64 = end - begin
-    first = read_i64_le(header, begin)
+    size: i64 = len(header)
+    first = read_i64_le(header, begin) if begin + 8 <= size else word_at(header, begin, size)
     last: i64 = 0
     middle: i64 = 0
     if length < 8:

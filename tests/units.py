@@ -106,6 +106,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     # rows: what is written and filtered, without a capture
     "dissectors.rows": (
         *("dissectors.facts", "dissectors.json_bytes", "dissectors.printable", "dissectors.times"),
+        "dissectors.plain_json",
         *(ENDPOINT, "dissectors.histogram"),
         *(
             f"dissectors.remoting.{name}"

@@ -13,7 +13,6 @@ from typing import Final, Self
 
 import msgspec
 
-from dissectors.quantities import duration_text
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import text_of_time
@@ -363,9 +362,7 @@ def period(begin: int, end: int) -> str:
 
 
 def seconds(length: int) -> str:
-    """Return a length of time in ns for people: ``13.6 s``, ``700 ms``, ``13 h 41 min``."""
-    if length >= 120 * _SECOND:
-        return duration_text(length // 1000)
+    """Return a length of time in ns for people: ``13.6 s``, ``700 ms``."""
     if length < _SECOND:
         return f"{length / 1_000_000:.0f} ms"
     return f"{length / _SECOND:.1f} s"

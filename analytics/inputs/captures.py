@@ -14,7 +14,7 @@ from pathlib import Path
 from time import time_ns
 
 from dissectors.decode.decoded_log import DecodedLogWriter, finding_of, manifest_of
-from dissectors.decode.exchange_columns import log_of
+from dissectors.decode.exchange_forms import log_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.message_rows.message_table import MessageTable
 from dissectors.tcp.decompression import MOST_TIMES

@@ -12,19 +12,19 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
-from ..remoting.command import JSON, RemotingCommand
+from ..remoting.command import ROCKETMQ, RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import FrameDecoder
 from ..remoting.framing.layout import PREFIX
-from ..remoting.header_codec import JSON_TYPE, decode_header
+from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header
 from ..replication.progress import Replication
 from ..tcp.passed_flows import Followed
 from ..tcp.pieces import Piece
 from ..tcp.reassembly import StreamReassembler
 from ..tcp.segment import ACK, FIN, RST, SYN, Segment
+from .header_view import HeaderView, view_of_command
 from .keys import reversed_key, source_of
 from .recognition import NO_PAYLOAD, UNKNOWN
-from .row_header import RowHeader, header_of_command
 
 LATE: Final[i64] = 50_000_000
 """ns after which a segment reaches the other end late: more than most round trips on a LAN"""
@@ -41,7 +41,7 @@ class Pdu:
     )  # fmt: skip
 
     def __init__(
-        self, direction: Direction, frame: Frame, command: RemotingCommand | None, head: RowHeader
+        self, direction: Direction, frame: Frame, command: RemotingCommand | None, head: HeaderView
     ) -> None:
         """`command`: None where the header is decoded whole only when somebody asks for it."""
         self.direction = direction
@@ -49,7 +49,7 @@ class Pdu:
         """number of the conversation"""
         self._command = command
         self.head = head
-        """what a row needs of the header"""
+        """what the header says; `view` has what a row needs of its fields"""
         self.flag: i64 = head.flag
         """the command's flag"""
         self.opaque = head.opaque
@@ -88,25 +88,34 @@ class Pdu:
         """The header, decoded whole."""
         command = self._command
         if command is None:
-            command = decode_header(JSON_TYPE, self.header)
+            head = self.head
+            form = BINARY_TYPE if head.serialize_type == ROCKETMQ else JSON_TYPE
+            command = decode_header(form, self.header)
             if command is None:
-                head = self.head
                 command = RemotingCommand(
                     head.code, head.opaque, int(head.flag), head.language, int(head.version),
-                    head.remark,
+                    head.remark, {}, head.serialize_type,
                 )  # fmt: skip
             self._command = command
         return command
 
+    @property
+    def view(self) -> HeaderView:
+        """The header with the places of what a row needs of its fields."""
+        head = self.head
+        if not head.is_filled:
+            head.fill(self.command)
+        return head
+
     def forget_fields(self) -> None:
-        """Let go of a header in JSON, decoded whole; who asks for it gets it decoded again."""
-        if self._command is not None and self._command.serialize_type == JSON:
+        """Let go of a header, decoded whole; who asks for it gets it decoded again."""
+        if self.header:
             self._command = None
 
     @property
     def serialize_type(self) -> str:
         """How the header was written: JSON, ROCKETMQ or PROTOBUF."""
-        return JSON if self._command is None else self._command.serialize_type
+        return self.head.serialize_type
 
     @property
     def src(self) -> str:
@@ -128,7 +137,7 @@ class Pdu:
 
 def pdu_of(direction: Direction, frame: Frame, command: RemotingCommand) -> Pdu:
     """Return a command that was decoded whole where it was seen."""
-    return Pdu(direction, frame, command, header_of_command(command))
+    return Pdu(direction, frame, command, view_of_command(command))
 
 
 NO_PDUS: Final[dict[int, Pdu]] = {}
@@ -141,9 +150,9 @@ class Direction:
 
     __slots__ = (
         "acked_at_end", "conversation", "decoder", "early", "ended_at", "finished", "first_seq",
-        "isn", "key", "late", "late_most", "line_capture", "line_start", "listed", "mark_age",
-        "mark_end", "mark_repeats", "mark_ts", "packets", "payload_bytes", "peer", "reassembler",
-        "requests", "src", "syn_ts", "syns", "truncated", "zero_windows",
+        "isn", "key", "late", "late_most", "listed", "mark_age", "mark_end", "mark_repeats",
+        "mark_ts", "packets", "payload_bytes", "peer", "reassembler", "requests", "src", "syn_ts",
+        "syns", "truncated", "zero_windows",
     )  # fmt: skip
 
     def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
@@ -179,10 +188,6 @@ class Direction:
         """bytes of payload in them as they were sent, repeated ones too"""
         self.zero_windows: i64 = 0
         """packets that say that there is no room left for what the other end sends"""
-        self.line_start = b""
-        """what the lines of its requests begin with, where they are written"""
-        self.line_capture: i64 = -1
-        """index of the capture that this names"""
         self.mark_end: i64 = -1
         """sequence number behind a segment whose acknowledgement is looked for; -1: none"""
         self.mark_ts: i64 = 0

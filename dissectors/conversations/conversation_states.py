@@ -26,8 +26,8 @@ from ..tls.key_log import KeyLog
 from .carrying import become, current_of
 from .conversation import Conversation, ConversationState, Direction, Pdu
 from .header_scan import scanned
+from .header_view import HeaderView, view_of_command
 from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, may_be_calls, protocol_of
-from .row_header import RowHeader, header_of_command
 from .tls_state import Tls
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
     for frame in frames:
         conversation.frames += 1
         command: RemotingCommand | None = None
-        head: RowHeader | None = None
+        head: HeaderView | None = None
         note: str | None = None
         try:
             if rows_only:
@@ -374,7 +374,7 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
                     if odd is not None:
                         command, note = odd
                 if command is not None:
-                    head = header_of_command(command)
+                    head = view_of_command(command)
         except Exception as error:  # the last line of defence: one frame never ends a run
             _say(conversation, frame, ExpertKind.BAD_BODY, undecoded(error))
             continue

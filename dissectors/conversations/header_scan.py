@@ -1,20 +1,20 @@
 """Headers as Java writes them, read where they stand: of most values only the place is noted.
 
-`scanned` passes once over a header in JSON. It takes what needs no unescaping: ASCII without
-escapes, in properties those that part names and values. Of anything else it says nothing, and the
-header is decoded whole. What it takes, `decode_header` takes, too, with the same values.
+`scanned` passes once over a header, in JSON or binary. It takes what needs no unescaping: ASCII
+without escapes, in properties those that part names and values. Of anything else it says nothing,
+and the header is decoded whole. What it takes, `decode_header` takes, too, with the same values.
 
-RocketMQ: RemotingCommand.headerDecode, SendMessageRequestHeaderV2, PullMessageResponseHeader.
+RocketMQ: RemotingCommand.headerDecode, RocketMQSerializable.rocketMQProtocolDecode.
 """
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final
 
-from librt.strings import read_i64_le
-from mypy_extensions import i64, mypyc_attr
+from librt.strings import read_i16_be, read_i32_be, read_i64_le
+from mypy_extensions import i64
 
-from ..json_bytes import ABSENT, PLACE_END
+from ..json_bytes import ABSENT
 from ..plain_json import (
     CLOSE,
     COLON,
@@ -30,24 +30,30 @@ from ..plain_json import (
     number_at,
     slot_of,
     slot_of_letter,
+    stop_from,
     stops_in,
     table_of,
     word_at,
     word_of,
 )
-from ..remoting.code_names import is_language
-from ..remoting.code_sets import V1_SENDS, V2_SENDS
-from ..remoting.header_codec import JSON_TYPE, first_code_of
+from ..remoting.code_names import is_language, language_name, wide_request_code
+from ..remoting.command import JSON, ROCKETMQ
+from ..remoting.header_codec import BINARY_TYPE, MIN_BINARY_HEADER, first_code_of
 from ..remoting.row_facts.ext_fields import CORRELATION_ID
-from ..remoting.send_fields import V1, V2
-from .row_header import (
-    ANSWER_WIRES,
-    PLAIN_WIRES,
-    SPECIAL_REQUESTS,
-    V1_WIRES,
-    V2_WIRES,
+from .header_view import (
+    ANSWER,
+    KEYS,
+    PROPERTIES,
+    SENT,
+    SENT_V2,
+    SPECIAL,
+    TAGS,
+    UNIQUE_KEY,
+    WIRES,
+    HeaderView,
+    Slots,
+    kind_of_request,
 )
-from .scanned_header import ANSWER, PLAIN, SENT, ScannedHeader
 
 _EXT_FIELDS: Final[i64] = word_of(b"extField")
 _EXT_FIELDS_REST: Final[i64] = word_of(b's":{')
@@ -69,9 +75,9 @@ _LETTER_BEGIN: Final = 5
 """bytes of a name of one letter, with what stands before its value"""
 _NAMES_END: Final[i64] = word_of(b"\\u0001")
 _VALUES_END: Final[i64] = word_of(b"\\u0002")
-_UNIQUE_KEY: Final[i64] = word_of(b"UNIQ_KEY")
-_KEYS: Final[i64] = word_of(b"KEYS")
-_TAGS: Final[i64] = word_of(b"TAGS")
+_UNIQUE_KEY: Final[i64] = word_of(UNIQUE_KEY.encode())
+_KEYS: Final[i64] = word_of(KEYS.encode())
+_TAGS: Final[i64] = word_of(TAGS.encode())
 _DELAY: Final[i64] = word_of(b"DELAY")
 _TIMER: Final[i64] = word_of(b"TIMER_")
 _SYSTEM: Final[i64] = word_of(b"__")
@@ -79,121 +85,67 @@ _CORRELATION: Final[i64] = word_of(CORRELATION_ID[:8].encode())
 _ESCAPE: Final = 6
 """bytes of an escape such as \\u0001"""
 
-_PROPERTIES: Final = 4
-"""place of the properties among the names of a send"""
-
-
-_SENT_V2: Final = 3
-"""a send whose names are letters, until its table is chosen"""
-_SPECIAL: Final = 4
-"""a request that is decoded whole"""
+_NAME_END: Final = 1
+_VALUE_END: Final = 2
+"""what parts names and values of properties, where nothing is escaped"""
 
 
 def _kind_of(code: int) -> i64:
-    """Return the kind of header that a code tells."""
-    if code == 0:
-        return ANSWER
-    if code in V2_SENDS:
-        return _SENT_V2
-    if code in V1_SENDS:
-        return SENT
-    if code in SPECIAL_REQUESTS:
-        return _SPECIAL
-    return PLAIN
+    """Return the kind of header that a code tells, as long as nothing else is known."""
+    return ANSWER if code == 0 else kind_of_request(code)
 
 
 _SMALL_CODES: Final = 1024
 _KINDS: Final = bytes([int(_kind_of(code)) for code in range(_SMALL_CODES)])
 """by code, so that most need no look into a set"""
-_V1_TABLE: Final = table_of((*V1_WIRES, V1.born_timestamp, V1.max_reconsume_times))
-_V2_TABLE: Final = table_of((*V2_WIRES, V2.born_timestamp, V2.max_reconsume_times))
-_PLAIN_TABLE: Final = table_of((*PLAIN_WIRES, V1.sys_flag))
-_ANSWER_TABLE: Final = table_of((*ANSWER_WIRES, "recallHandle"))
+_TABLES: Final = [table_of(WIRES[kind]) for kind in range(len(WIRES))]
+"""by kind"""
 
 
-@final
-@mypyc_attr(acyclic=True, free_list_len=1)
-class _Slots:
-    """The places of the values whose names are in a table, in its order."""
-
-    __slots__ = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11")
-
-    def __init__(self) -> None:
-        self.s0: i64 = ABSENT
-        self.s1: i64 = ABSENT
-        self.s2: i64 = ABSENT
-        self.s3: i64 = ABSENT
-        self.s4: i64 = ABSENT
-        self.s5: i64 = ABSENT
-        self.s6: i64 = ABSENT
-        self.s7: i64 = ABSENT
-        self.s8: i64 = ABSENT
-        self.s9: i64 = ABSENT
-        self.s10: i64 = ABSENT
-        self.s11: i64 = ABSENT
-
-    def put(self, slot: i64, place: i64) -> None:
-        """Note the place of a value; of a name that comes twice the last one counts."""
-        if slot == 0:
-            self.s0 = place
-        elif slot == 1:
-            self.s1 = place
-        elif slot == 2:
-            self.s2 = place
-        elif slot == 3:
-            self.s3 = place
-        elif slot == 4:
-            self.s4 = place
-        elif slot == 5:
-            self.s5 = place
-        elif slot == 6:
-            self.s6 = place
-        elif slot == 7:
-            self.s7 = place
-        elif slot == 8:
-            self.s8 = place
-        elif slot == 9:
-            self.s9 = place
-        elif slot == 10:
-            self.s10 = place
-        else:
-            self.s11 = place
-
-
-def scanned(serialize_type: i64, header: bytes) -> ScannedHeader | None:
+def scanned(serialize_type: i64, header: bytes) -> HeaderView | None:
     """Return what a row needs of a header; None where it must be decoded to be known."""
-    if serialize_type != JSON_TYPE:
-        return None
-    code: i64 = first_code_of(header)
-    if code < 0:
-        return None
-    wire_code = int(code)
-    kind: i64 = PLAIN
-    if code < _SMALL_CODES:
-        kind = _KINDS[code]
-    if code >= _SMALL_CODES:
-        kind = _kind_of(wire_code)
-    if kind == _SPECIAL:
-        return None
-    table = _PLAIN_TABLE
-    if kind == _SENT_V2:
-        kind = SENT
-        table = _V2_TABLE
-    elif kind == SENT:
-        table = _V1_TABLE
-    elif kind == ANSWER:
-        table = _ANSWER_TABLE
-    found = ScannedHeader(kind, wire_code, header)
     try:
-        is_whole = _scan(found, table, header)
+        if serialize_type == BINARY_TYPE:
+            return _binary(header)
+        code: i64 = first_code_of(header)
+        if code < 0:
+            return None
+        kind: i64 = _known_kind(code)
+        if kind == SPECIAL:
+            return None
+        found = _json(kind, code, header)
+        if found is not None and (found.flag & 1 == 1) != (found.kind == ANSWER):
+            # The flag stands behind the ext fields: what began as a request is an answer.
+            found = _json(ANSWER, code, header) if found.flag & 1 else None
     except IndexError:
-        return None
-    if not is_whole or (found.flag & 1 == 1) != (kind == ANSWER):
         return None
     return found
 
 
-def _scan(found: ScannedHeader, table: bytes, header: bytes) -> bool:
+def _known_kind(code: i64) -> i64:
+    if 0 <= code < _SMALL_CODES:
+        kind: i64 = i64(_KINDS[code])
+        return kind
+    return _kind_of(int(code))
+
+
+def _new(kind: i64, code: int, header: bytes, serialize_type: str) -> HeaderView:
+    found = HeaderView(code, 0, "", 0, None, 0, serialize_type)
+    found.kind = kind
+    if kind == SENT_V2:
+        found.kind = SENT
+    found.data = header
+    found.is_filled = True
+    return found
+
+
+def _json(kind: i64, code: i64, header: bytes) -> HeaderView | None:
+    """Return the view of a header in JSON of a kind; None, or IndexError, where it is not plain."""
+    found = _new(kind, int(code), header, JSON)
+    return found if _scan(found, _TABLES[kind], header) else None
+
+
+def _scan(found: HeaderView, table: bytes, header: bytes) -> bool:
     """Read the members behind the code; False, or IndexError, where they are not as Java's."""
     size: i64 = len(header)
     has_fields = has_opaque = False
@@ -233,9 +185,9 @@ def _scan(found: ScannedHeader, table: bytes, header: bytes) -> bool:
     return header[at] == CLOSE and at + 1 == size and has_opaque
 
 
-def _scan_fields(found: ScannedHeader, table: bytes, header: bytes, at: i64, size: i64) -> i64:
+def _scan_fields(found: HeaderView, table: bytes, header: bytes, at: i64, size: i64) -> i64:
     """Read the ext fields; return the place behind them, -1 where they are not as Java's."""
-    slots = _Slots()
+    slots = Slots()
     end: i64 = at
     if header[at] == CLOSE:
         return at + 1
@@ -253,7 +205,7 @@ def _scan_fields(found: ScannedHeader, table: bytes, header: bytes, at: i64, siz
                 return -1
             slot = slot_of(table, header, at + 1, end)
             at = end + 3
-        if slot == _PROPERTIES and found.kind == SENT:
+        if slot == PROPERTIES and found.kind == SENT:
             end = _end_of_properties(found, header, at, size)
         else:
             end = end_of_text(header, at, size)
@@ -268,36 +220,11 @@ def _scan_fields(found: ScannedHeader, table: bytes, header: bytes, at: i64, siz
         at += 1
     if header[at] != CLOSE:
         return -1
-    _take(found, slots)
+    found.take(slots)
     return at + 1
 
 
-def _take(found: ScannedHeader, slots: _Slots) -> None:
-    """Name the values: the order is that of the tables."""
-    s0, s1, s2, s3, s4, s5 = slots.s0, slots.s1, slots.s2, slots.s3, slots.s4, slots.s5
-    if found.kind == SENT:
-        found.group, found.topic, found.queue_id, found.sys_flag = s0, s1, s2, s3
-        found.properties, found.reconsume_times = s4, s5
-        found.broker_name = _either(slots.s6, slots.s7)
-        found.born_timestamp, found.max_reconsume_times = slots.s8, slots.s9
-    elif found.kind == PLAIN:
-        found.topic, found.group = _either(s0, s1), _either(s2, _either(s3, s4))
-        found.queue_id, found.broker_name = s5, _either(slots.s6, slots.s7)
-        found.asked_offset, found.commit_offset, found.sys_flag = slots.s8, slots.s9, slots.s11
-        found.offset = _either(slots.s8, _either(slots.s9, slots.s10))
-    else:
-        found.queue_id, found.msg_id, found.queue_offset = s0, s1, _either(s2, s3)
-        found.suggested_broker, found.next_offset = s4, s5
-        found.min_offset, found.max_offset = slots.s6, slots.s7
-        found.recall_handle = slots.s8
-
-
-def _either(one: i64, other: i64) -> i64:
-    """Return the first of two places unless it is of nothing or of an empty text."""
-    return other if one >> 32 == one & PLACE_END else one
-
-
-def _scan_language(found: ScannedHeader, header: bytes, at: i64, size: i64) -> i64:
+def _scan_language(found: HeaderView, header: bytes, at: i64, size: i64) -> i64:
     """Read the language; return the place behind it, -1: it is not plain."""
     if word_at(header, at, size) & FIVE == _JAVA:
         found.language = "JAVA"
@@ -309,7 +236,7 @@ def _scan_language(found: ScannedHeader, header: bytes, at: i64, size: i64) -> i
     return end + 1 if is_language(found.language) else -1
 
 
-def _scan_remark(found: ScannedHeader, header: bytes, at: i64, size: i64) -> i64:
+def _scan_remark(found: HeaderView, header: bytes, at: i64, size: i64) -> i64:
     """Read the remark; return the place behind it, -1: it is not plain."""
     if word_at(header, at, size) & FOUR == _NOT_SAID:
         found.remark = None
@@ -335,7 +262,7 @@ def _skip_serialization(header: bytes, at: i64, size: i64) -> i64:
     return end if end < 0 else end + 1
 
 
-def _end_of_properties(found: ScannedHeader, header: bytes, at: i64, size: i64) -> i64:
+def _end_of_properties(found: HeaderView, header: bytes, at: i64, size: i64) -> i64:
     """Return where the quote stands that ends the properties, and note those that a row has.
 
     -1: they are not plain. Of a name that comes twice the first one counts.
@@ -359,7 +286,7 @@ def _end_of_properties(found: ScannedHeader, header: bytes, at: i64, size: i64) 
             value = at + _ESCAPE
         elif escape & SIX == _VALUES_END or (escape & 0xFF == QUOTE and at < size):
             if value:
-                _note_property(found, header, name, value, at)
+                _note_property(found, header, name, value - _ESCAPE - name, value, at)
             if escape & 0xFF == QUOTE:
                 return at
             name = at + _ESCAPE
@@ -369,21 +296,108 @@ def _end_of_properties(found: ScannedHeader, header: bytes, at: i64, size: i64) 
         at += _ESCAPE
 
 
-def _note_property(found: ScannedHeader, header: bytes, name: i64, value: i64, end: i64) -> None:
+def _note_property(
+    found: HeaderView, header: bytes, name: i64, length: i64, value: i64, end: i64
+) -> None:
     """Note where the value of a property stands, if a row has it."""
-    length: i64 = value - _ESCAPE - name
     if length == 8:
         if found.unique_key == ABSENT and read_i64_le(header, name) == _UNIQUE_KEY:
             found.unique_key = value << 32 | end
     elif length == 4:
-        word: i64 = read_i64_le(header, name) & FOUR
+        word: i64 = word_at(header, name, len(header)) & FOUR
         if word == _KEYS and found.keys == ABSENT:
             found.keys = value << 32 | end
         elif word == _TAGS and found.tags == ABSENT:
             found.tags = value << 32 | end
     elif length > 4:
-        start: i64 = read_i64_le(header, name)
+        start: i64 = word_at(header, name, len(header))
         if start & FIVE == _DELAY or start & SIX == _TIMER or start & 0xFFFF == _SYSTEM:
             found.is_special = True
         elif start == _CORRELATION:
             found.is_request = True
+
+
+def _binary(header: bytes) -> HeaderView | None:
+    """Return the view of a binary header; None where it is not plain, or none."""
+    size: i64 = len(header)
+    if size < MIN_BINARY_HEADER:
+        return None
+    flag: i64 = i64(read_i32_be(header, 9))
+    code: i64 = i64(read_i16_be(header, 0))
+    kind: i64 = ANSWER
+    if flag & 1 == 0:
+        code = wide_request_code(int(code))
+        kind = kind_of_request(int(code)) if code == 0 else _known_kind(code)
+    remark_length: i64 = i64(read_i32_be(header, 13))
+    if kind == SPECIAL or remark_length < 0 or remark_length > size - MIN_BINARY_HEADER:
+        return None
+    at: i64 = 17 + remark_length
+    end: i64 = at + 4 + i64(read_i32_be(header, at))
+    if end < at + 4 or end > size:
+        return None
+    found = _new(kind, int(code), header, ROCKETMQ)
+    found.flag = flag
+    found.language = language_name(i64(header[2]))
+    found.version = i64(read_i16_be(header, 3))
+    found.opaque = int(read_i32_be(header, 5))
+    if remark_length:
+        found.remark = header[17:at].decode("utf-8", "replace")
+    return found if _scan_binary_fields(found, _TABLES[kind], header, at + 4, end) else None
+
+
+def _scan_binary_fields(found: HeaderView, table: bytes, header: bytes, at: i64, end: i64) -> bool:
+    """Read key length, key, value length, value until the end; False where they are not plain."""
+    slots = Slots()
+    while at < end:
+        name: i64 = at + 2
+        if end - at < 6:
+            return False
+        length: i64 = i64(read_i16_be(header, at))
+        name_end: i64 = name + length
+        if length < 0 or name_end + 4 > end:
+            return False
+        value: i64 = name_end + 4
+        at = value + i64(read_i32_be(header, name_end))
+        if at < value or at > end:
+            return False
+        slot: i64 = -1
+        if length == 1:
+            slot = slot_of_letter(table, i64(header[name]))
+        elif length >= 0:
+            slot = slot_of(table, header, name, name_end)
+        if slot < 0:
+            continue
+        if slot == PROPERTIES and found.kind == SENT:
+            if not _has_plain_properties(found, header, value, at):
+                return False
+        elif stop_from(header, value, at) != at:
+            return False
+        slots.put(slot, value << 32 | at)
+    found.take(slots)
+    return True
+
+
+def _has_plain_properties(found: HeaderView, header: bytes, at: i64, end: i64) -> bool:
+    """Note the properties that a row has; False where they are not plain.
+
+    Of a name that comes twice the first one counts.
+    """
+    found.unique_key = found.keys = found.tags = ABSENT  # of properties that come twice the last
+    found.is_request = found.is_special = False
+    while at < end:
+        name: i64 = at
+        name_end: i64 = stop_from(header, at, end)
+        if name_end < 0:
+            return False
+        at = name_end + 1
+        if name_end == end or i64(header[name_end]) == _VALUE_END:
+            continue
+        if i64(header[name_end]) != _NAME_END:
+            return False
+        value: i64 = at
+        at = stop_from(header, value, end)
+        if at < 0 or (at < end and i64(header[at]) != _VALUE_END):
+            return False
+        _note_property(found, header, name, name_end - name, value, at)
+        at += 1
+    return True

@@ -252,7 +252,7 @@ class ExchangeMatcher:
 
     def _check_code(self, pdu: Pdu) -> None:
         code = pdu.head.code
-        if code not in REQUEST_NAMES and not isinstance(pdu.command, CallCommand):
+        if code not in REQUEST_NAMES and not pdu.head.is_call:
             info = pdu.say(ExpertKind.UNKNOWN_CODE, f"request code {code}")
             self._experts.append(info)
 
@@ -268,14 +268,24 @@ def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
     first: str | None = None
     second: str | None = None
     if request is not None:
-        code = request.head.code
-        first = REQUEST_NAMES.get(code)
+        first = _call_name(request) if request.head.is_call else None
         if first is None:
-            first = request_name(code, int(request.head.version))
+            code = request.head.code
+            first = REQUEST_NAMES.get(code)
+            if first is None:
+                first = request_name(code, int(request.head.version))
     if response is not None:
         answer = response.head.code
+        command = response.command if response.head.is_call else None
+        if isinstance(command, CallCommand):
+            return first if request is not None else command.operation, command.name or None
         if answer == 0:
             return first, SUCCESS
         asked = request.head.code if request is not None else None
         second = response_name(answer, asked, int(response.head.version))
     return first, second
+
+
+def _call_name(request: Pdu) -> str | None:
+    command = request.command
+    return command.name if isinstance(command, CallCommand) else None

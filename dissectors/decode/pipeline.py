@@ -33,7 +33,7 @@ from ..tcp.source import CaptureError, Source, StoredSource, size_of, sources_of
 from .command_order import CommandSeen as CommandSeen
 from .command_order import CommandStages
 from .exchange import Exchange
-from .exchange_row import give_messages, records_of
+from .exchange_row import records_of
 from .exchange_row import settled_by as settled_by
 from .pending import (
     CONNECTING,
@@ -213,15 +213,20 @@ class Decode:
 
         The options ask for messages without bodies.
         """
+        from .exchange_forms import MessageGiver
+
         assert self._table is not None
         lines = self._table.as_lines()
+        found: list[ExpertInfo] = []
+        giver = MessageGiver(self.sources, found)
         for batch in self._exchanges(KEEP_MESSAGES):
-            found: list[ExpertInfo] = []
-            give_messages(batch, self.sources, found, self._table)
+            for exchange in batch:
+                giver.give(exchange, self._table)
             if found:
                 self.add_experts(found)
-            count, data = lines.take()
-            yield Lines([data], [count])
+                found.clear()
+            count = lines.waiting
+            yield Lines([lines.take()], [count])
 
     def take_conversations(self) -> list[ConversationRecord]:
         """Return the rows of the connections that ended since the last call, by their number.

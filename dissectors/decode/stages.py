@@ -19,9 +19,7 @@ from ..conversations.conversation_table import (
     ConversationTable,
     GivenOut,
 )
-from ..conversations.scanned_header import ScannedHeader
 from ..expert import ExpertInfo, ExpertKind, undecoded
-from ..grpc.command import CallCommand
 from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import broker_addresses_of
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_CARRIED
@@ -309,7 +307,7 @@ class ExchangeStages(Stages):
 
 def _may_carry_messages(pdu: Pdu) -> bool:
     """Return whether rows of messages need the body of a command."""
-    if not isinstance(pdu.head, ScannedHeader) and isinstance(pdu.command, CallCommand):
+    if pdu.head.is_call:
         return True
     code = pdu.head.code
     return code == _WANTED if pdu.flag & 1 else code in _CARRIERS

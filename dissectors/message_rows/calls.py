@@ -30,16 +30,15 @@ from ..rows.message_record import (
     STORED,
     THIS,
     UNDECIDED,
-    MessageRecord,
 )
-from .seen_exchange import Facts, SeenExchange, row_of
+from .seen_exchange import Facts, MessageEvent, SeenExchange
 
 OK: Final = "OK"
 _DECISIONS: Final = {"COMMIT": COMMITTED, "ROLLBACK": ROLLED_BACK}
-Maker = Callable[[SeenExchange, Tree, list[Tree]], Iterator[MessageRecord]]
+Maker = Callable[[SeenExchange, Tree, list[Tree]], Iterator[MessageEvent]]
 
 
-def rows_of_call(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_call(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give the rows of the messages in a call."""
     make = _MAKERS.get(seen.row.request_name or "")
     asked = _trees(seen.request)
@@ -53,7 +52,7 @@ def _trees(pdu: Pdu | None) -> list[Tree]:
     return [tree for _, tree, _ in call_trees(pdu.command, pdu.body)]
 
 
-def _of_send(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageRecord]:
+def _of_send(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
     results = trees_at(given[0], "entries") if given else []
     for place, message in enumerate(messages_in(asked)):
         result = results[place] if place < len(results) else {}
@@ -68,7 +67,7 @@ def _of_send(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[Mes
             reconsume_times=None,
             queue_id=None,
         )
-        yield row_of(seen, event, place, facts)
+        yield MessageEvent(event, place, facts)
 
 
 def _sent(seen: SeenExchange, result: Tree, stored: str) -> str:
@@ -78,38 +77,38 @@ def _sent(seen: SeenExchange, result: Tree, stored: str) -> str:
     return stored if name == OK else REFUSED
 
 
-def _of_received(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageRecord]:
+def _of_received(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
     group = resource_at(asked, "group")
     place = 0
     for tree in given:
         for message in messages_in(tree):
             facts = _facts_of(message, seen)._replace(consumer_group=group)
-            yield row_of(seen, DELIVERED, place, facts)
+            yield MessageEvent(DELIVERED, place, facts)
             place += 1
 
 
-def _of_ack(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageRecord]:
+def _of_ack(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
     results = trees_at(given[0], "entries") if given else []
     for place, entry in enumerate(trees_at(asked, "entries")):
         name = text_at(results[place], "status", "code") if place < len(results) else None
         event = ACKNOWLEDGED if (name or seen.row.response_name) in (OK, None) else REFUSED
-        yield row_of(seen, event, place, _told(asked, entry, seen)._replace(covers=THIS))
+        yield MessageEvent(event, place, _told(asked, entry, seen)._replace(covers=THIS))
 
 
-def _of_new_time(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageRecord]:
+def _of_new_time(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
     receipt = _receipt_of(given[0]) if given else None
     due = None
     if receipt is not None:
         due = (receipt.pop_time + receipt.invisible_time) * 1_000_000
     facts = _told(asked, asked, seen)._replace(deliver_time=due)
-    yield row_of(seen, _event(seen, RETURNED), 0, facts)
+    yield MessageEvent(_event(seen, RETURNED), 0, facts)
 
 
-def _of_dead(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageRecord]:  # noqa: ARG001
-    yield row_of(seen, _event(seen, DEAD), 0, _told(asked, asked, seen))
+def _of_dead(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
+    yield MessageEvent(_event(seen, DEAD), 0, _told(asked, asked, seen))
 
 
-def _of_end(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageRecord]:  # noqa: ARG001
+def _of_end(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
     topic = resource_at(asked, "topic")
     facts = Facts(
         topic,
@@ -118,20 +117,20 @@ def _of_end(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[Mess
         transaction_id=text_at(asked, "transaction_id"),
     )
     event = _DECISIONS.get(text_at(asked, "resolution") or "", UNDECIDED)
-    yield row_of(seen, _event(seen, event), 0, facts)
+    yield MessageEvent(_event(seen, event), 0, facts)
 
 
-def _of_recall(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageRecord]:
+def _of_recall(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
     topic = resource_at(asked, "topic")
     key = text_at(given[0], "message_id") if given else None
-    yield row_of(seen, _event(seen, RECALLED), 0, Facts(topic, topic, unique_key=key))
+    yield MessageEvent(_event(seen, RECALLED), 0, Facts(topic, topic, unique_key=key))
 
 
-def _of_check(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageRecord]:  # noqa: ARG001
+def _of_check(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
     command = tree_at(asked, "recover_orphaned_transaction_command")
     for place, message in enumerate(messages_in(command)):
         facts = _facts_of(message, seen)._replace(transaction_id=text_at(command, "transaction_id"))
-        yield row_of(seen, CHECKED, place, facts, from_broker=True)
+        yield MessageEvent(CHECKED, place, facts, from_broker=True)
 
 
 def _event(seen: SeenExchange, asked: str) -> str:

@@ -25,16 +25,15 @@ from ..rows.message_record import (
     ROLLED_BACK,
     THIS,
     UNDECIDED,
-    MessageRecord,
 )
 from .seen_exchange import (
     Facts,
+    MessageEvent,
     SeenExchange,
     ended_well,
     lite_queue_of,
     number_of,
     original_topic_of_name,
-    row_of,
     time_of_ms,
 )
 
@@ -49,13 +48,13 @@ def _event(seen: SeenExchange, asked: str) -> str:
     return asked if ended_well(seen) else REFUSED
 
 
-def rows_of_commit(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_commit(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give the row of an offset commit."""
     offset = number_of(seen.fields.get("commitOffset"))
     yield row_of_commit(seen, offset, _event(seen, ACKNOWLEDGED))
 
 
-def row_of_commit(seen: SeenExchange, offset: int | None, event: str) -> MessageRecord:
+def row_of_commit(seen: SeenExchange, offset: int | None, event: str) -> MessageEvent:
     """Return the row of a commit: all before its offset is done."""
     row = seen.row
     facts = Facts(
@@ -66,15 +65,15 @@ def row_of_commit(seen: SeenExchange, offset: int | None, event: str) -> Message
         BEFORE,
         consumer_group=row.group,
     )
-    return row_of(seen, event, 0, facts)
+    return MessageEvent(event, 0, facts)
 
 
-def rows_of_ack(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_ack(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give the row of a POP acknowledgement."""
-    yield row_of(seen, _event(seen, ACKNOWLEDGED), 0, _popped(seen)._replace(covers=THIS))
+    yield MessageEvent(_event(seen, ACKNOWLEDGED), 0, _popped(seen)._replace(covers=THIS))
 
 
-def rows_of_new_invisible_time(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_new_invisible_time(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give the row of a popped message that a consumer wants again later: POP's way to return."""
     answered = seen.answered
     popped = number_of(answered.get("popTime"))
@@ -82,7 +81,7 @@ def rows_of_new_invisible_time(seen: SeenExchange) -> Iterator[MessageRecord]:
     due = None
     if popped is not None and invisible is not None and ended_well(seen):
         due = time_of_ms(popped + invisible)
-    yield row_of(seen, _event(seen, RETURNED), 0, _popped(seen)._replace(deliver_time=due))
+    yield MessageEvent(_event(seen, RETURNED), 0, _popped(seen)._replace(deliver_time=due))
 
 
 def _popped(seen: SeenExchange) -> Facts:
@@ -97,7 +96,7 @@ def _popped(seen: SeenExchange) -> Facts:
     )
 
 
-def rows_of_batch_ack(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_batch_ack(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give a row for each message that a batch acknowledgement of POP names."""
     assert seen.request is not None
     value = decode_json(seen.request.body).value
@@ -123,7 +122,7 @@ def rows_of_batch_ack(seen: SeenExchange) -> Iterator[MessageRecord]:
                 THIS,
                 consumer_group=group,
             )
-            yield row_of(seen, event, place, facts)
+            yield MessageEvent(event, place, facts)
             place += 1
 
 
@@ -131,7 +130,7 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def rows_of_return(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_return(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give the row of a message that a consumer sends back."""
     row, fields = seen.row, seen.fields
     level = number_of(fields.get("delayLevel"))
@@ -146,10 +145,10 @@ def rows_of_return(seen: SeenExchange) -> Iterator[MessageRecord]:
         delay_level=level,
     )
     dead = level is not None and level < 0
-    yield row_of(seen, _event(seen, DEAD if dead else RETURNED), 0, facts)
+    yield MessageEvent(_event(seen, DEAD if dead else RETURNED), 0, facts)
 
 
-def rows_of_transaction_end(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_transaction_end(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give the row of a half message whose producer says how its transaction ended."""
     row, fields = seen.row, seen.fields
     decision = transaction_of(number_of(fields.get("commitOrRollback")) or 0)
@@ -161,10 +160,10 @@ def rows_of_transaction_end(seen: SeenExchange) -> Iterator[MessageRecord]:
         commit_log_offset=number_of(fields.get("commitLogOffset")),
         transaction_id=fields.get("transactionId") or None,
     )
-    yield row_of(seen, _event(seen, _DECISIONS.get(decision, UNDECIDED)), 0, facts)
+    yield MessageEvent(_event(seen, _DECISIONS.get(decision, UNDECIDED)), 0, facts)
 
 
-def rows_of_recall(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_recall(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give the row of a timed message that its producer takes back."""
     row, fields = seen.row, seen.fields
     handle = decode_recall_handle(fields.get("recallHandle") or "")
@@ -176,4 +175,4 @@ def rows_of_recall(seen: SeenExchange) -> Iterator[MessageRecord]:
         or seen.answered.get("msgId"),
         deliver_time=time_of_ms(handle.deliver_time) if handle is not None else None,
     )
-    yield row_of(seen, _event(seen, RECALLED), 0, facts)
+    yield MessageEvent(_event(seen, RECALLED), 0, facts)

@@ -9,24 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from ..budget import FREE_BYTES, MAX_REMEMBERED, Budget
 from ..conversations.conversation import Pdu
-from ..conversations.scanned_header import ScannedHeader
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import natural_of
 from ..grpc.command import NO_CODE, CallCommand
 from ..remoting.bodies.custom import take_problems
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
+from ..remoting.messages.batch import decode_batch
 from ..remoting.messages.orphan_responses import request_code_of_response
 from ..remoting.messages.records import decode_messages
 from ..remoting.row_facts.names import CLIENT, fact_in
-from ..rows.message_record import ACKNOWLEDGED, DELIVERED, VIEWED, MessageRecord
+from ..rows.column_bytes import ArrowSink
+from ..rows.message_record import (
+    ACKNOWLEDGED,
+    DELIVERED,
+    MESSAGE_COLUMNS,
+    VIEWED,
+    MessageRecord,
+)
 from ..rows.record import ExchangeRecord
+from ..rows.row_sink import JsonSink, ObjectSink, RowSink
 from .calls import rows_of_call
 from .decisions import (
     row_of_commit,
@@ -38,21 +46,19 @@ from .decisions import (
     rows_of_return,
     rows_of_transaction_end,
 )
-from .message_form import MessageForm
-from .message_lines import MessageLines
-from .plain_send import PlainSend
-from .seen_exchange import SeenExchange, made, number_of
-from .sends import rows_of_pushed_reply, rows_of_send
+from .message_writer import MessageWriter
+from .seen_exchange import MessageEvent, SeenExchange, number_of
+from .sends import SEND_BATCH, rows_of_batch, rows_of_pushed_reply
 from .stored import rows_of_check, rows_of_fetch, rows_of_lite_fetch, rows_of_view
 
 _COMMITS_OFFSET: Final = 0x1
 """PullSysFlag.FLAG_COMMIT_OFFSET"""
 
-Maker = Callable[[SeenExchange], Iterable[MessageRecord]]
+Maker = Callable[[SeenExchange], Iterable[MessageEvent]]
 
 _PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _MAKERS: Final[dict[int, Maker]] = {
-    **dict.fromkeys(SENDS, rows_of_send),
+    **dict.fromkeys(SENDS, rows_of_batch),
     **dict.fromkeys(_PULLS, rows_of_fetch),
     int(RequestCode.POP_MESSAGE): rows_of_fetch,
     int(RequestCode.POP_LITE_MESSAGE): rows_of_lite_fetch,
@@ -98,9 +104,6 @@ _WIDEST: Final = 6
 _MOST_REPEATED: Final = 64 * 1024 * 1024
 """bytes that the rows of one exchange repeat beyond that"""
 
-if TYPE_CHECKING:
-    from .message_columns import MessageColumns
-
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -127,22 +130,24 @@ class MessageTable:
         self._clients: dict[int, str] = {}
         self._committed: dict[tuple[int, str | None, int | None], str] = {}
         self._fetchers: dict[tuple[int, str], _Fetcher] = {}
-        self._form: MessageForm | None = None
-        self._send = PlainSend()
+        self._objects: ObjectSink | None = ObjectSink(MessageRecord)
+        self._sink: RowSink = self._objects
+        self._writer = MessageWriter(self._sink)
 
-    def as_lines(self) -> MessageLines:
+    def as_lines(self) -> JsonSink:
         """Return what has the rows from now on, as lines of JSON without bodies."""
-        lines = MessageLines()
-        self._form = lines
+        lines = JsonSink(MESSAGE_COLUMNS)
+        self._take_sink(lines)
         return lines
 
-    def as_columns(self) -> MessageColumns:
+    def as_columns(self) -> ArrowSink:
         """Return what has the rows from now on, as columns without bodies."""
-        from .message_columns import MessageColumns
-
-        columns = MessageColumns()
-        self._form = columns
+        columns = ArrowSink(MESSAGE_COLUMNS)
+        self._take_sink(columns)
         return columns
+
+    def _take_sink(self, sink: RowSink) -> None:
+        self._objects, self._sink, self._writer = None, sink, MessageWriter(sink)
 
     def is_of_messages(self, request: Pdu | None, response: Pdu | None) -> bool:
         """Return whether an exchange is of messages, or tells whose they are."""
@@ -151,27 +156,28 @@ class MessageTable:
         code = request.head.code
         return code in _MAKERS or code in _NAMING
 
-    def took_send(self, request: Pdu, response: Pdu | None, capture: str, packet: int) -> bool:
-        """Take the message of a plain send, without the row of its exchange, where rows have a
-        form; False: `rows_of` takes it.
+    def took_send(
+        self, request: Pdu, response: Pdu | None, capture: str, experts: list[ExpertInfo]
+    ) -> bool:
+        """Take the message of a send, without the row of its exchange; False: it is no send, or
+        one of several messages, and `rows_of` takes it.
         """
-        form = self._form
-        if form is None or response is None or self._body_limit:
+        code = request.head.code
+        if code not in SENDS or (code == SEND_BATCH and decode_batch(request.body).items):
             return False
-        send = self._send
-        if not send.read(request, response):
-            return False
-        send.capture, send.packet = capture, packet
-        send.client = self._clients.get(request.conversation)
-        if not form.add_send(send):
-            return False
-        self._budget.earn(len(request.body) + len(response.body))
+        size = len(request.body)
+        if response is not None:
+            size += len(response.body)
+        self._budget.earn(size)
+        client = self._clients.get(request.conversation)
+        try:
+            self._writer.write_send(
+                request, response, capture, client, self._body_limit, self._budget
+            )
+        except Exception as error:  # the last line of defence: one message never ends a run
+            experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
+        self._note_end(request, False, experts)
         return True
-
-    @property
-    def waiting(self) -> int:
-        """How many rows wait in their form."""
-        return self._form.waiting if self._form is not None else 0
 
     def rows_of(
         self,
@@ -181,69 +187,78 @@ class MessageTable:
         experts: list[ExpertInfo],
     ) -> list[MessageRecord]:
         """Return the rows of the messages in an exchange, whose own row is `row`; none where
-        they are given another form.
+        they have another form.
 
         A message of which no row can be made is a finding among the `experts`.
         """
         asked = request or response
         if asked is None or not self.is_of_messages(request, response):
             return []
+        if request is None or not self.took_send(request, response, row.capture, experts):
+            self._take_exchange(request, response, asked, row, experts)
+        return [] if self._objects is None else self._objects.take()
+
+    def _take_exchange(
+        self,
+        request: Pdu | None,
+        response: Pdu | None,
+        asked: Pdu,
+        row: ExchangeRecord,
+        experts: list[ExpertInfo],
+    ) -> None:
+        """Take the messages in an exchange that is no send of one message."""
         code = _code_of(request, asked)
         if code in _NAMING:
             self._note_client(row)
-            return []
+            return
         make = _MAKERS.get(code)
         if make is None:
-            return []
+            return
         if request is None:
             row = self._with_fetcher(row, asked)
         elif code in _FETCHING:
             self._note_fetcher(row)
         client = self._clients.get(row.conversation) or fact_in(row.facts, CLIENT)
-        seen: SeenExchange = made(
-            SeenExchange, (request, response, row, client, self._body_limit, self._budget)
-        )
+        seen = SeenExchange(request, response, row, client, self._body_limit, self._budget)
         size = len(request.body) if request is not None else 0
         size += len(response.body) if response is not None else 0
         self._budget.earn(size)
         paid = 1 + size // _LEAST_RECORD
         most = max(self._budget.room // _ROW, paid)
-        rows: list[MessageRecord] = []
+        before = self._sink.waiting
         is_more = False
         try:
             if code in _PULLS and request is not None:
                 commit = self._commit_in(seen, request)
                 if commit is not None:  # a broker takes it, whatever it answers to the pull
-                    rows.append(row_of_commit(seen, number_of(commit), ACKNOWLEDGED))
-            if self._form is not None and rows:
-                self._form.add(rows)
-                most, paid = most - len(rows), paid - len(rows)
-                rows.clear()
+                    row_of = row_of_commit(seen, number_of(commit), ACKNOWLEDGED)
+                    self._writer.write(seen, row_of)
             shared = _shared_by_rows(row, client)
             is_long = shared + len(row.group or "") > _LONGEST
-            if self._form is None or is_long or not self._wrote_whole(seen, code):
-                is_more = self._take(make(seen), shared, most, rows)
+            if is_long or not self._wrote_whole(seen, code):
+                is_more = self._take(seen, make(seen), shared, before + most)
         except Exception as error:  # the last line of defence: one message never ends a run
             experts.append(asked.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
+        made = self._sink.waiting - before
+        if made > paid:
+            self._budget.spend((made - paid) * _ROW)
+        self._note_end(asked, is_more, experts)
+
+    def _note_end(self, asked: Pdu, is_more: bool, experts: list[ExpertInfo]) -> None:
+        """Note what the messages of an exchange took; `is_more`: some of them got no row."""
         if self._body_limit:
             experts += [asked.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
-        if len(rows) > paid:
-            self._budget.spend((len(rows) - paid) * _ROW)
         is_room_over = self._note_made()
         if is_more:
             self._most_spent = FREE_BYTES
         if (is_more or is_room_over) and not self._is_cut:
             self._is_cut = True
             experts.append(asked.say(ExpertKind.BAD_MESSAGE, _CUT))
-        if self._form is None:
-            return rows
-        self._form.add(rows)
-        return []
 
     def _take(
-        self, made_rows: Iterable[MessageRecord], shared: int, most: int, rows: list[MessageRecord]
+        self, seen: SeenExchange, made: Iterable[MessageEvent], shared: int, most: int
     ) -> bool:
-        """Add to `rows` what there is room for, at most `most`; return whether there is more.
+        """Write what there is room for, up to `most` rows that wait; return whether there is more.
 
         `shared`: characters that each row repeats from its exchange. The first row is free: the
         exchange says its texts once. What rows repeat beyond that takes of the budget.
@@ -251,13 +266,13 @@ class MessageTable:
         room = min(self._budget.room, _MOST_REPEATED)
         repeated = 0
         try:
-            for number, one in enumerate(made_rows):
+            for number, one in enumerate(made):
                 beyond = shared + _names_in(one) - _LONGEST
                 if beyond > 0 and number:
                     repeated += beyond * _WIDEST
-                if len(rows) >= most or repeated > room:
+                if self._sink.waiting >= most or repeated > room:
                     return True
-                rows.append(one)
+                self._writer.write(seen, one)
         finally:
             if repeated:
                 self._budget.spend(min(repeated, room))
@@ -283,8 +298,7 @@ class MessageTable:
             event, group = VIEWED, None
         else:
             return False
-        assert self._form is not None
-        return self._form.add_whole(seen, event, response.body, group)
+        return self._writer.write_body(seen, event, response.body, group)
 
     @property
     def _spent(self) -> int:
@@ -356,11 +370,8 @@ def _code_of(request: Pdu | None, asked: Pdu) -> int:
 
 def _flag_and_offset_of(request: Pdu) -> tuple[str | None, str | None]:
     """Return the flags of a pull and the offset that it may commit."""
-    head = request.head
-    if isinstance(head, ScannedHeader):
-        return head.text(head.sys_flag), head.text(head.commit_offset)
-    fields = request.command.ext_fields
-    return fields.get("sysFlag"), fields.get("commitOffset")
+    view = request.view
+    return view.text(view.sys_flag), view.text(view.commit_offset)
 
 
 def _shared_by_rows(row: ExchangeRecord, client: str | None) -> int:
@@ -374,9 +385,12 @@ def _shared_by_rows(row: ExchangeRecord, client: str | None) -> int:
     )
 
 
-def _names_in(row: MessageRecord) -> int:
+def _names_in(message: MessageEvent) -> int:
     """Return how many characters the names in a row have that other rows may have, too."""
-    return len(row.topic or "") + len(row.original_topic or "") + len(row.consumer_group or "")
+    facts = message.facts
+    return (
+        len(facts.topic or "") + len(facts.original_topic or "") + len(facts.consumer_group or "")
+    )
 
 
 def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:

@@ -1,153 +1,49 @@
-"""Rows of sent messages: single ones, batches, half messages, replies.
+"""Rows of the messages in a batch, and of replies; `message_writer` has other sends.
 
-RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
-ReplyMessageRequestHeader.
+RocketMQ: MessageDecoder.decodeMessages, ReplyMessageRequestHeader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from ..remoting.code_sets import STORED as STORED_CODES
 from ..remoting.codes import RequestCode
-from ..remoting.ids.message_ids import decode_recall_handle
 from ..remoting.messages.batch import BatchItem, decode_batch
 from ..remoting.messages.message import StoredMessage
 from ..remoting.messages.properties import decode_properties
 from ..remoting.send_fields import V1, send_fields_of
-from ..remoting.sysflag import transaction_of
-from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
-from ..rows.message_record import (
-    DEAD,
-    DELIVERED,
-    PREPARED,
-    REFUSED,
-    RETURNED,
-    SENT,
-    STORED,
-    MessageRecord,
-)
-from ..rows.record import ANSWERED
+from ..rows.message_record import DELIVERED
+from .message_writer import event_of
 from .seen_exchange import (
     Facts,
+    MessageEvent,
     SeenExchange,
     body_of,
     commit_log_offset_of,
     deliver_time_of,
-    made,
-    names_itself,
     number_of,
     original_topic_of,
-    row_of,
     time_of_ms,
 )
 
-_LATER: Final = frozenset(("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"))
-"""properties of messages that the broker does not give to their queue at once"""
 SEND_BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 
 
-def rows_of_send(seen: SeenExchange) -> Iterable[MessageRecord]:
-    """Return the row of each message of a send."""
+def rows_of_batch(seen: SeenExchange) -> Iterator[MessageEvent]:
+    """Give the rows of the items of a batch; none where it has none."""
     request = seen.request
     assert request is not None
     fields = request.command.ext_fields
     names = send_fields_of(request.command.code)
-    sys_flag = number_of(fields.get(names.sys_flag)) or 0
-    half = sys_flag != 0 and transaction_of(sys_flag) == "prepared"
-    event = _event_of(seen, half)
+    event = event_of(request.view, seen.response.view if seen.response is not None else None)
     born = time_of_ms(number_of(fields.get(names.born_timestamp)))
     reconsumed = number_of(fields.get(names.reconsume_times))
-    if request.command.code == SEND_BATCH and request.body:
-        items = decode_batch(request.body).items
-        if items:
-            return _rows_of_batch(seen, items, event, born, reconsumed)
-    row = seen.row
-    properties = _properties_of(seen, fields.get(names.properties) or "")
-    transaction = seen.answered.get("transactionId") if half else None
-    # A half message and one that is due later have their offset in another queue than theirs.
-    in_queue = event in (STORED, RETURNED, DEAD) and _LATER.isdisjoint(properties)
-    form = body = None
-    if seen.body_limit:
-        message = StoredMessage(row.topic or "", request.body, properties, sys_flag=sys_flag)
-        form, body = body_of(message, seen.body_limit, seen.budget)
-    facts = made(
-        Facts,
-        (
-            row.topic,
-            original_topic_of(row.topic, properties),
-            row.queue_id,
-            row.queue_offset if in_queue else None,
-            None,
-            row.group,
-            None,
-            row.unique_key,
-            row.offset_msg_id,
-            commit_log_offset_of(row.offset_msg_id),
-            row.keys,
-            row.tags,
-            transaction or properties.get("__transactionId__"),
-            born,
-            None,
-            _due_time(seen, properties),
-            reconsumed,
-            number_of(fields.get(names.max_reconsume_times)),
-            number_of(properties.get("DELAY")),
-            request.body_length,
-            None,
-            None,
-            form,
-            body,
-        ),
-    )
-    return [row_of(seen, event, 0, facts)]
-
-
-def _rows_of_batch(
-    seen: SeenExchange,
-    items: Sequence[BatchItem],
-    event: str,
-    born: int | None,
-    reconsumed: int | None,
-) -> Iterator[MessageRecord]:
-    """Give the rows of the items of a batch."""
     ids = (seen.row.offset_msg_id or "").split(",")
-    for place, item in enumerate(items):
+    for place, item in enumerate(decode_batch(request.body).items):
         offset_msg_id = ids[place] if place < len(ids) else ""
         facts = _facts_of_item(seen, item, place, offset_msg_id, born, reconsumed)
-        yield row_of(seen, event, place, facts)
-
-
-def _properties_of(seen: SeenExchange, text: str) -> dict[str, str]:
-    """Return the properties of a send; none where all that counts is in the row of the exchange."""
-    is_plain = not seen.body_limit and names_itself(seen.row.topic or "")
-    if is_plain and "DELAY" not in text and "TIMER_" not in text and "__" not in text:
-        return {}
-    return decode_properties(text)
-
-
-def _due_time(seen: SeenExchange, properties: dict[str, str]) -> int | None:
-    text = seen.answered.get("recallHandle")
-    handle = decode_recall_handle(text) if text else None
-    if handle is not None:
-        return time_of_ms(handle.deliver_time)
-    return deliver_time_of(properties) if properties else None
-
-
-def _event_of(seen: SeenExchange, half: bool) -> str:
-    row = seen.row
-    if row.status != ANSWERED:
-        return SENT
-    if row.response_code not in STORED_CODES:
-        return REFUSED
-    if half:
-        return PREPARED
-    topic = row.topic or ""
-    if topic.startswith(DLQ_PREFIX):
-        return DEAD
-    # A consumer sends what it cannot give back itself to its retry topic.
-    return RETURNED if topic.startswith(RETRY_PREFIX) else STORED
+        yield MessageEvent(event, place, facts)
 
 
 def _facts_of_item(
@@ -189,7 +85,7 @@ def _facts_of_item(
     )
 
 
-def rows_of_pushed_reply(seen: SeenExchange) -> Iterator[MessageRecord]:
+def rows_of_pushed_reply(seen: SeenExchange) -> Iterator[MessageEvent]:
     """Give the row of a reply that a broker pushes to who asked."""
     assert seen.request is not None
     fields = seen.fields
@@ -213,4 +109,4 @@ def rows_of_pushed_reply(seen: SeenExchange) -> Iterator[MessageRecord]:
         body_form=form,
         body=body,
     )
-    yield row_of(seen, DELIVERED, 0, facts, from_broker=True)
+    yield MessageEvent(DELIVERED, 0, facts, from_broker=True)

@@ -9,10 +9,10 @@ from ..rows.encoded import Columns, EncodedRows, Lines, RowForm
 from ..rows.line_ends import ends_of
 from ..rows.parquet import (
     RowTable,
+    batches_of,
     exchange_table,
     merged_columns,
     packed_columns,
-    record_batch_of,
 )
 from ..rows.record import ExchangeRecord
 from ..rows.tables import csv_of, jsonl_of
@@ -21,7 +21,7 @@ from .merging import merged_lines, merged_places, places_at, runs_of
 from .task import Encoded, Packed, RowRequest
 
 if TYPE_CHECKING:
-    from ..decode.exchange_columns import ExchangeColumns
+    from ..decode.exchange_forms import ExchangeColumns
     from ..rows.json_rows import Encode
     from ..rows.message_record import MessageRecord
     from ..where.filter import Test
@@ -80,11 +80,11 @@ class RowEncoder:
         """Return the rows since the last call, in parts that follow each other, and their runs."""
         parts: Sequence[bytes | memoryview] = self._lines
         if isinstance(self._form, RowTable):
-            if self._columns is not None and self._columns.rows:
-                taken = record_batch_of(self._columns.take(), self._form.schema)
-                parts = [packed_columns(taken)]
+            if self._columns is not None and self._columns.sink.waiting:
+                taken = self._columns.sink.take()
+                parts = [packed_columns(batches_of(taken, self._form.schema))]
             elif self._rows:
-                parts = [packed_columns(self._form.batch_of(self._rows))]
+                parts = [packed_columns([self._form.batch_of(self._rows)])]
         runs = b"".join(self._runs)
         self._rows, self._lines, self._runs = [], [], []
         return parts, runs

@@ -14,9 +14,7 @@ from librt.strings import BytesWriter
 
 from ..decode.command_order import NO_FLOOR, CommandSeen, CommandStages
 from ..decode.exchange import Exchange
-from ..decode.exchange_columns import ExchangeColumns
-from ..decode.exchange_lines import ExchangeLines
-from ..decode.exchange_row import give_messages
+from ..decode.exchange_forms import ExchangeColumns, ExchangeLines, MessageGiver
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.stages import Stages
 from ..decode.totals import totals_of
@@ -84,13 +82,15 @@ class ShardDecode(Decode):
         found: list[ExpertInfo] = []
         counts = BytesWriter()
         lines = self._table.as_lines()
+        giver = MessageGiver(self.sources, found)
         for places, exchanges in self._ordered_in_time():
             self._step += 1
-            give_messages(exchanges, self.sources, found, self._table, lines, counts)
+            giver.give_counted(exchanges, self._table, lines, counts)
             self.add_found(found)
             runs = runs_of_counts(places, counts.getvalue())
             counts.truncate(0)
-            yield len(exchanges), *lines.take(), runs
+            count = lines.waiting
+            yield len(exchanges), count, lines.take(), runs
 
     @property
     def floor(self) -> int:

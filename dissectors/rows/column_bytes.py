@@ -6,12 +6,15 @@ validity is 0. Arrow: Columnar Format, Physical Memory Layout.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, final
 
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64, u8
 
 from ..json_bytes import ABSENT, NOTHING, PLACE_END, copy_range
+from .column import Column
+from .row_sink import RowPart, RowSink
 
 LAST_MICROSECOND: Final = 253_402_300_799_999_999
 """of the year 9999"""
@@ -82,6 +85,10 @@ class ColumnWriter:
 
     def add_value(self, value: object) -> None:
         """Add a value of a row; what does not fit is clamped or replaced."""
+        raise NotImplementedError
+
+    def add_null(self) -> None:
+        """Add nothing."""
         raise NotImplementedError
 
     def add_times(self, value: object, count: i64) -> None:
@@ -203,15 +210,20 @@ class TextWriter(ColumnWriter):
         self._note(valid)
 
     def add_value(self, value: object) -> None:
-        """Add a text, or None; half a surrogate pair is replaced."""
-        if isinstance(value, str):
+        """Add a text, also as UTF-8, or None; half a surrogate pair is replaced."""
+        if isinstance(value, bytes):
+            self.add(value)
+        elif isinstance(value, str):
             self.add(value.encode("utf-8", "replace"))
         else:
             self.add_null()
 
     def add_times(self, value: object, count: i64) -> None:
         """Add a text, or None, of so many rows."""
-        data = value.encode("utf-8", "replace") if isinstance(value, str) else b""
+        is_known = value is not None
+        data = value if isinstance(value, bytes) else b""
+        if isinstance(value, str):
+            data = value.encode("utf-8", "replace")
         if data:
             self._data.write(data * int(count))
         size: i64 = len(data)
@@ -221,7 +233,7 @@ class TextWriter(ColumnWriter):
             end += size
             write_i32_le(self._ends, i32(end))
             left -= 1
-        self._note_times(isinstance(value, str), count)
+        self._note_times(is_known, count)
 
     def take(self) -> ColumnBytes:
         """Return the texts since the last call."""
@@ -299,13 +311,17 @@ class ListWriter(ColumnWriter):
         write_i32_le(self._ends, i32(self._seen))
         self._note(True)
 
+    def add_null(self) -> None:
+        """Add nothing."""
+        write_i32_le(self._ends, i32(self._seen))
+        self._note(False)
+
     def add_value(self, value: object) -> None:
         """Add a list, or None."""
         if isinstance(value, list):
             self.add(value)
         else:
-            write_i32_le(self._ends, i32(self._seen))
-            self._note(False)
+            self.add_null()
 
     def take(self) -> ColumnBytes:
         """Return the lists since the last call."""
@@ -325,3 +341,160 @@ def writer_of(kind: str) -> ColumnWriter:
     if kind == "bool":
         return FlagWriter()
     return TextWriter() if kind == "string" else NumberWriter()
+
+
+_WIDEST: Final = 4
+"""bytes of a character at most"""
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""bytes of texts after which columns are ended: their offsets have 31 bits"""
+
+
+@final
+class ArrowSink(RowSink):
+    """Columns of Arrow that wait to be taken."""
+
+    __slots__ = ("_at", "_bytes", "_columns", "_done", "_places", "_rows", "_taken", "_told")
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = [writer_of(column.type) for column in columns]
+        self._done: list[list[ColumnBytes]] = []
+        self._at: i64 = 0
+        self._rows: i64 = 0
+        self._taken: i64 = 0
+        self._bytes: i64 = 0
+        self._places = {column.name: place for place, column in enumerate(columns)}
+        self._told: i64 = 0
+
+    @property
+    def waiting(self) -> int:
+        return int(self._rows)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take what waits."""
+        return bool(self._done)
+
+    def take(self) -> list[list[ColumnBytes]]:
+        """Return the columns of the rows since the last call, in parts of a bounded size."""
+        self._end_part()
+        taken, self._done = self._done, []
+        self._rows = self._taken = self._told = 0
+        return taken
+
+    def _end_part(self) -> None:
+        """End the columns, where they have rows."""
+        if self._rows > self._taken:
+            self._done.append([column.take() for column in self._columns])
+            self._taken = self._rows
+        self._bytes = 0
+
+    def _next(self) -> ColumnWriter:
+        column = self._columns[self._at]
+        self._at += 1
+        return column
+
+    def _next_numbers(self) -> NumberWriter:
+        column = self._next()
+        assert isinstance(column, NumberWriter)
+        return column
+
+    def _next_texts(self) -> TextWriter:
+        column = self._next()
+        assert isinstance(column, TextWriter)
+        return column
+
+    def number(self, name: str, number: i64) -> None:  # noqa: ARG002
+        self._next_numbers().add_known(number)
+
+    def integer(self, name: str, number: i64) -> None:  # noqa: ARG002
+        self._next_numbers().add(number)
+
+    def time(self, name: str, ns: i64) -> None:  # noqa: ARG002
+        self._next_numbers().add(ns // PER_US)
+
+    def flag(self, name: str, flag: bool) -> None:  # noqa: ARG002
+        column = self._next()
+        assert isinstance(column, FlagWriter)
+        column.add(flag)
+
+    def plain(self, name: str, data: bytes, place: i64) -> None:  # noqa: ARG002
+        self._bytes += (place & PLACE_END) - (place >> 32)
+        self._next_texts().add_place(data, place)
+
+    def utf8(self, name: str, data: bytes, start: i64, stop: i64) -> None:  # noqa: ARG002
+        column = self._next_texts()
+        self._bytes += stop - start
+        if start == stop:
+            column.add_null()
+        elif _is_ascii(data, start, stop):
+            column.add_range(data, start, stop)
+        else:
+            column.add(data[start:stop].decode("utf-8", "replace").encode())
+
+    def text(self, name: str, text: str | None) -> None:  # noqa: ARG002
+        if text is not None:
+            self._bytes += len(text) * _WIDEST
+        self._next().add_value(text)
+
+    def texts(self, name: str, texts: list[str]) -> None:  # noqa: ARG002
+        for text in texts:
+            self._bytes += len(text) * _WIDEST
+        self._next().add_value(texts)
+
+    def null(self, name: str) -> None:  # noqa: ARG002
+        self._next().add_null()
+
+    def part(self, name: str, values: Sequence[object]) -> RowPart:
+        part = RowPart(
+            [one.encode("utf-8", "replace") if isinstance(one, str) else one for one in values], b""
+        )
+        part.place = self._places[name]
+        part.text_bytes = sum(len(one) for one in part.values if isinstance(one, bytes))
+        return part
+
+    def shared(self, part: RowPart) -> None:
+        for value in part.values:
+            self._next().add_value(value)
+        self._bytes += part.text_bytes
+
+    def value(self, name: str, value: object) -> None:  # noqa: ARG002
+        if isinstance(value, str):
+            self._bytes += len(value) * _WIDEST
+        self._next().add_value(value)
+
+    def repeat(self, parts: list[RowPart], count: i64) -> None:
+        # Columns need no rows: the values of all are added now, unless they are too many.
+        size: i64 = 0
+        for part in parts:
+            size += part.text_bytes * count
+        if size >= _MOST_BYTES:
+            return
+        for part in parts:
+            part.is_told = True
+            at: i64 = part.place
+            for value in part.values:
+                self._columns[at].add_times(value, count)
+                at += 1
+        self._told = self._rows + count
+
+    def repeated(self, part: RowPart) -> None:
+        if part.is_told:
+            self._at += part.size
+            self._bytes += part.text_bytes
+        else:
+            self.shared(part)
+
+    def end(self) -> None:
+        assert self._at == len(self._columns)
+        self._at = 0
+        self._rows += 1
+        if self._bytes >= _MOST_BYTES and self._rows >= self._told:
+            self._end_part()
+
+
+def _is_ascii(data: bytes, at: i64, stop: i64) -> bool:
+    while at < stop:
+        if i64(data[at]) >= 0x80:
+            return False
+        at += 1
+    return True

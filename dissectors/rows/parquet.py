@@ -176,6 +176,16 @@ def record_batch_of(columns: Sequence[ColumnBytes], schema: pyarrow.Schema) -> p
     return pyarrow.record_batch(arrays, schema=schema)
 
 
+def batches_of(
+    parts: Sequence[Sequence[ColumnBytes]], schema: pyarrow.Schema
+) -> list[pyarrow.RecordBatch]:
+    """Return columns that were taken in parts as batches; at least one, which may be empty."""
+    import pyarrow
+
+    batches = [record_batch_of(part, schema) for part in parts]
+    return batches or [pyarrow.RecordBatch.from_pylist([], schema=schema)]
+
+
 def _array_of(
     column: ColumnBytes, type_: pyarrow.DataType
 ) -> pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]:
@@ -188,9 +198,9 @@ def _array_of(
     return pyarrow.Array.from_buffers(type_, column.rows, buffers, column.nulls, 0, children)
 
 
-def packed_columns(batch: pyarrow.RecordBatch) -> memoryview:
+def packed_columns(batches: Sequence[pyarrow.RecordBatch]) -> memoryview:
     """Return columns as bytes, for another process."""
-    return memoryview(batch.serialize())
+    return memoryview(_joined(batches).serialize())
 
 
 def merged_columns(

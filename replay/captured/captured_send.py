@@ -18,13 +18,12 @@ import msgspec
 
 from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
-from dissectors.decode.row_fields import property_of
 from dissectors.foreign import integer_of
 from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress
-from dissectors.remoting.messages.properties import decode_properties
+from dissectors.remoting.messages.properties import decode_properties, value_in
 from dissectors.remoting.send_fields import (
     BROKERS,
     GROUPS,
@@ -213,13 +212,13 @@ class CapturedHeader(NamedTuple):
     @property
     def unique_key(self) -> str | None:
         """The client's message id; of a batch its own one."""
-        return property_of(self.properties, "UNIQ_KEY\x01") if self.properties else None
+        return value_in(self.properties, "UNIQ_KEY") if self.properties else None
 
     def shortened(self) -> CapturedHeader:
         """Return the same without the properties that nobody asks for later."""
         if len(self.properties) <= _LONG_PROPERTIES:
             return self
-        kept = [(name, property_of(self.properties, f"{name}\x01")) for name in _KEPT_PROPERTIES]
+        kept = [(name, value_in(self.properties, name)) for name in _KEPT_PROPERTIES]
         texts = [f"{name}\x01{text}\x02" for name, text in kept if text is not None]
         return self._replace(properties="".join(texts))
 
@@ -227,7 +226,7 @@ class CapturedHeader(NamedTuple):
     def is_half(self) -> bool:
         """Whether it is the first part of a transaction."""
         return self.sys_flag & TRANSACTION_MASK == PREPARED or (
-            property_of(self.properties, "TRAN_MSG\x01") == "true"
+            value_in(self.properties, "TRAN_MSG") == "true"
         )
 
 
@@ -344,7 +343,7 @@ def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
         _int(get(names.born_timestamp), 0) or 0,
         properties,
         seen.code == BATCH or get(names.batch) == "true",
-        seen.code in REPLIES or property_of(properties, "MSG_TYPE\x01") == "reply",
+        seen.code in REPLIES or value_in(properties, "MSG_TYPE") == "reply",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from dissectors.decode.exchange_lines import lines_of
+from dissectors.decode.exchange_forms import lines_of
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.encoded import EncodedBatch, EncodedRows, RowForm
 from dissectors.rows.record import ExchangeRecord
@@ -42,13 +42,13 @@ def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeR
 
 
 def _columns_of(decode: Decode) -> Iterable[EncodedRows]:
-    from dissectors.decode.exchange_columns import columns_of
+    from dissectors.decode.exchange_forms import columns_of
 
     return _encoded(decode, columns_of)
 
 
 def _log_of(decode: Decode) -> Iterator[EncodedBatch]:
-    from dissectors.decode.exchange_columns import log_of
+    from dissectors.decode.exchange_forms import log_of
     from dissectors.message_rows.message_table import MessageTable
 
     chunks = decode.counted_exchanges()

@@ -89,7 +89,7 @@ def main(folder: Path) -> None:
 
     for warm in ("decode", "diagnose", "trace", "replay"):  # what is imported late is imported now
         __import__(f"rmqtool.{warm}.run")
-    for warm in ("conversations.http2_state", "grpc.calls", "http2.connection", "decode.call_row"):
+    for warm in ("conversations.http2_state", "grpc.calls", "http2.connection"):
         __import__(f"dissectors.{warm}")
     from tests.rmqtool.command import rmqtool
 

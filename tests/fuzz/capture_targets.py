@@ -230,7 +230,8 @@ def _look_at_lines(
     for one, record in zip(exchanges, records, strict=True):
         rows += table.rows_of(one.request, one.response, record, experts)
         assert not lines.rows_of(one.request, one.response, record, experts)
-    assert written.take() == (len(rows), _MESSAGE_LINES(rows))
+    assert written.waiting == len(rows)
+    assert written.take() == _MESSAGE_LINES(rows)
 
 
 _MESSAGE_LINES = row_encoder((column.name, column.type) for column in MESSAGE_COLUMNS)

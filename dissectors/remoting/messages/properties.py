@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from mypy_extensions import i64
+
 from ...table_text import entries
 
 NAME_VALUE_SEPARATOR: Final = "\x01"
@@ -174,6 +176,22 @@ def decode_properties(text: str) -> dict[str, str]:
         if value and name:
             properties[name] = value
     return properties
+
+
+def value_in(text: str, name: str) -> str | None:
+    """Return the value of the first property of this name in a text of them; None for an empty one.
+
+    Nothing else of the text is taken apart.
+    """
+    start: i64 = 0
+    if not text.startswith(f"{name}{NAME_VALUE_SEPARATOR}"):
+        start = text.find(f"{PROPERTY_SEPARATOR}{name}{NAME_VALUE_SEPARATOR}") + 1
+        if start == 0:
+            return None
+    start += len(name) + 1
+    end: i64 = text.find(PROPERTY_SEPARATOR, start)
+    value = text[start:end] if end >= 0 else text[start:]
+    return value or None
 
 
 def encode_properties(properties: Mapping[str, str | None], *, final_separator: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""Where the parts of a whole stored record are, told without an object for any of them.
+"""What a whole stored record says in numbers, and where its parts are: no object for any of them.
 
 A record in which anything is odd (it is cut, it is an inner batch, a length does not fit) is not
 told: who asks decodes it by `records`. The order of the bytes is that of `record_layout`.
@@ -6,14 +6,15 @@ told: who asks decodes it by `records`. The order of the bytes is that of `recor
 
 from __future__ import annotations
 
+import zlib
 from typing import Final, final
 
-from librt.strings import read_i32_be
+from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from ..sysflag import HOST_BITS, UNWRAP_BITS
 from .counting import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE
-from .record_layout import FIXED, SYS_FLAG_AT
+from .record_layout import CRC_MASK, FIELD_STARTS, FIXED, SYS_FLAG_AT
 
 _LEAST: Final[i64] = MIN_RECORD_SIZE
 _FIRST: Final[i64] = MAGIC_V1
@@ -24,14 +25,32 @@ _HOSTS: Final[i64] = HOST_BITS
 _BODY: Final[i64] = FIXED[0].size
 _WIDER: Final[i64] = FIXED[1].size - FIXED[0].size
 """bytes more of a host that is IPv6"""
+_CRC: Final[i64] = FIELD_STARTS["body_crc"]
+_QUEUE_ID: Final[i64] = FIELD_STARTS["queue_id"]
+_QUEUE_OFFSET: Final[i64] = FIELD_STARTS["queue_offset"]
+_BORN: Final[i64] = FIELD_STARTS["born_timestamp"]
+_BORN_HOST: Final[i64] = FIELD_STARTS["born_address"]
+_HOST: Final[i64] = FIELD_STARTS["store_timestamp"] - FIELD_STARTS["born_address"]
+"""bytes of a host and its port with IPv4"""
+_MASK: Final[i64] = CRC_MASK
+OFFSET_AT: Final = FIELD_STARTS["physical_offset"]
+"""where the offset in the commit log is in a record"""
+
+UNKNOWN: Final = -1
+WRONG: Final = 0
+RIGHT: Final = 1
+"""whether a body fits its CRC; it need not have one"""
 
 
 @final
 class WholeRecord:
-    """The places of one record; `find` sets them."""
+    """The places of one record; `find` sets them, `read` the numbers."""
 
-    __slots__ = ("at", "body_at", "body_length", "hosts", "properties_at", "stop", "sys_flag",
-                 "topic_at", "topic_stop")  # fmt: skip
+    __slots__ = (
+        "at", "body_at", "body_crc", "body_length", "born_host_at", "born_ms", "hosts", "offset",
+        "properties_at", "queue_id", "queue_offset", "reconsume_times", "stop", "store_host_at",
+        "store_host_stop", "stored_at", "stored_ms", "sys_flag", "topic_at", "topic_stop",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.at: i64 = 0
@@ -52,6 +71,22 @@ class WholeRecord:
         """where that ends"""
         self.properties_at: i64 = 0
         """where its properties are"""
+        self.born_host_at: i64 = 0
+        """where the host is that sent it, with its port"""
+        self.stored_at: i64 = 0
+        """where that ends"""
+        self.store_host_at: i64 = 0
+        """where the host is that stored it, with its port"""
+        self.store_host_stop: i64 = 0
+        """where that ends"""
+        self.queue_id: i64 = 0
+        self.queue_offset: i64 = 0
+        self.offset: i64 = 0
+        """byte offset in the commit log"""
+        self.born_ms: i64 = 0
+        self.stored_ms: i64 = 0
+        self.reconsume_times: i64 = 0
+        self.body_crc: i64 = 0
 
     def find(self, body: bytes, at: i64) -> bool:
         """Find the parts of the record at a place of a body; False: none, or an odd one."""
@@ -98,3 +133,30 @@ class WholeRecord:
         self.topic_stop = topic_stop
         self.properties_at = properties_at
         return True
+
+    def read(self, body: bytes) -> None:
+        """Read the numbers of the record that was found in a body."""
+        at: i64 = self.at
+        self.queue_id = i64(read_i32_be(body, at + _QUEUE_ID))
+        self.queue_offset = read_i64_be(body, at + _QUEUE_OFFSET)
+        self.offset = read_i64_be(body, at + OFFSET_AT)
+        self.body_crc = i64(read_i32_be(body, at + _CRC))
+        self.born_ms = read_i64_be(body, at + _BORN)
+        self.born_host_at = at + _BORN_HOST
+        self.stored_at = self.born_host_at + _HOST
+        if self.hosts & 1:
+            self.stored_at += _WIDER
+        self.stored_ms = read_i64_be(body, self.stored_at)
+        self.store_host_at = self.stored_at + 8
+        self.store_host_stop = self.store_host_at + _HOST
+        if self.hosts & 2:
+            self.store_host_stop += _WIDER
+        self.reconsume_times = i64(read_i32_be(body, self.store_host_stop))
+
+    def crc_of(self, content: bytes) -> i64:
+        """Return whether its body, which is `content`, fits its CRC: RIGHT, WRONG or UNKNOWN."""
+        if self.body_crc == 0 and self.body_length > 0:
+            return UNKNOWN
+        if i64(zlib.crc32(content)) & _MASK == self.body_crc:
+            return RIGHT
+        return WRONG

@@ -55,7 +55,7 @@ _ACKS: Final = frozenset(
 )
 _CLIENT_REQUESTS: Final = frozenset((int(RequestCode.UNREGISTER_CLIENT),))
 
-_NOT_ALLOWED: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
+NOT_ALLOWED: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
 """How 4.x and 5.x answer a client that may not do what it asks."""
 _ACCESS_KEY: Final = "AccessKey"
 """SessionCredentials.ACCESS_KEY"""
@@ -78,7 +78,7 @@ def header_facts(
     `answer_code` is -1 and `answered` None where there is no answer.
     """
     facts = _facts_of_kind(code, asked, answer_code, answered)
-    if answer_code in _NOT_ALLOWED and (account := asked.get(_ACCESS_KEY)):
+    if answer_code in NOT_ALLOWED and (account := asked.get(_ACCESS_KEY)):
         facts.append(fact(ACCOUNT, account))
     return facts
 

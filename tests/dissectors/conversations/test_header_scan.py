@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,18 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.conversations.header_scan import scanned
-from dissectors.conversations.row_header import (
-    AnswerHeader,
-    PlainHeader,
-    SentHeader,
-    header_of_command,
+from dissectors.conversations.header_view import (
+    ANSWER,
+    PLAIN,
+    SENT,
+    HeaderView,
+    view_of_command,
 )
-from dissectors.conversations.scanned_header import ANSWER, PLAIN, SENT, ScannedHeader
 from dissectors.decode.exchange_row import records_of
 from dissectors.decode.pipeline import Decode
-from dissectors.decode.row_fields import property_of
-from dissectors.remoting.header_codec import JSON_TYPE, decode_header
-from dissectors.remoting.send_fields import send_fields_of
+from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header
+from dissectors.remoting.messages.properties import value_in
 from tests.traffic.commands import Command, send
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
@@ -32,42 +33,38 @@ NAMES = (
     "suggestWhichBrokerId", "properties", "x", "bornTimestamp", "maxReconsumeTimes",
 )  # fmt: skip
 COMMON = ("code", "flag", "language", "opaque", "remark", "version")
-PARTS = {
-    SENT: ("broker_name", "group", "queue_id", "reconsume_times", "sys_flag", "topic"),
-    PLAIN: ("broker_name", "group", "queue_id", "topic", "asked_offset", "offset"),
-    ANSWER: (
-        "max_offset", "min_offset", "msg_id", "next_offset", "queue_id", "queue_offset",
-        "suggested_broker",
-    ),
-}  # fmt: skip
-"""what each kind of header has"""
-CLASSES = {SENT: SentHeader, PLAIN: PlainHeader, ANSWER: AnswerHeader}
+PLACES = (
+    "asked_offset", "born_timestamp", "broker_name", "commit_offset", "group", "max_offset",
+    "max_reconsume_times", "min_offset", "msg_id", "next_offset", "offset", "queue_id",
+    "queue_offset", "recall_handle", "reconsume_times", "suggested_broker", "sys_flag", "topic",
+)  # fmt: skip
 KEYS = ("UNIQ_KEY", "KEYS", "TAGS")
 values = st.text(max_size=8) | st.sampled_from(["0", "7", "{", "[", '"', "KEYS\x01k\x02TAGS\x01t"])
+raw_values = values.map(str.encode) | st.binary(max_size=6)
 odd_values = st.none() | st.booleans() | st.integers() | st.just([[1]]) | st.just({"a": {"b": 1}})
 
 
-def check(found: ScannedHeader, header: bytes) -> None:
+def check(found: HeaderView, header: bytes, form: int = JSON_TYPE) -> None:
     """Hold what was read to the header decoded whole."""
-    command = decode_header(JSON_TYPE, header)
+    command = decode_header(form, header)
     assert command is not None
-    whole = header_of_command(command)
-    assert isinstance(whole, CLASSES[found.kind])
+    whole = view_of_command(command)
+    whole.fill(command)
+    assert found.kind == whole.kind
+    assert found.serialize_type == whole.serialize_type
     assert [getattr(found, name) for name in COMMON] == [getattr(whole, name) for name in COMMON]
-    for name in PARTS[found.kind]:
-        assert found.text(getattr(found, name)) == getattr(whole, name), name
-    if isinstance(whole, SentHeader):
-        escaped = found.text(found.properties)
-        assert (escaped is None) == (whole.properties is None)
-        names = send_fields_of(command.code)
-        assert found.text(found.born_timestamp) == command.ext_fields.get(names.born_timestamp)
-        most = command.ext_fields.get(names.max_reconsume_times)
-        assert found.text(found.max_reconsume_times) == most
-        properties = whole.properties or ""
-        assert json.loads(f'"{escaped or ""}"') == properties
+    for name in PLACES:
+        assert found.text(getattr(found, name)) == whole.text(getattr(whole, name)), name
+        numbers = found.number(getattr(found, name)), whole.number(getattr(whole, name))
+        assert numbers[0] == numbers[1], name
+    for name in ("unique_key", "keys", "tags"):
+        mine = found.text(getattr(found, name)) or None
+        assert mine == (whole.text(getattr(whole, name)) or None), name
+    if found.kind == SENT:
+        fields = command.ext_fields
+        properties = fields.get("properties" if command.code == 10 else "i") or ""
         for key, place in zip(KEYS, (found.unique_key, found.keys, found.tags), strict=True):
-            value = property_of(properties, f"\x02{key}\x01") if properties else None
-            assert (found.text(place) or None) == value, key
+            assert (found.text(place) or None) == value_in(properties, key), key
 
 
 @given(
@@ -107,6 +104,44 @@ def test_a_damaged_header_is_taken_only_where_it_is_one(data: st.DataObject) -> 
         check(found, bytes(header))
 
 
+@given(
+    st.sampled_from([0, 1, 2, 10, 11, 14, 34, 36, 105, 310, 320, 325, 200050, 40000]),
+    st.integers(0, 3),
+    st.lists(st.tuples(st.sampled_from(NAMES).map(str.encode), raw_values), max_size=8),
+    st.binary(max_size=4),
+    st.integers(0, 255),
+    st.binary(max_size=3),
+)
+def test_any_binary_header(
+    code: int,
+    flag: int,
+    fields: list[tuple[bytes, bytes]],
+    remark: bytes,
+    language: int,
+    behind: bytes,
+) -> None:
+    ext = b"".join(
+        struct.pack(">H", len(name)) + name + struct.pack(">I", len(value)) + value
+        for name, value in fields
+    )
+    fixed = struct.pack(">HBHiiI", code & 0xFFFF, language, 401, 7, flag, len(remark))
+    header = fixed + remark + struct.pack(">I", len(ext)) + ext + behind
+    found = scanned(BINARY_TYPE, header)
+    if found is not None:
+        check(found, header, BINARY_TYPE)
+
+
+@given(st.data())
+def test_a_damaged_binary_header_is_taken_only_where_it_is_one(data: st.DataObject) -> None:
+    header = bytearray(send(5, binary=True).header)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(header) - 1))
+        header[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    found = scanned(BINARY_TYPE, bytes(header))
+    if found is not None:
+        check(found, bytes(header), BINARY_TYPE)
+
+
 @pytest.mark.parametrize(
     ("command", "kind"),
     [
@@ -115,14 +150,18 @@ def test_a_damaged_header_is_taken_only_where_it_is_one(data: st.DataObject) -> 
         (Command(10, 1, ext={"properties": "KEYS\x01k"}, remark="", language="GO"), SENT),
         (send(1).answer(0, remark="FOUND"), ANSWER),
         (Command(11, 1, ext={"topic": "T", "suspendTimeoutMillis": "1"}), PLAIN),
+        (send(1).answer(1, remark="no"), ANSWER),
+        (Command(11, 1, ext={"topic": "T"}).answer(19, ext={"maxOffset": "7"}), ANSWER),
         (send(1).answer(0, ext={"msgId": "x", "suggestWhichBrokerId": "0"}), ANSWER),
     ],
 )
 def test_headers_as_java_writes_them_are_not_decoded_whole(command: Command, kind: int) -> None:
-    found = scanned(JSON_TYPE, command.header)
-    assert found is not None
-    assert found.kind == kind
-    check(found, command.header)
+    binary = replace(command, binary=True, language="JAVA")
+    for form, header in ((JSON_TYPE, command.header), (BINARY_TYPE, binary.header)):
+        found = scanned(form, header)
+        assert found is not None
+        assert found.kind == kind
+        check(found, header, form)
 
 
 @given(
@@ -149,7 +188,6 @@ def test_any_properties(pairs: list[tuple[str, str]], first: bool, last: bool) -
 @pytest.mark.parametrize(
     "header",
     [
-        b'{"code":310,"extFields":{"b":"T"},"flag":1,"opaque":1}',
         b'{"code":0,"extFields":{"msgId":"T"},"flag":0,"opaque":1}',
         b'{"code":11,"extFields":{"topic":"T"},"flag":0}',
         b'{"code":11,"extFields":{"topic":"T"},"flag":0,"opaque":2147483648}',

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow
 
-from dissectors.decode.exchange_columns import log_of
+from dissectors.decode.exchange_forms import log_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.message_rows.message_table import MessageTable
 from dissectors.rows.encoded import Columns

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.decode import command_row, stages
+from dissectors.conversations.conversation import Pdu
+from dissectors.decode import command_row, exchange_row, stages
 from dissectors.decode.command_row import command_row_of, json_of
 from dissectors.decode.pipeline import Decode
-from dissectors.decode.row_fields import RowFields
 from dissectors.expert import ExpertKind
 from dissectors.remoting.bodies import decode_body, registry
 from rmqtool.decode import tree
@@ -102,10 +102,16 @@ def test_a_decoder_of_bodies_that_raises(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_column_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if implementation() == "compiled":
         pytest.skip("compiled modules call each other directly")
-    monkeypatch.setattr(RowFields, "_of_scanned_request", _raise)
+
+    def slip(request: Pdu | None, _: Pdu | None) -> list[str]:
+        if request is not None and request.view.topic:
+            raise _Slip
+        return []
+
+    monkeypatch.setattr(exchange_row, "facts", slip)
     outcome = records([_capture(tmp_path, b"{}")])
     assert [one.topic for one in outcome.records] == [None, None, None]
-    assert outcome.kinds[ExpertKind.BAD_BODY] == len(outcome.records)
+    assert outcome.kinds[ExpertKind.BAD_BODY] == 2  # the heartbeat names no topic
 
 
 def test_a_header_that_makes_its_decoder_raise(

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dissectors.conversations.header_scan import scanned
-from dissectors.conversations.row_header import header_of_command
+from dissectors.conversations.header_view import view_of_command
 from dissectors.remoting.framing.wanted_bodies import is_wanted
 from dissectors.remoting.header_codec import (
     JSON_TYPE,
@@ -117,7 +117,7 @@ def test_the_ways_of_reading_agree(text: str) -> None:
     quick = scanned(JSON_TYPE, header)
     if quick is not None:
         assert whole is not None
-        head = header_of_command(whole)
+        head = view_of_command(whole)
         for name in ("code", "flag", "language", "opaque", "remark", "version"):
             assert getattr(quick, name) == getattr(head, name)
     if is_header(JSON_TYPE, header) or is_header(JSON_TYPE, header, tolerant=True):

@@ -14,7 +14,7 @@ from librt.strings import BytesWriter, read_i64_le
 from mypy_extensions import i64
 
 from ....json_bytes import copy_range
-from ....plain_json import CLOSE, QUOTE, SEVEN, first_of, slot_of, stops_in, table_of, word_at
+from ....plain_json import CLOSE, QUOTE, SEVEN, slot_of, stop_from, table_of
 from ...ids.parts import PROPERTIES
 from ...messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 
@@ -33,29 +33,6 @@ _MARKS: Final = 62
 _LEAST: Final = 8
 """bytes that are read at a time"""
 _NULL: Final = b"null"
-
-
-def _stop_from(data: bytes, at: i64, stop: i64) -> i64:
-    """Return where the next byte stands that is not plain; `stop` where there is none before it.
-
-    -1: one of the bytes is not ASCII.
-    """
-    size: i64 = len(data)
-    while at < stop:
-        word: i64 = word_at(data, at, size)
-        left: i64 = stop - at
-        if left < 7:
-            word &= SEVEN >> ((7 - left) * 8)  # what stands behind is not looked at
-        stops: i64 = stops_in(word)
-        if stops < 0:
-            return -1
-        if stops:
-            at += first_of(stops)
-            break
-        at += 7
-    if at > stop:
-        return stop
-    return at
 
 
 @final
@@ -92,7 +69,7 @@ class PlainProperties:
         if at < stop and len(data) < _LEAST:
             return False
         while at < stop:
-            name_end: i64 = _stop_from(data, at, stop)
+            name_end: i64 = stop_from(data, at, stop)
             if name_end < 0:
                 return False
             if name_end == stop or i64(data[name_end]) == _VALUE_END:  # it has no value
@@ -100,7 +77,7 @@ class PlainProperties:
                 continue
             if i64(data[name_end]) != _NAME_END:
                 return False
-            end: i64 = _stop_from(data, name_end + 1, stop)
+            end: i64 = stop_from(data, name_end + 1, stop)
             if end < 0 or (end < stop and i64(data[end]) != _VALUE_END):
                 return False
             if name_end > at and end > name_end + 1 and not self._add(at, name_end, end):

@@ -7,7 +7,6 @@ that of `record_layout`, the order of the fields that of `ShownMessage`.
 
 from __future__ import annotations
 
-import zlib
 from typing import Final, final
 
 from librt.strings import BytesWriter, read_i32_be, read_i64_be
@@ -18,14 +17,12 @@ from ....plain_json import CLOSE, FOUR
 from ...messages.counting import MAGIC_V2
 from ...messages.record_layout import (
     CRC_ENTRY_SIZE,
-    CRC_MASK,
     CRC_PROPERTY,
-    FIELD_ENDS,
     FIELD_STARTS,
     host_of,
     properties_crc_ok_of,
 )
-from ...messages.whole_record import WholeRecord
+from ...messages.whole_record import OFFSET_AT, RIGHT, WRONG, WholeRecord
 from ...sysflag import compression_of
 from ..contents import is_trace
 from ..custom import has_decoders
@@ -33,18 +30,8 @@ from .shared import ENCODER, Properties, Topic, put_content, put_transaction
 
 STORED_FORMS: Final = frozenset(("stored-messages", "stored-message"))
 """forms of bodies that are made of records"""
-_CRC: Final[i64] = FIELD_STARTS["body_crc"]
-_QUEUE_ID: Final[i64] = FIELD_STARTS["queue_id"]
 _FLAG: Final[i64] = FIELD_STARTS["flag"]
-_QUEUE_OFFSET: Final[i64] = FIELD_STARTS["queue_offset"]
-_OFFSET: Final[i64] = FIELD_STARTS["physical_offset"]
-_BORN: Final[i64] = FIELD_STARTS["born_timestamp"]
-_BORN_HOST: Final[i64] = FIELD_STARTS["born_address"]
-_SHORT: Final[i64] = FIELD_STARTS["store_timestamp"] - FIELD_STARTS["born_address"]
-_WIDER: Final[i64] = FIELD_ENDS[1][-1] - FIELD_ENDS[0][-1]
-"""bytes of a host and its port with IPv4, and how many more with IPv6"""
 _SECOND: Final[i64] = MAGIC_V2
-_MASK: Final[i64] = CRC_MASK
 _CRC_ENTRY: Final[i64] = CRC_ENTRY_SIZE
 _CRC_NAME: Final[i64] = int.from_bytes(CRC_PROPERTY.encode(), "big")
 """of the property, which has eight bytes"""
@@ -106,9 +93,9 @@ class _StoredTexts:
         content = body[record.body_at : record.body_at + record.body_length]
         if topic.is_own or is_trace(content) or compression_of(int(record.sys_flag)) is not None:
             return False
-        crc: i64 = i64(read_i32_be(body, at + _CRC))
-        is_checked = crc != 0 or not content
-        if is_checked and i64(zlib.crc32(content)) & _MASK != crc:
+        record.read(body)
+        crc: i64 = record.crc_of(content)
+        if crc == WRONG:
             return False
         if not self._has_sound_properties():
             return False
@@ -116,7 +103,7 @@ class _StoredTexts:
         out.write(b'{"topic":')
         out.write(topic.text)
         out.write(b',"queueId":')
-        put_number(out, i64(read_i32_be(body, at + _QUEUE_ID)))
+        put_number(out, record.queue_id)
         self._properties.write(out)
         out.write(b',"flag":')
         put_number(out, i64(read_i32_be(body, at + _FLAG)))
@@ -125,10 +112,10 @@ class _StoredTexts:
         put_transaction(out, record.sys_flag)
         self._write_places()
         out.write(b',"bodyCRC":')
-        put_number(out, crc)
-        out.write(b',"crcOk":true' if is_checked else b',"crcOk":null')
+        put_number(out, record.body_crc)
+        out.write(b',"crcOk":true' if crc == RIGHT else b',"crcOk":null')
         put_content(out, content)
-        near_ms: i64 = read_i64_be(body, at + _BORN)
+        near_ms: i64 = record.born_ms
         if not near_ms:
             near_ms = self._near_ms
         self._properties.write_parts(out, near_ms)
@@ -148,34 +135,26 @@ class _StoredTexts:
         """Write when and where the message was born and stored."""
         body, record, out = self._body, self._record, self._out
         at: i64 = record.at
-        stored_at: i64 = at + _BORN_HOST + _SHORT
-        if record.hosts & 1:
-            stored_at += _WIDER
-        host_at: i64 = stored_at + 8
-        reconsumed_at: i64 = host_at + _SHORT
-        if record.hosts & 2:
-            reconsumed_at += _WIDER
-        store_host = body[host_at:reconsumed_at]
-        offset: i64 = read_i64_be(body, at + _OFFSET)
+        store_host = body[record.store_host_at : record.store_host_stop]
         out.write(b',"bornTimestamp":')
-        put_integer(out, read_i64_be(body, at + _BORN))
+        put_integer(out, record.born_ms)
         out.write(b',"reconsumeTimes":')
-        put_number(out, i64(read_i32_be(body, reconsumed_at)))
+        put_number(out, record.reconsume_times)
         out.write(b',"queueOffset":')
-        put_integer(out, read_i64_be(body, at + _QUEUE_OFFSET))
+        put_integer(out, record.queue_offset)
         out.write(b',"commitLogOffset":')
-        put_integer(out, offset)
+        put_integer(out, record.offset)
         out.write(b',"offsetMsgId":"')
         out.write(_id_start(store_host))
-        put_hex(out, body, at + _OFFSET)
+        put_hex(out, body, at + OFFSET_AT)
         out.write(b'","bornHost":')
-        out.write(_host_text(body[at + _BORN_HOST : stored_at]))
+        out.write(_host_text(body[record.born_host_at : record.stored_at]))
         out.write(b',"storeTimestamp":')
-        put_integer(out, read_i64_be(body, stored_at))
+        put_integer(out, record.stored_ms)
         out.write(b',"storeHost":')
         out.write(_host_text(store_host))
         out.write(b',"preparedTransactionOffset":')
-        put_integer(out, read_i64_be(body, reconsumed_at + 4))
+        put_integer(out, read_i64_be(body, record.store_host_stop + 4))
         out.write(b',"storeSize":')
         put_number(out, record.stop - at)
         second = i64(read_i32_be(body, at + 4)) & FOUR == _SECOND

@@ -1,8 +1,9 @@
-"""Lines and columns made from the bytes of headers are those of the rows, to the byte."""
+"""Lines and columns of exchanges are those that their rows as objects give, to the byte."""
 
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,16 @@ pytest.importorskip("pyarrow")
 import pyarrow
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
-from dissectors.decode.exchange_columns import columns_of
-from dissectors.decode.exchange_lines import is_plain, lines_of
+from dissectors.decode.exchange_forms import columns_of, lines_of
+from dissectors.decode.exchange_row import ExchangeWriter
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.remoting.framing.frame_decoder import KEEP_MESSAGES
 from dissectors.rows.parquet import exchange_table
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.record import COLUMNS, ExchangeRecord
 from dissectors.rows.tables import jsonl_of
+from tests.dissectors.rows.named_sink import NamedSink
+from tests.pure import implementation
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command
 from tests.traffic.scripts import disturbed, scripts, talks
@@ -103,9 +106,20 @@ def test_any_traffic(data: st.DataObject) -> None:
     st.sampled_from(["JAVA", "GO", "", "X"]),
     st.sampled_from([0, 1_700_000_000_000_000_000, (1 << 32) * 10**9 - 10**8]),
     st.sampled_from([None, "", "FOUND", "a\n"]),
+    st.booleans(),
 )
 @example(
-    SENT, {"b": "T"}, {"e": "123456789"}, "", {"msgId": "x"}, {"queueId": "3"}, 401, "GO", 0, ""
+    SENT,
+    {"b": "T"},
+    {"e": "123456789"},
+    "",
+    {"msgId": "x"},
+    {"queueId": "3"},
+    401,
+    "GO",
+    0,
+    "",
+    False,
 )
 def test_any_values(
     code: int,
@@ -118,14 +132,17 @@ def test_any_values(
     language: str,
     first: int,
     remark: str | None,
+    binary: bool,
 ) -> None:
     ext = asked | numbers_asked | ({"i": written} if written else {})
-    request = Command(code, 7, ext=ext, version=version, language=language)
+    if binary:
+        version, language = version & 0x7FFF, "CPP" if language == "GO" else "JAVA"
+    request = Command(code, 7, ext=ext, version=version, language=language, binary=binary)
     talk = Talk(at=first).open()
     talk.say(0, request.frame)
     talk.say(1, request.answer(0, ext=answered | numbers_answered, remark=remark).frame)
-    talk.say(0, Command(15, 8, 2, ext=ext, version=version, language=language).frame)
-    talk.say(0, Command(code, 9, ext=ext).frame)
+    talk.say(0, replace(request, code=15, opaque=8, flag=2).frame)
+    talk.say(0, Command(code, 9, ext=ext, binary=binary).frame)
     lines, rows = both_of(pcap_of(talk.segments))
     assert lines == rows
 
@@ -138,9 +155,15 @@ def test_any_name_of_a_capture(name: str, tmp_path: Path) -> None:
     assert lines == rows
 
 
-def test_most_lines_need_no_row() -> None:
-    """What Java's clients send most is written from its bytes: else this module is of no use."""
-    run = Decode([str(SAMPLES / "fault-kill-5x.pcap")])
-    exchanges = [one for batch in run._exchanges(KEEP_MESSAGES) for one in batch]
-    assert len(exchanges) > 100
-    assert sum(map(is_plain, exchanges)) > len(exchanges) / 2
+@pytest.mark.skipif(implementation() == "compiled", reason="compiled: no sinks of others")
+@pytest.mark.parametrize("name", ["admin-5x", "cut-short-5x", "grpc-consume-53", "acl-5x"])
+def test_each_value_is_that_of_its_column(name: str) -> None:
+    path = str(SAMPLES / f"{name}.pcap")
+    run = Decode([path])
+    sink = NamedSink(COLUMNS)
+    writer = ExchangeWriter(sink, run.sources, [])
+    for batch in run.counted_exchanges():
+        for exchange in batch:
+            writer.write(exchange)
+    rows = [row for batch in Decode([path]).records() for row in batch]
+    assert sink.rows == [asdict(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Messages of plain sends are those that their rows give, as lines and as columns."""
+"""Messages of sends are the same as lines, columns and objects, whatever the headers hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.message_rows.plain_send import PlainSend
 from dissectors.rows.json_rows import row_encoder
 from dissectors.rows.message_record import MESSAGE_COLUMNS
 from tests.traffic.captures import pcap_of
@@ -83,9 +82,17 @@ def assert_both(path: str) -> None:
     st.sampled_from([None, "", "FOUND", "ü"]),
     st.sampled_from([0, 1_700_000_000_000_000_000, (1 << 32) * 10**9 - 10**8]),
     st.booleans(),
+    st.booleans(),
 )  # fmt: skip
 @example(
-    V2, {"b": "T", "g": "1", "i": "KEYS\x01k"}, {"msgId": "x", "queueId": "3"}, 0, None, 0, True
+    V2,
+    {"b": "T", "g": "1", "i": "KEYS\x01k"},
+    {"msgId": "x", "queueId": "3"},
+    0,
+    None,
+    0,
+    True,
+    True,
 )
 def test_any_values(
     code: int,
@@ -95,9 +102,10 @@ def test_any_values(
     remark: str | None,
     first: int,
     named: bool,
+    binary: bool,
 ) -> None:
     ext = asked if code in (V2, BATCH) else {LETTERS[name]: text for name, text in asked.items()}
-    request = Command(code, 7, ext=ext, body=b"body")
+    request = Command(code, 7, ext=ext, body=b"body", binary=binary)
     talk = Talk(at=first).open()
     if named:
         talk.say(0, Command(35, 6, 0, ext={"clientID": "me@1"}).frame)
@@ -119,18 +127,18 @@ def test_any_name_of_a_capture(name: str, tmp_path: Path) -> None:
     assert_both(str(path))
 
 
-def test_a_usual_send_is_plain() -> None:
+def test_a_usual_send() -> None:
     talk = Talk().open()
     talk.say(0, send(1).frame)
     talk.say(1, sent(1).frame)
+    talk.say(0, send(2, binary=True).frame)
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         file.write(pcap_of(talk.segments))
         file.flush()
-        chunks = Decode([file.name], OPTIONS).counted_exchanges()
-        (exchange,) = [one for chunk in chunks for one in chunk]
-    assert exchange.request is not None
-    assert exchange.response is not None
-    plain = PlainSend()
-    assert plain.read(exchange.request, exchange.response)
-    assert (plain.name, plain.born_ms, plain.queue_id) == ("SEND_MESSAGE_V2", 1795168800000, 2)
-    assert plain.commit_log_offset == 255
+        first, second = rows_of_run(Decode([file.name], OPTIONS))
+    assert (first.event, first.request_name, first.queue_id) == ("stored", "SEND_MESSAGE_V2", 2)
+    assert (first.born_time, first.commit_log_offset) == (1795168800000 * 1_000_000, 255)
+    assert (first.tags, first.keys, first.original_topic) == ("created", None, "Orders")
+    assert (second.event, second.end, second.queue_offset) == ("sent", "open", None)
+    assert second.unique_key is not None
+    assert second.unique_key.endswith("2")

@@ -1,0 +1,211 @@
+"""Rows of exchanges in the forms that files have, chunk by chunk: lines of JSON, columns of Arrow.
+
+What else an exchange gives, its messages, goes to the table of messages on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import i64
+
+from ..expert import ExpertInfo
+from ..rows.column_bytes import ArrowSink
+from ..rows.encoded import Columns, EncodedBatch, Lines, parts_by_chunk
+from ..rows.parquet import BATCH_ROWS, batches_of, exchange_table, message_table
+from ..rows.record import COLUMNS
+from ..rows.row_sink import JsonSink
+from ..tcp.capture import CAPTURE_SHIFT
+from .exchange import Exchange
+from .exchange_row import ExchangeRecords, ExchangeWriter, settled_by
+
+if TYPE_CHECKING:
+    from ..message_rows.message_table import MessageTable
+
+_MOST_MESSAGES: Final = 4 * BATCH_ROWS
+"""rows of messages that wait at most, and those of one chunk more"""
+
+
+@final
+class ExchangeLines:
+    """Lines of exchanges that wait to be taken."""
+
+    __slots__ = ("_sink", "_writer")
+
+    def __init__(
+        self, captures: list[str], experts: list[ExpertInfo], with_ends: bool = False
+    ) -> None:
+        """Take the names of the run's captures, and where findings about rows go.
+
+        `with_ends`: `take_ends` is asked for.
+        """
+        self._sink = JsonSink(COLUMNS, with_ends)
+        self._writer = ExchangeWriter(self._sink, captures, experts)
+
+    def lines_of(self, exchanges: list[Exchange]) -> bytes:
+        """Return the lines of exchanges."""
+        for exchange in exchanges:
+            self._writer.write(exchange)
+        return self._sink.take()
+
+    def take_ends(self) -> bytes:
+        """Return where each of the lines ends since the last call: a 64-bit integer each."""
+        return self._sink.take_ends()
+
+
+@final
+class ExchangeColumns:
+    """Columns of exchanges that wait to be taken."""
+
+    __slots__ = ("_messages", "_writer", "sink")
+
+    def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
+        """Take the names of the run's captures, and where findings about rows go."""
+        self._messages = MessageGiver(captures, experts)
+        self.sink = ArrowSink(COLUMNS)
+        """where they wait"""
+        self._writer = ExchangeWriter(self.sink, captures, experts)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take what waits."""
+        return self.sink.is_full or self.sink.waiting >= BATCH_ROWS
+
+    def add(self, exchanges: list[Exchange], table: MessageTable | None = None) -> None:
+        """Add exchanges; a table, whose rows have a form, takes their messages."""
+        for exchange in exchanges:
+            self._writer.write(exchange)
+            if table is not None:
+                self._messages.give(exchange, table)
+
+
+@final
+class MessageGiver:
+    """Gives the messages of exchanges to a table whose rows have a form; rows of exchanges are made
+    only where it needs them.
+    """
+
+    __slots__ = ("_captures", "_experts", "_records")
+
+    def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
+        """Take the names of the run's captures, and where findings about rows go."""
+        self._captures = captures
+        self._experts = experts
+        self._records = ExchangeRecords(captures, experts)
+
+    def give(self, exchange: Exchange, table: MessageTable) -> None:
+        """Give a table the messages of an exchange."""
+        request, response = exchange.request, exchange.response
+        if not table.is_of_messages(request, response):
+            return
+        if request is not None:
+            capture = self._captures[settled_by(exchange) >> CAPTURE_SHIFT]
+            if table.took_send(request, response, capture, self._experts):
+                return
+        (row,) = self._records.of([exchange])
+        table.rows_of(request, response, row, self._experts)
+
+    def give_counted(
+        self,
+        exchanges: list[Exchange],
+        table: MessageTable,
+        lines: JsonSink,
+        counts: BytesWriter,
+    ) -> None:
+        """Give a table the messages of exchanges.
+
+        `counts` takes, of each exchange with messages, three 64-bit integers: its place among the
+        exchanges, how many rows it gave, where the last one ends in `lines`, which has them.
+        """
+        waiting: i64 = 0
+        for place, exchange in enumerate(exchanges):
+            self.give(exchange, table)
+            made: i64 = lines.waiting - waiting
+            if made:
+                waiting += made
+                write_i64_le(counts, place)
+                write_i64_le(counts, made)
+                write_i64_le(counts, lines.size)
+
+
+def lines_of(
+    captures: list[str],
+    chunks: Iterator[list[Exchange]],
+    add_experts: Callable[[list[ExpertInfo]], None],
+) -> Iterator[Lines]:
+    """Yield the rows of exchanges as lines of JSON, chunk by chunk.
+
+    `captures` are the names of the run's captures; findings about rows go to `add_experts`.
+    """
+    found: list[ExpertInfo] = []
+    lines = ExchangeLines(captures, found)
+    for batch in chunks:
+        data = lines.lines_of(batch)
+        if found:
+            add_experts(found)
+            found.clear()
+        yield Lines([data], [len(batch)])
+
+
+def columns_of(
+    captures: list[str],
+    chunks: Iterator[list[Exchange]],
+    add_experts: Callable[[list[ExpertInfo]], None],
+) -> Iterator[Columns]:
+    """Yield the rows of exchanges as columns, some chunks at once; arguments of `lines_of`.
+
+    Raise MissingLibraryError where pyarrow is not installed.
+    """
+    for batch in log_of(captures, chunks, add_experts, None):
+        if isinstance(batch.rows, Columns):
+            yield batch.rows
+
+
+def log_of(
+    captures: list[str],
+    chunks: Iterator[list[Exchange]],
+    add_experts: Callable[[list[ExpertInfo]], None],
+    table: MessageTable | None,
+) -> Iterator[EncodedBatch]:
+    """Yield the rows of exchanges, and those of their messages from `table` where there is one, as
+    columns, some chunks at once, and behind each chunk nothing; the rest is as in `columns_of`.
+    """
+    found: list[ExpertInfo] = []
+    counts: list[int] = []
+    message_counts: list[int] = []
+    columns = ExchangeColumns(captures, found)
+    messages = None if table is None else table.as_columns()
+    schema, message_schema = exchange_table().schema, message_table().schema
+    is_over = False
+    while not is_over:
+        batch = next(chunks, None)
+        is_over = batch is None
+        if batch is not None:
+            before = 0 if messages is None else messages.waiting
+            columns.add(batch, table)
+            counts.append(len(batch))
+            message_counts.append(0 if messages is None else messages.waiting - before)
+            if found:
+                add_experts(found)
+                found.clear()
+            yield EncodedBatch(len(batch), None, None)  # what else the chunk gave is taken now
+            is_full = columns.is_full
+            if messages is not None:
+                is_full = is_full or messages.is_full or messages.waiting >= _MOST_MESSAGES
+            if not is_full:
+                continue
+        rows = parts_by_chunk(batches_of(columns.sink.take(), schema), counts)
+        parts: list[Columns] = []
+        if messages is not None:
+            taken = messages.take()
+            if taken:
+                parts = parts_by_chunk(batches_of(taken, message_schema), message_counts)
+        for place in range(max(len(rows), len(parts))):
+            yield EncodedBatch(
+                0,
+                rows[place] if place < len(rows) else Columns(rows[0].data.slice(0, 0), [0]),
+                parts[place] if place < len(parts) else None,
+            )
+        counts, message_counts = [], []

@@ -1,0 +1,446 @@
+"""Message → row: what each column is taken from.
+
+Three functions write rows into a sink, as lines of JSON, columns or objects: one the message of a
+send, one a stored record, and one any other message, of which a maker says the facts. What may fail
+is done before the first value of a row is written.
+
+RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from ..budget import Budget
+from ..conversations.conversation import Direction, Pdu
+from ..conversations.conversation_row import conversation_end
+from ..conversations.header_view import (
+    HeaderView,
+    filled,
+    put_text,
+    queue_id_of,
+    queue_offset_of,
+)
+from ..json_bytes import ABSENT, NOTHING, PLACE_END, put_hex
+from ..remoting.code_names import request_name, response_name
+from ..remoting.code_sets import STORED as STORED_CODES
+from ..remoting.ids.message_ids import decode_recall_handle, physical_offset_at, physical_offset_of
+from ..remoting.messages.message import StoredMessage
+from ..remoting.messages.properties import decode_properties
+from ..remoting.messages.whole_record import OFFSET_AT, RIGHT, UNKNOWN
+from ..remoting.send_fields import send_fields_of
+from ..remoting.sysflag import PREPARED as PREPARED_FLAG
+from ..remoting.sysflag import TRANSACTION_MASK
+from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from ..rows.message_record import DEAD, PREPARED, REFUSED, RETURNED, SENT, STORED
+from ..rows.row_sink import ObjectSink, RowPart, RowSink
+from .record_view import RecordView
+from .seen_exchange import (
+    CARRIED_BACK,
+    LAST_MS,
+    MILLI,
+    Facts,
+    MessageEvent,
+    SeenExchange,
+    body_of,
+    deliver_time_of,
+    names_itself,
+    number_of,
+    original_topic_of,
+    time_of_ms,
+)
+
+PACKET_BITS: Final = 40
+_NUMBER_MASK: Final[i64] = (1 << PACKET_BITS) - 1
+_LAST: Final[i64] = LAST_MS
+_PER_MS: Final[i64] = MILLI
+_PREPARED: Final[i64] = PREPARED_FLAG
+_TRANSACTION: Final[i64] = TRANSACTION_MASK
+_LATER: Final = frozenset(("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"))
+"""properties of messages that the broker does not give to their queue at once"""
+_NO_PROPERTIES: Final[dict[str, str]] = {}
+_SUCCESS: Final = response_name(0)
+_HOST: Final = 8
+"""bytes of a host with its port, IPv4"""
+_MOST_ENDS: Final = 4096
+"""directions of which it is known how rows begin"""
+_MOST_NAMES: Final = 64
+
+
+@final
+class _Ends:
+    """What the rows of sends in one direction share."""
+
+    __slots__ = ("capture", "client", "conversation", "start", "who")
+
+    def __init__(
+        self, capture: str, client: str | None, direction: Direction, start: RowPart, who: RowPart
+    ) -> None:
+        self.capture = capture
+        self.client = client
+        self.conversation: i64 = direction.conversation.number
+        self.start = start
+        """up to the packet"""
+        self.who = who
+        """behind the latency, up to the broker's address"""
+
+
+@final
+class MessageWriter:
+    """Writes the rows of messages into a sink."""
+
+    __slots__ = ("_ends", "_id", "_is_usual", "_names", "_queue", "_queue_part", "_record", "_sink",
+                 "_succeeded", "_topic")  # fmt: skip
+
+    def __init__(self, sink: RowSink) -> None:
+        self._sink = sink
+        self._record = RecordView()
+        self._id = BytesWriter()
+        self._ends: dict[bytes, _Ends] = {}
+        self._names: dict[int, RowPart] = {}
+        self._succeeded = sink.part("response_code", [0, _SUCCESS])
+        self._queue: i64 = 0
+        self._queue_part = sink.part("topic", [None, None, None])
+        self._topic = b""
+        self._is_usual = True
+
+    def write(self, seen: SeenExchange, message: MessageEvent) -> None:
+        """Write the row of a message of which facts are known."""
+        sink = self._sink
+        self._write_seen(seen, message.event, message.from_broker, message.place)
+        for name, value in zip(Facts._fields, message.facts, strict=True):
+            sink.value(name, value)
+        sink.end()
+
+    def _write_seen(self, seen: SeenExchange, event: str, from_broker: bool, place: int) -> None:
+        """Write what the messages of an exchange share, and the place of one among them.
+
+        `from_broker`: the broker sent the request, so the client is the responder. What the
+        response carries was seen with it; everything else was seen with the request.
+        """
+        sink, row = self._sink, seen.row
+        is_carried = event in CARRIED_BACK and not from_broker
+        sink.value("capture", row.capture)
+        sink.value("conversation", row.conversation)
+        sink.value("packet", row.response_packet if is_carried else row.request_packet)
+        sink.value("time", row.response_time if is_carried else row.request_time)
+        sink.value("request_packet", row.request_packet)
+        sink.value("place", place)
+        sink.value("event", event)
+        sink.value("request_name", row.request_name)
+        sink.value("response_code", row.response_code)
+        sink.value("response_name", row.response_name)
+        sink.value("remark", row.remark)
+        sink.value("latency_us", row.latency_us)
+        sink.value("end", row.end)
+        sink.value("client_address", row.responder if from_broker else row.requester)
+        sink.value("client_id", seen.client_id)
+        sink.value("broker_address", row.requester if from_broker else row.responder)
+        sink.value("broker_name", row.broker_name)
+
+    def write_body(self, seen: SeenExchange, event: str, body: bytes, group: str | None) -> bool:
+        """Write the rows of the stored records in a response, delivered to a group; False: none is
+        written, as one is not whole.
+        """
+        sink, record = self._sink, self._record
+        whole = record.whole
+        at: i64 = 0
+        end: i64 = len(body)
+        count: i64 = 0
+        while at < end:
+            if not whole.find(body, at):
+                return False
+            at = whole.stop
+            count += 1
+        row = seen.row
+        head = sink.part(
+            "capture",
+            [
+                row.capture, row.conversation, row.response_packet, row.response_time,
+                row.request_packet,
+            ],
+        )  # fmt: skip
+        rest = sink.part(
+            "event",
+            [
+                event, row.request_name, row.response_code, row.response_name, row.remark,
+                row.latency_us, row.end, row.requester, seen.client_id, row.responder,
+                row.broker_name,
+            ],
+        )  # fmt: skip
+        sink.repeat([head, rest], count)
+        record.begin(group)
+        at = 0
+        place: i64 = 0
+        while at < end:
+            record.find(body, at)
+            sink.repeated(head)
+            sink.number("place", place)
+            sink.repeated(rest)
+            self.write_record(record, group, None, None)
+            sink.end()
+            place += 1
+            at = whole.stop
+        return True
+
+    def write_record(
+        self, record: RecordView, group: str | None, form: str | None, body: str | None
+    ) -> None:
+        """Write what a stored record says, delivered to a group."""
+        sink, data = self._sink, record.data
+        if record.queue != self._queue:
+            self._queue = record.queue
+            values = [record.topic, record.original_topic, int(record.queue_id)]
+            self._queue_part = sink.part("topic", values)
+        sink.shared(self._queue_part)
+        sink.integer("queue_offset", record.queue_offset)
+        sink.null("covers")
+        sink.utf8("producer_group", data, record.producers, record.producers_stop)
+        sink.text("consumer_group", group)
+        sink.utf8("unique_key", data, record.unique, record.unique_stop)
+        if record.host_stop - record.host_at == _HOST:
+            put_hex(self._id, data, record.host_at)
+            put_hex(self._id, data, record.whole.at + OFFSET_AT)
+            sink.plain("offset_msg_id", self._id.getvalue(), 4 * _HOST)
+            self._id.truncate(0)
+        else:
+            sink.text("offset_msg_id", record.offset_id)
+        sink.integer("commit_log_offset", record.offset)
+        sink.utf8("keys", data, record.keys, record.keys_stop)
+        sink.utf8("tags", data, record.tags, record.tags_stop)
+        sink.utf8("transaction_id", data, record.transaction, record.transaction_stop)
+        _put_ms(sink, "born_time", record.born_ms)
+        _put_ms(sink, "store_time", record.stored_ms)
+        sink.value("deliver_time", record.deliver_time)
+        sink.number("reconsume_times", record.reconsume_times)
+        sink.null("max_reconsume_times")
+        sink.value("delay_level", record.delay_level)
+        sink.number("body_bytes", record.body_length)
+        sink.number("body_crc", record.body_crc)
+        if record.crc == UNKNOWN:
+            sink.null("crc_ok")
+        else:
+            sink.flag("crc_ok", record.crc == RIGHT)
+        sink.text("body_form", form)
+        sink.text("body", body)
+
+    def write_send(
+        self,
+        request: Pdu,
+        response: Pdu | None,
+        capture: str,
+        client: str | None,
+        body_limit: int,
+        budget: Budget,
+    ) -> None:
+        """Write the row of a send of one message.
+
+        `client`: client id that was named on the connection; `body_limit`: bytes of the body that
+        are wanted.
+        """
+        sink, asked = self._sink, request.view
+        answer = response.view if response is not None else None
+        properties = self._properties_of(request, asked, body_limit)
+        is_half = _is_half(asked)
+        event = event_of(asked, answer)
+        # A half message and one that is due later have their offset in another queue than theirs.
+        is_in_queue = event in (STORED, RETURNED, DEAD) and _LATER.isdisjoint(properties)
+        transaction = properties.get("__transactionId__")
+        if is_half and response is not None:
+            transaction = response.command.ext_fields.get("transactionId") or transaction
+        due = _due_time(answer, properties)
+        topic = asked.text(asked.topic)
+        form = body = None
+        if body_limit:
+            flags = number_of(asked.text(asked.sys_flag)) or 0
+            message = StoredMessage(topic or "", request.body, properties, sys_flag=flags)
+            form, body = body_of(message, body_limit, budget)
+        self._write_asked(request, response, event, capture, client)
+        put_text(sink, "broker_name", asked, asked.broker_name)
+        put_text(sink, "topic", asked, asked.topic)
+        if self._is_usual:
+            put_text(sink, "original_topic", asked, filled(asked.topic))
+        else:
+            sink.text("original_topic", original_topic_of(topic, properties))
+        sink.number("queue_id", queue_id_of(asked, answer))
+        if is_in_queue:
+            sink.number("queue_offset", queue_offset_of(asked, answer))
+        else:
+            sink.null("queue_offset")
+        sink.null("covers")
+        put_text(sink, "producer_group", asked, asked.group)
+        sink.null("consumer_group")
+        put_text(sink, "unique_key", asked, filled(asked.unique_key))
+        self._write_stored_place(answer)
+        put_text(sink, "keys", asked, filled(asked.keys))
+        put_text(sink, "tags", asked, filled(asked.tags))
+        sink.text("transaction_id", transaction)
+        _put_ms(sink, "born_time", asked.number(asked.born_timestamp))
+        sink.null("store_time")
+        sink.value("deliver_time", due)
+        sink.number("reconsume_times", asked.number(asked.reconsume_times))
+        sink.number("max_reconsume_times", asked.number(asked.max_reconsume_times))
+        sink.value("delay_level", number_of(properties.get("DELAY")))
+        sink.number("body_bytes", request.body_length)
+        sink.null("body_crc")
+        sink.null("crc_ok")
+        sink.text("body_form", form)
+        sink.text("body", body)
+        sink.end()
+
+    def _write_asked(
+        self, request: Pdu, response: Pdu | None, event: str, capture: str, client: str | None
+    ) -> None:
+        """Write when and between whom a message was sent, and what was answered."""
+        sink, asked = self._sink, request.head
+        ends = self._ends_of(request.direction, capture, client)
+        packet: i64 = request.packet & _NUMBER_MASK
+        sink.shared(ends.start)
+        sink.number("packet", packet)
+        sink.time("time", request.ts)
+        sink.number("request_packet", packet)
+        sink.number("place", 0)
+        names = self._names.get(asked.code) if event == STORED else None
+        if names is None:
+            names = sink.part("event", [event, request_name(asked.code, int(asked.version))])
+            if event == STORED and len(self._names) < _MOST_NAMES:
+                self._names[asked.code] = names
+        sink.shared(names)
+        remark = asked.remark
+        if response is None:
+            sink.null("response_code")
+            sink.null("response_name")
+            sink.text("remark", remark or None)
+            sink.null("latency_us")
+            is_over = request.flag & 2 == 0
+            sink.text("end", conversation_end(request.direction.conversation) if is_over else None)
+            sink.text("client_address", request.direction.src)
+            sink.text("client_id", client)
+            sink.text("broker_address", request.direction.peer.src)
+            return
+        head = response.head
+        if head.code == 0:
+            sink.shared(self._succeeded)
+        else:
+            sink.number("response_code", head.code)
+            name = response_name(head.code, asked.code, int(head.version))
+            sink.text("response_name", name)
+        sink.text("remark", head.remark or remark or None)
+        sink.number("latency_us", (response.ts - request.ts) // 1000)
+        sink.shared(ends.who)
+
+    def _write_stored_place(self, answer: HeaderView | None) -> None:
+        """Write the broker's message id, and the offset in the commit log that it names."""
+        sink = self._sink
+        if answer is None:
+            sink.null("offset_msg_id")
+            sink.null("commit_log_offset")
+            return
+        place: i64 = answer.msg_id
+        put_text(sink, "offset_msg_id", answer, place)
+        if answer.is_plain:
+            offset: i64 = physical_offset_at(answer.data, place >> 32, place & PLACE_END)
+            if offset >= 0:
+                sink.number("commit_log_offset", offset)
+            else:
+                sink.null("commit_log_offset")
+        else:
+            text = answer.text(place)
+            sink.value("commit_log_offset", physical_offset_of(text) if text else None)
+
+    def _properties_of(self, request: Pdu, asked: HeaderView, limit: int) -> dict[str, str]:
+        """Return the properties of a send; none where all that counts is in the view."""
+        place: i64 = asked.topic
+        topic = asked.data[place >> 32 : place & PLACE_END]
+        if topic != self._topic:
+            self._topic = topic
+            self._is_usual = names_itself(asked.text(place) or "")
+        if self._is_usual and not limit and not asked.is_special:
+            return _NO_PROPERTIES
+        fields = request.command.ext_fields
+        return decode_properties(fields.get(send_fields_of(asked.code).properties) or "")
+
+    def _ends_of(self, direction: Direction, capture: str, client: str | None) -> _Ends:
+        """Return what rows of sends in a direction share."""
+        ends = self._ends.get(direction.key)
+        if (
+            ends is None
+            or ends.conversation != direction.conversation.number
+            or ends.capture is not capture
+            or ends.client is not client
+        ):
+            if len(self._ends) >= _MOST_ENDS:
+                self._ends.clear()
+            sink = self._sink
+            start = sink.part("capture", [capture, int(direction.conversation.number)])
+            who = sink.part("end", [None, direction.src, client, direction.peer.src])
+            ends = self._ends[direction.key] = _Ends(capture, client, direction, start, who)
+        return ends
+
+
+@final
+class FactsReader:
+    """Says what stored messages that were decoded say, delivered to a group or only looked at."""
+
+    __slots__ = ("_group", "_record", "_sink", "_writer")
+
+    def __init__(self, group: str | None) -> None:
+        self._group = group
+        self._record = RecordView()
+        self._record.begin(group)
+        self._sink = ObjectSink(Facts)
+        self._writer = MessageWriter(self._sink)
+
+    def facts_of(
+        self, message: StoredMessage, body_limit: int, budget: Budget | None = None
+    ) -> Facts:
+        """Return what a message says, with so many bytes of its body at most."""
+        form, body = body_of(message, body_limit, budget)
+        self._record.take(message)
+        self._writer.write_record(self._record, self._group, form, body)
+        self._sink.end()
+        (facts,) = self._sink.take()
+        assert isinstance(facts, Facts)
+        return facts
+
+
+def event_of(asked: HeaderView, answer: HeaderView | None) -> str:
+    """Return what a send shows of its message."""
+    if answer is None:
+        return SENT
+    if answer.code not in STORED_CODES:
+        return REFUSED
+    if _is_half(asked):
+        return PREPARED
+    start: i64 = asked.topic >> 32
+    if asked.topic == ABSENT or not asked.data.startswith(b"%", start):
+        return STORED
+    topic = asked.text(asked.topic) or ""
+    if topic.startswith(DLQ_PREFIX):
+        return DEAD
+    # A consumer sends what it cannot give back itself to its retry topic.
+    return RETURNED if topic.startswith(RETRY_PREFIX) else STORED
+
+
+def _is_half(asked: HeaderView) -> bool:
+    flags: i64 = asked.number(asked.sys_flag)
+    return flags != NOTHING and flags & _TRANSACTION == _PREPARED
+
+
+def _due_time(answer: HeaderView | None, properties: dict[str, str]) -> int | None:
+    text = answer.text(answer.recall_handle) if answer is not None else None
+    handle = decode_recall_handle(text) if text else None
+    if handle is not None:
+        return time_of_ms(handle.deliver_time)
+    return deliver_time_of(properties) if properties else None
+
+
+def _put_ms(sink: RowSink, name: str, ms: i64) -> None:
+    """Give a sink a time in milliseconds, none for what no clock shows."""
+    if ms <= 0 or ms > _LAST:
+        sink.null(name)
+    else:
+        sink.time(name, ms * _PER_MS)

@@ -1,0 +1,351 @@
+"""Where rows go, value by value: lines of JSON and objects; columns of Arrow: `column_bytes`.
+
+Who writes a row gives its values in the order of the columns, each behind the name of its column,
+and ends it. The names are for who reads the code, and for a test that holds each writer to the
+declaration; a sink counts. What rows share is made once, as a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, cast, final
+
+import msgspec
+from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import i64
+
+from ..json_bytes import ABSENT, NOTHING, PLACE_END, copy_range, put_integer, put_number
+from ..plain_json import QUOTE, stop_from
+from ..times import text_of_time
+from .column import Column
+from .tables import encodable_value
+from .timed_rows import TimeWriter
+
+_ENCODER: Final = msgspec.json.Encoder()
+_LINE_END: Final = b"}\n"
+_EMPTY: Final = b"[]"
+_NO_TEXTS: Final[list[str]] = []
+_WORD: Final = 8
+"""bytes that are looked at together"""
+
+
+class RowPart:
+    """Values of columns that follow each other, which rows share; of the sink that made it."""
+
+    __slots__ = ("encoded", "is_told", "place", "size", "text_bytes", "values")
+
+    def __init__(self, values: Sequence[object], encoded: bytes) -> None:
+        self.values = list(values)
+        self.encoded = encoded
+        """the values as a sink writes them, where it writes bytes"""
+        self.size: i64 = len(self.values)
+        self.place: i64 = 0
+        """column that it begins with, where a sink counts them"""
+        self.is_told = False
+        """a sink has its values already"""
+        self.text_bytes: i64 = 0
+        """bytes of the texts among the values, where a sink counts them"""
+
+
+class RowSink:
+    """Takes the values of rows of one table."""
+
+    __slots__ = ()
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait to be taken."""
+        raise NotImplementedError
+
+    def number(self, name: str, number: i64) -> None:
+        """Take an integer, none for NOTHING."""
+        raise NotImplementedError
+
+    def integer(self, name: str, number: i64) -> None:
+        """Take any integer of 64 bits."""
+        raise NotImplementedError
+
+    def time(self, name: str, ns: i64) -> None:
+        """Take a time in nanoseconds since the epoch."""
+        raise NotImplementedError
+
+    def flag(self, name: str, flag: bool) -> None:
+        """Take what is true or false."""
+        raise NotImplementedError
+
+    def plain(self, name: str, data: bytes, place: i64) -> None:
+        """Take the text at a place, none for ABSENT: ASCII that JSON writes as it is."""
+        raise NotImplementedError
+
+    def utf8(self, name: str, data: bytes, start: i64, stop: i64) -> None:
+        """Take a text that is a range of bytes, none for an empty one; what is no UTF-8 is
+        replaced.
+        """
+        raise NotImplementedError
+
+    def text(self, name: str, text: str | None) -> None:
+        """Take a text, or none; half a surrogate pair is replaced where it cannot be written."""
+        raise NotImplementedError
+
+    def texts(self, name: str, texts: list[str]) -> None:
+        """Take a list of texts."""
+        raise NotImplementedError
+
+    def null(self, name: str) -> None:
+        """Take nothing."""
+        raise NotImplementedError
+
+    def part(self, name: str, values: Sequence[object]) -> RowPart:
+        """Return the values of this column and those behind it as a part."""
+        raise NotImplementedError
+
+    def shared(self, part: RowPart) -> None:
+        """Take the values of a part."""
+        raise NotImplementedError
+
+    def value(self, name: str, value: object) -> None:
+        """Take a value as a row has it."""
+        raise NotImplementedError
+
+    def repeat(self, parts: list[RowPart], count: i64) -> None:
+        """Be told that the next rows, so many, have these parts: `repeated` takes them."""
+
+    def repeated(self, part: RowPart) -> None:
+        """Take the values of a part that was told."""
+        self.shared(part)
+
+    def end(self) -> None:
+        """End a row, which has a value of each column now."""
+        raise NotImplementedError
+
+
+@final
+class JsonSink(RowSink):
+    """Lines of JSON that wait to be taken."""
+
+    __slots__ = ("_at", "_columns", "_ends", "_names", "_nulls", "_out", "_rows", "_times")
+
+    def __init__(self, columns: Sequence[Column], with_ends: bool = False) -> None:
+        """`with_ends`: `take_ends` is asked for."""
+        self._columns = list(columns)
+        starts = ["{", *["," for _ in columns[1:]]]
+        self._names = [
+            f'{start}"{column.name}":'.encode()
+            for start, column in zip(starts, columns, strict=True)
+        ]
+        self._nulls = [name + b"null" for name in self._names]
+        self._times = [TimeWriter() for _ in columns]
+        self._out = BytesWriter()
+        self._ends = BytesWriter() if with_ends else None
+        self._at: i64 = 0
+        self._rows: i64 = 0
+
+    @property
+    def waiting(self) -> int:
+        return int(self._rows)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the lines that wait."""
+        return len(self._out)
+
+    def take(self) -> bytes:
+        """Return the lines since the last call."""
+        taken = self._out.getvalue()
+        self._out.truncate(0)
+        self._rows = 0
+        return taken
+
+    def take_ends(self) -> bytes:
+        """Return where each of the lines ends since the last call: a 64-bit integer each."""
+        assert self._ends is not None
+        taken = self._ends.getvalue()
+        self._ends.truncate(0)
+        return taken
+
+    def _begin(self) -> BytesWriter:
+        """Write the name of the next column."""
+        out = self._out
+        out.write(self._names[self._at])
+        self._at += 1
+        return out
+
+    def number(self, name: str, number: i64) -> None:  # noqa: ARG002
+        out = self._out
+        out.write(self._names[self._at])
+        self._at += 1
+        put_number(out, number)
+
+    def integer(self, name: str, number: i64) -> None:  # noqa: ARG002
+        put_integer(self._begin(), number)
+
+    def time(self, name: str, ns: i64) -> None:  # noqa: ARG002
+        times = self._times[self._at]
+        times.put(self._begin(), ns)
+
+    def flag(self, name: str, flag: bool) -> None:  # noqa: ARG002
+        self._begin().write(b"true" if flag else b"false")
+
+    def plain(self, name: str, data: bytes, place: i64) -> None:
+        if place == ABSENT:
+            self.null(name)
+            return
+        out = self._out
+        out.write(self._names[self._at])
+        self._at += 1
+        out.append(QUOTE)
+        copy_range(out, data, place >> 32, place & PLACE_END)
+        out.append(QUOTE)
+
+    def utf8(self, name: str, data: bytes, start: i64, stop: i64) -> None:
+        if start == stop:
+            self.null(name)
+        elif len(data) >= _WORD and stop_from(data, start, stop) == stop:
+            self.plain(name, data, start << 32 | stop)
+        else:
+            self._begin().write(_ENCODER.encode(data[start:stop].decode("utf-8", "replace")))
+
+    def text(self, name: str, text: str | None) -> None:
+        if text is None:
+            self.null(name)
+        else:
+            self._begin().write(_encoded(text))
+
+    def texts(self, name: str, texts: list[str]) -> None:  # noqa: ARG002
+        self._begin().write(_encoded(texts) if texts else _EMPTY)
+
+    def null(self, name: str) -> None:  # noqa: ARG002
+        self._out.write(self._nulls[self._at])
+        self._at += 1
+
+    def part(self, name: str, values: Sequence[object]) -> RowPart:
+        at = [column.name for column in self._columns].index(name)
+        pieces: list[bytes] = []
+        for value in values:
+            is_time = self._columns[at].type == "time" and isinstance(value, int)
+            pieces.append(self._names[at])
+            pieces.append(_encoded(text_of_time(cast(int, value)) if is_time else value))
+            at += 1
+        return RowPart(values, b"".join(pieces))
+
+    def value(self, name: str, value: object) -> None:
+        if value is None:
+            self.null(name)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            if self._columns[self._at].type == "time":
+                times = self._times[self._at]
+                times.put(self._begin(), value)
+            else:
+                self._begin().write(str(value).encode())
+        else:
+            self._begin().write(_encoded(value))
+
+    def shared(self, part: RowPart) -> None:
+        self._out.write(part.encoded)
+        self._at += part.size
+
+    def end(self) -> None:
+        assert self._at == len(self._names)
+        self._at = 0
+        self._rows += 1
+        self._out.write(_LINE_END)
+        if self._ends is not None:
+            write_i64_le(self._ends, len(self._out))
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
+        return _ENCODER.encode(encodable_value(value))
+
+
+_UNLIKE: Final = frozenset(("unique_key", "keys", "offset_msg_id", "transaction_id"))
+"""columns whose values hardly repeat"""
+_LONGEST_TEXT: Final = 64
+"""bytes of texts that are remembered"""
+_MOST_TEXTS: Final = 4096
+_SMALL: Final = 1024
+_NUMBERS: Final[list[object]] = list(range(_SMALL))
+"""small numbers as objects, which rows share"""
+
+
+@final
+class ObjectSink(RowSink):
+    """Rows as objects that wait to be taken."""
+
+    __slots__ = ("_make", "_rows", "_texts", "_values")
+
+    def __init__(self, make: type[msgspec.Struct] | type[tuple[Any, ...]]) -> None:
+        """`make` takes the values of a row."""
+        self._make: Any = make
+        self._values: list[object] = []
+        self._rows: list[Any] = []
+        self._texts: dict[bytes, str] = {}
+
+    @property
+    def waiting(self) -> int:
+        return len(self._rows)
+
+    def take(self) -> list[Any]:
+        """Return the rows since the last call."""
+        taken, self._rows = self._rows, []
+        return taken
+
+    def number(self, name: str, number: i64) -> None:  # noqa: ARG002
+        if 0 <= number < _SMALL:
+            self._values.append(_NUMBERS[number])
+        elif number == NOTHING:
+            self._values.append(None)
+        else:
+            self._values.append(int(number))
+
+    def integer(self, name: str, number: i64) -> None:  # noqa: ARG002
+        self._values.append(int(number))
+
+    def time(self, name: str, ns: i64) -> None:  # noqa: ARG002
+        self._values.append(int(ns))
+
+    def flag(self, name: str, flag: bool) -> None:  # noqa: ARG002
+        self._values.append(flag)
+
+    def plain(self, name: str, data: bytes, place: i64) -> None:
+        if place == ABSENT:
+            self._values.append(None)
+            return
+        value = data[place >> 32 : place & PLACE_END]
+        if name in _UNLIKE or len(value) > _LONGEST_TEXT:
+            self._values.append(value.decode("ascii"))
+            return
+        text = self._texts.get(value)
+        if text is None:
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            text = self._texts[value] = value.decode("ascii")
+        self._values.append(text)
+
+    def utf8(self, name: str, data: bytes, start: i64, stop: i64) -> None:  # noqa: ARG002
+        text = data[start:stop].decode("utf-8", "replace") if start < stop else None
+        self._values.append(text)
+
+    def text(self, name: str, text: str | None) -> None:  # noqa: ARG002
+        self._values.append(text)
+
+    def texts(self, name: str, texts: list[str]) -> None:  # noqa: ARG002
+        self._values.append(texts or _NO_TEXTS)
+
+    def null(self, name: str) -> None:  # noqa: ARG002
+        self._values.append(None)
+
+    def part(self, name: str, values: Sequence[object]) -> RowPart:  # noqa: ARG002
+        return RowPart(values, b"")
+
+    def shared(self, part: RowPart) -> None:
+        self._values.extend(part.values)
+
+    def value(self, name: str, value: object) -> None:  # noqa: ARG002
+        self._values.append(value)
+
+    def end(self) -> None:
+        values, self._values = self._values, []
+        self._rows.append(self._make(*values))
