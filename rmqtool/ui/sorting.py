@@ -1,14 +1,14 @@
 """Rows in order, by time or latency: sorted in parts, which wait in files without a name.
 
 Rows come when they are complete: an exchange with its answer, so a slow one after those that began
-later. Memory holds one part and a few rows of each other one, however many rows there are.
+later. Memory holds one part and a few rows of each other one. Many parts are merged to a larger
+one, so that few files are open, however many rows there are.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from heapq import merge
 from itertools import islice
 from tempfile import TemporaryFile
@@ -19,6 +19,8 @@ Key = int | tuple[int, ...] | None
 """what a row is sorted by, of all rows the same type; None: it is last"""
 PART: Final = 50_000
 """rows that are sorted in memory"""
+FILES: Final = 64
+"""parts of about the same size that become a larger one"""
 _BATCH: Final = 500
 """rows that are read from a file at a time, and given on"""
 
@@ -27,10 +29,9 @@ class SortedRows(Generic[Row]):
     """Takes rows, and gives them in order: the smallest key first, equal ones as they came."""
 
     def __init__(self, key: Callable[[Row], Key], part: int = PART) -> None:
-        self._stack = ExitStack()
         self._key_of = key
         self._part = part
-        self._parts: list[Iterator[Row]] = []
+        self._levels: list[list[IO[bytes]]] = []  # of each, `FILES` make one file of the next
         self._waiting: list[Row] = []
 
     def __enter__(self) -> SortedRows[Row]:
@@ -48,19 +49,34 @@ class SortedRows(Generic[Row]):
         self._waiting += rows
         if len(self._waiting) >= self._part:
             self._waiting.sort(key=self._key)
-            self._parts.append(_rows_of(_written(self._waiting, self._stack)))
+            self._keep(self._waiting, 0)
             self._waiting = []
+
+    def _keep(self, rows: Iterable[Row], level: int) -> None:
+        """Keep rows in order in a file of a level."""
+        if level == len(self._levels):
+            self._levels.append([])
+        files = self._levels[level]
+        files.append(_written(rows))
+        if len(files) == FILES:
+            self._levels[level] = []
+            self._keep(merge(*map(_rows_of, files), key=self._key), level + 1)
+            for file in files:
+                file.close()
 
     def batches(self) -> Iterator[Sequence[Row]]:
         """Yield all rows, once."""
         self._waiting.sort(key=self._key)
-        rows = merge(*self._parts, self._waiting, key=self._key)
+        files = (file for level in reversed(self._levels) for file in level)  # the oldest first
+        rows = merge(*map(_rows_of, files), self._waiting, key=self._key)
         while found := list(islice(rows, _BATCH)):
             yield found
 
     def close(self) -> None:
         """Free the files."""
-        self._stack.close()
+        for level in self._levels:
+            for file in level:
+                file.close()
 
 
 def by_key(
@@ -74,11 +90,12 @@ def by_key(
         yield from rows.batches()
 
 
-def _written(rows: Sequence[Row], stack: ExitStack) -> IO[bytes]:
+def _written(rows: Iterable[Row]) -> IO[bytes]:
     """Return a file with the rows, at its beginning; it is gone when it is closed."""
-    file = stack.enter_context(TemporaryFile(prefix="rmqtool-"))  # noqa: SIM115
-    for start in range(0, len(rows), _BATCH):
-        pickle.dump(rows[start : start + _BATCH], file, pickle.HIGHEST_PROTOCOL)
+    file = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
+    left = iter(rows)
+    while found := list(islice(left, _BATCH)):
+        pickle.dump(found, file, pickle.HIGHEST_PROTOCOL)
     file.seek(0)
     return file
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmqtool.ui import sorting
 from rmqtool.ui.sorting import by_key
 
 Row = tuple[int | None, int]
@@ -25,6 +26,21 @@ def test_rows_come_once_and_in_order(times: list[int | None], part: int) -> None
     batches = [rows[start : start + 7] for start in range(0, len(rows), 7)]
     found = [row for batch in by_key(batches, time, part) for row in batch]
     assert found == sorted(rows, key=lambda row: (row[0] is None, row[0] or 0, row[1]))
+
+
+def test_few_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorting, "FILES", 3)
+    rows = [(number * 7 % 50, number) for number in range(400)]
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with sorting.SortedRows(time, 4) as kept:
+        for start in range(0, len(rows), 4):
+            kept.add(rows[start : start + 4])
+        assert (
+            len(list(Path("/proc/self/fd").iterdir())) - before <= 2 * 5
+        )  # 100 parts, 3 ** 4 < 100
+        found = [row for batch in kept.batches() for row in batch]
+    assert found == sorted(rows)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_nothing_is_left_and_little_is_held(
