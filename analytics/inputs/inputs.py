@@ -38,6 +38,8 @@ from ..errors import ReportError
 
 _LEAST_COLUMNS = frozenset(("requester", "responder", "status", "opaque"))
 """Columns without which a row is not an exchange."""
+_PATTERN = frozenset("*?[]{}")
+"""Characters that Spark takes for a pattern of names."""
 _VERSION_KEY = b"rmqtool.schema_version"
 
 
@@ -101,6 +103,20 @@ def inputs_of(names: Sequence[str]) -> list[Input]:
     return inputs
 
 
+def about_repeated(inputs: Sequence[Input]) -> list[str]:
+    """Return remarks about captures that several decoded logs have: their exchanges count twice."""
+    logs: dict[tuple[str, int, str | None], list[str]] = {}
+    for one in inputs:
+        for capture in one.manifest.captures if one.manifest is not None else ():
+            key = (os.path.basename(capture.name), capture.packets, capture.first_time)
+            logs.setdefault(key, []).append(one.name)
+    return [
+        f"{' and '.join(names)} both have {capture}: its exchanges are counted more than once"
+        for (capture, packets, _), names in logs.items()
+        if len(names) > 1 and packets
+    ]
+
+
 def _input_of(name: str) -> Input | None:
     """Return the input of that name, None for captures."""
     if name.startswith("file://"):
@@ -108,6 +124,11 @@ def _input_of(name: str) -> Input | None:
     if "://" in name:
         if name.endswith(".json"):
             raise _array_error(name)
+        if not _PATTERN.isdisjoint(name):
+            raise InputError(
+                f"{name} is a pattern: connections of several logs would have the same numbers",
+                "name each log",
+            )
         return Input(name, InputKind.remote, (name,))
     if name == "-":
         raise InputError(

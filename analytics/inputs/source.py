@@ -25,7 +25,7 @@ from ..kept import Kept
 from ..report import ReportInput
 from ..schema import Described
 from ..sql.relation import Relation
-from .inputs import Input, InputError, InputKind
+from .inputs import Input, InputError, InputKind, about_repeated
 from .reader import LineRows, Reader
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
             _add_remote(reader, one, parts, messages)
         else:
             _add_files(reader, one, parts, messages)
+    parts.remarks += about_repeated(inputs)
     if parts.without and parts.conversations:
         parts.remarks.append(
             f"{', '.join(parts.without)}: no TCP connections in it, so nothing is said about those"

@@ -62,7 +62,7 @@ MACROS: Final = (
     "spark_round(x, digits) as round(x, digits)",
     # of 64 bits, without a sign
     "spark_shiftleft(x, bits) as case when bits not between 0 and 62 then 0"
-    " else cast(x as bigint) * cast(pow(2, bits) as bigint) end",
+    " else cast(x as bigint) << bits end",
     "spark_shiftright(x, bits) as case when bits not between 0 and 63 then 0"
     " else cast(x as bigint) >> bits end",
     "spark_size(l) as coalesce(len(l), -1)",

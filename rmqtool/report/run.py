@@ -133,12 +133,13 @@ def _decoded_here(
     request: ReportRequest, inputs: Sequence[Input], steps: StageLine, stack: ExitStack
 ) -> list[Input]:
     """Return the inputs with captures as a decoded log."""
-    from analytics.inputs.captures import TemporaryLog
     from analytics.inputs.inputs import InputKind
 
     done = []
     for one in inputs:
         if one.kind is InputKind.captures:
+            from analytics.inputs.captures import TemporaryLog  # loads the decoder
+
             log = TemporaryLog()
             stack.callback(log.close)
             one = _decode(request, one, steps, log)

@@ -278,6 +278,26 @@ def test_a_log_that_lost_a_part_is_said(tmp_path: Path) -> None:
         inputs_of([str(tmp_path / "log")])
 
 
+def test_two_logs_of_one_capture_are_said(tmp_path: Path) -> None:
+    from analytics.inputs.source import read_here
+
+    for name in ("one", "two"):
+        rmqtool("decode", "pcap", CAPTURE, "--format", "parquet", "-o", tmp_path / name)
+    logs = [str(tmp_path / "one"), str(tmp_path / "two")]
+    (remark,) = read_here(inputs_of(logs)).remarks
+    assert remark == (
+        f"{logs[0]} and {logs[1]} both have {CAPTURE.name}: its exchanges are counted more than"
+        " once"
+    )
+    assert read_here(inputs_of(logs[:1])).remarks == []
+
+
+@pytest.mark.parametrize("name", ["s3a://bucket/days/*", "hdfs:///log-[12]", "hdfs:///{a,b}"])
+def test_a_pattern_of_remote_logs_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="is a pattern"):
+        inputs_of([name])
+
+
 def test_the_same_input_twice_is_one(tmp_path: Path) -> None:
     rmqtool("decode", "pcap", CAPTURE, "--format", "parquet", "-o", tmp_path / "log")
     (tmp_path / "link").symlink_to(tmp_path / "log")
