@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..schema import Described, arrow_schema_of
@@ -68,13 +68,27 @@ def repeated_keys(relation: Relation) -> Relation:
 
 
 def made_by_group(
-    rows: pyarrow.Table, key: str, make: OfGroup, columns: Sequence[Described]
+    batches: Iterable[pyarrow.RecordBatch], key: str, make: OfGroup, columns: Sequence[Described]
 ) -> pyarrow.Table:
-    """Return what `make` gives for each group of rows, which are sorted by `key`."""
+    """Return what `make` gives for each group of rows, which are sorted by `key`.
+
+    The rows of one group are held, and no others.
+    """
     import pyarrow
 
-    made = [make(part) for part in _parts(rows, key).values()]
-    return pyarrow.concat_tables([arrow_schema_of(columns).empty_table(), *made])
+    made = [arrow_schema_of(columns).empty_table()]
+    group: list[pyarrow.Table] = []
+    value: object = None
+    for batch in batches:
+        for this, part in _parts(pyarrow.Table.from_batches([batch]), key).items():
+            if group and this != value:
+                made.append(make(pyarrow.concat_tables(group)))
+                group = []
+            value = this
+            group.append(part)
+    if group:
+        made.append(make(pyarrow.concat_tables(group)))
+    return pyarrow.concat_tables(made)
 
 
 def made_by_groups(

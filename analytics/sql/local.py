@@ -113,7 +113,8 @@ class LocalEngine:
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]
     ) -> Relation:
         """Return what `make` gives for each group of rows with an equal `key`; null is a key."""
-        return self.hold(made_by_group(self._sorted(relation, key), key, make, columns))
+        batches = self.batches(relation.sorted_by([f"`{key}`"]))
+        return self.hold(made_by_group(batches, key, make, columns))
 
     def by_groups(
         self,

@@ -10,8 +10,7 @@ import pyspark
 
 SPARK_SCRIPTS = Path(pyspark.__file__).parent / "bin"
 QUICK_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 """Java that starts with less work: what Spark's jars have is taken as it is"""
 _PATIENCE = 120
