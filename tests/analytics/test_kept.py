@@ -46,8 +46,11 @@ def results_of(given: ReportInput, names: list[str]) -> list[ReportResult]:
 def test_reports_together_are_the_reports_alone() -> None:
     for name, result in zip(NAMES, results_of(report_input(ROWS), NAMES), strict=True):
         (alone,) = results_of(report_input(ROWS), [name])
+        # a table of several reports is in the first of them that was asked for
         assert {one: table.data.to_pylist() for one, table in result.tables.items()} == {
-            one: table.data.to_pylist() for one, table in alone.tables.items()
+            one: table.data.to_pylist()
+            for one, table in alone.tables.items()
+            if one in result.tables
         }
         assert any(table.data.num_rows for table in result.tables.values())
 
