@@ -82,7 +82,16 @@ LIMITS = (
     ),
     *("started", "work", "earliest", "settled_by", "records_of", "refined", "finish", "first_of"),
     *("json_problem", "retry_topic", "queue_of", "names_of", "delay_of"),
-    *("value_in", "decode_bit_set", "read_bits", "read_double", "replication", "value"),
+    *(
+        "property_of",
+        "value_in",
+        *("requester", "responder", "serialize_type"),
+        "decode_bit_set",
+        "read_bits",
+        "read_double",
+        "replication",
+        "value",
+    ),
     *("protocol", "address_of", "number_in", "held_", "passed_at", "sweep", "take_most_waiting"),
     *("decode_unique_key", "born_at", "transaction"),
 )
