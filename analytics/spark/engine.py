@@ -75,10 +75,13 @@ class SparkEngine:
         """Return a frame that is computed once, now, as a relation."""
         kept = frame.persist()
         rows = kept.limit(MOST_HERE + 1).toArrow()
+        large = None
         if rows.num_rows > MOST_HERE:
-            return self.given(kept)
+            # without what it was made of, which Spark would analyze with each query, and twice for
+            # each join of it: a few such steps take hours
+            large = kept.localCheckpoint()
         kept.unpersist()
-        return self._here.hold(rows)
+        return self._here.hold(rows) if large is None else self.given(large)
 
     def hold(self, rows: pyarrow.Table) -> Relation:
         """Return rows of this process as a relation."""
@@ -89,12 +92,10 @@ class SparkEngine:
         self._here.close()
 
     def drop(self, relation: Relation) -> None:
-        """Free what `keep` or `hold` keep."""
+        """Free what `keep` or `hold` keep; Spark frees a frame when nobody has it any more."""
         if relation.is_here:
             self._here.drop(relation)
             self._sent.pop(str(relation.handle), None)
-        else:
-            self._frame_of(relation).unpersist()
 
     def by_group(
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]

@@ -47,11 +47,11 @@ MACROS: Final = (
     "spark_btrim(s, chars) as trim(s, chars)",
     "spark_collect_set(x) as coalesce(list(distinct x) filter (x is not null), [])",
     # digits as far as there are any; a negative number is the complement of 64 bits
-    "spark_conv(s, base, into_base) as if(s is null or s = '', null, cast(if("
+    "spark_conv(s, base, into_base) as if(s is null or s = '', null, cast((if("
     "starts_with(trim(s, ' '), '-'), 18446744073709551616, 0)"
     " + if(starts_with(trim(s, ' '), '-'), -1, 1) * cast(try_cast('0x' || coalesce(nullif("
-    "regexp_extract(trim(s, ' '), '^-?([0-9A-Fa-f]+)', 1), ''), '0') as ubigint) as hugeint)"
-    " as varchar))",
+    "regexp_extract(trim(s, ' '), '^-?([0-9A-Fa-f]+)', 1), ''), '0') as ubigint) as hugeint))"
+    " % 18446744073709551616 as varchar))",
     "spark_first(x) as any_value(x)",
     "spark_get(l, place) as list_extract(l, place + 1)",
     "spark_ln(x) as if(x > 0, ln(x), null)",

@@ -24,7 +24,7 @@ SPELLED = [
     ("select /*+ broadcast(two) */ `a`", "select  `a`"),
     ("cast(x as long)", "try_cast(x as long)"),
 ]
-KEYS = "'', 'K', '0A0B', 'ff', 'é0A', '-1', ' 1F ', 'g1', '1g'"
+KEYS = "'', 'K', '0A0B', 'ff', 'é0A', '-1', '--', ' 1F ', 'g1', '1g'"
 EXPRESSIONS = (
     "substr(s, -3)",
     "substr(s, -3, 2)",
