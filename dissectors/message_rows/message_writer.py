@@ -27,6 +27,7 @@ from ..conversations.header_view import (
 from ..json_bytes import ABSENT, NOTHING, PLACE_END, put_hex
 from ..remoting.code_names import request_name, response_name
 from ..remoting.code_sets import STORED as STORED_CODES
+from ..remoting.codes import ResponseCode
 from ..remoting.ids.message_ids import decode_recall_handle, physical_offset_at, physical_offset_of
 from ..remoting.messages.message import StoredMessage
 from ..remoting.messages.properties import decode_properties
@@ -62,7 +63,7 @@ _TRANSACTION: Final[i64] = TRANSACTION_MASK
 _LATER: Final = frozenset(("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"))
 """properties of messages that the broker does not give to their queue at once"""
 _NO_PROPERTIES: Final[dict[str, str]] = {}
-_SUCCESS: Final = response_name(0)
+_SUCCESS: Final = response_name(ResponseCode.SUCCESS)
 _HOST: Final = 8
 """bytes of a host with its port, IPv4"""
 _MOST_ENDS: Final = 4096
@@ -101,7 +102,7 @@ class MessageWriter:
         self._id = BytesWriter()
         self._ends: dict[bytes, _Ends] = {}
         self._names: dict[int, RowPart] = {}
-        self._succeeded = sink.part("response_code", [0, _SUCCESS])
+        self._succeeded = sink.part("response_code", [int(ResponseCode.SUCCESS), _SUCCESS])
         self._queue: i64 = 0
         self._queue_part = sink.part("topic", [None, None, None])
         self._topic = b""

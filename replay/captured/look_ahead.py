@@ -45,7 +45,7 @@ MAX_WAIT: Final = 15 * SECOND
 """capture time that a response, another attempt or the first end of a transaction is waited for"""
 MAX_CHECK_WAIT: Final = 90 * SECOND
 """capture time that the answer to a check-back is waited for"""
-MAX_WAITING: Final = 20_000
+MAX_WAITING: Final = 10_000
 """requests that wait"""
 MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
 """their bodies"""

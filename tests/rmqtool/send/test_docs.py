@@ -29,6 +29,7 @@ def test_the_page_has_commands() -> None:
 def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
     program = shlex.join(PROGRAM)
     topics = [TopicSpec("Orders", 4)]
+    (tmp_path / "order.json").write_text('{"order": 4711}')
     with sandbox_thread(SandboxOptions(brokers=2, topics=topics)) as box:
         for command in _commands():
             line = command.replace("127.0.0.1:9876", box.namesrv).replace("rmqtool", program, 1)

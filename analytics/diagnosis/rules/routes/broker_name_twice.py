@@ -35,7 +35,7 @@ from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 MAX_NAMES: Final = 2000
 """names of brokers that are looked at"""
-MAX_CONNECTIONS: Final = 64
+MAX_CONNECTIONS: Final = 256
 """registering connections of one name"""
 MAX_ROUTES: Final = 16
 """different routes of one name"""
@@ -162,7 +162,11 @@ class _Fold(Fold):
         known = named.registered.get(place)
         if known is None:
             if len(named.registered) >= MAX_CONNECTIONS:
-                return
+                # The least places stay, so that the order of rows changes nothing.
+                most = max(named.registered)
+                if place > most:
+                    return
+                del named.registered[most]
             known = named.registered[place] = _Registered(address, one)
         known.add(one)
 
