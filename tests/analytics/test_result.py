@@ -44,7 +44,7 @@ def test_rows_are_sorted_here_as_spark_sorts_them(
     table = ReportTable("t", "T", "", COLUMNS, order)
     rows = pyarrow.table(VALUES, schema=arrow_schema_of(COLUMNS))
     engine = SparkEngine(spark)
-    sorted_by_spark = engine.rows(conforming(engine.hold(rows, COLUMNS), table))
+    sorted_by_spark = engine.rows(conforming(engine.given(engine.frame(engine.hold(rows))), table))
     assert can_be_ordered(table)
     assert in_order(rows, table).to_pylist() == sorted_by_spark.to_pylist()
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MAX_SENDS: Final = 200_000
 """sends of one host that are looked at; those after them are not"""
-MAX_PRODUCERS: Final = 256
+MAX_PRODUCERS: Final = 1024
 """producers of one host"""
 BURST_US: Final = 200_000
 """a client that cannot connect for a message tries again within such a time"""

@@ -35,7 +35,7 @@ from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 MAX_NAMES: Final = 2000
 """names of brokers that are looked at"""
-MAX_CONNECTIONS: Final = 256
+MAX_CONNECTIONS: Final = 64
 """registering connections of one name"""
 MAX_ROUTES: Final = 16
 """different routes of one name"""
@@ -144,8 +144,13 @@ class _Fold(Fold):
         found = []
         for name, several in by_name.items():
             named, addresses = self._of(namesrv, name), frozenset(several)
-            if named is None or (addresses not in named.routes and len(named.routes) >= MAX_ROUTES):
+            if named is None:
                 continue
+            if addresses not in named.routes and len(named.routes) >= MAX_ROUTES:
+                most = max(named.routes, key=sorted)
+                if sorted(addresses) > sorted(most):
+                    continue
+                del named.routes[most]
             found.append(named.routes.setdefault(addresses, {}))
         if len(self._told) >= REMEMBERED:
             self._told.clear()
@@ -162,7 +167,7 @@ class _Fold(Fold):
         known = named.registered.get(place)
         if known is None:
             if len(named.registered) >= MAX_CONNECTIONS:
-                # The least places stay, so that the order of rows changes nothing.
+                # The least stay, so that the order of rows changes nothing.
                 most = max(named.registered)
                 if place > most:
                     return
