@@ -68,7 +68,8 @@ class ProducerFold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._messages: list[ObservedMessage] = []
-        self._of: dict[tuple[str, str | None], ProducerSends] = {}
+        self._of: dict[tuple[str, str | None, int | None], ProducerSends] = {}
+        """process, group, and version: another version is another program"""
         self._count = 0
         self._failures: list[ConversationRecord] = []
 
@@ -97,7 +98,7 @@ class ProducerFold(Fold):
 
     def _sends_of(self, digits: str, row: ExchangeRecord) -> ProducerSends | None:
         """Return what is kept of the producer of a send; None where there are too many."""
-        who = digits, row.group
+        who = digits, row.group, row.version
         sends = self._of.get(who)
         if sends is None:
             if len(self._of) >= MAX_PRODUCERS:
@@ -129,12 +130,16 @@ class ProducerFold(Fold):
         for message in sorted(self._messages, key=lambda one: (one.attempts[0].begin, one.key)):
             by_process.setdefault(process_of(message.key, self.key), []).append(message)
         found = []
-        for (digits, group), sends in sorted(self._of.items(), key=lambda one: str(one[0])):
+        for (digits, group, version), sends in sorted(
+            self._of.items(), key=lambda one: str(one[0])
+        ):
             if _relayed(sends.maker, self.key, context):
                 continue
             process = f"{self.key} {digits}" if digits else self.key
             own = [
-                one for one in by_process.get(process, ()) if one.attempts[0].send.group == group
+                one
+                for one in by_process.get(process, ())
+                if (one.attempts[0].send.group, one.attempts[0].send.version) == (group, version)
             ]
             judged = self._judged(sends, own, context)
             if judged is not None:
