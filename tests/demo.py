@@ -70,6 +70,11 @@ TOUR: tuple[tuple[str, str], ...] = (
         "report retries isolation samples/fault-kill-5x.pcap samples/fault-kill-4x.pcap",
     ),
     (
+        "The same report computed on Spark, as a cluster does for days of traffic.",
+        "report retries isolation samples/fault-kill-5x.pcap samples/fault-kill-4x.pcap"
+        " --engine spark --table retry_totals",
+    ),
+    (
         "The same and more as one page for the browser.",
         "report samples/fault-kill-5x.pcap samples/fault-kill-4x.pcap samples/fault-slow-5x.pcap"
         " samples/push-retry-dlq-5x.pcap -o {folder}/report.html",
@@ -84,6 +89,9 @@ def main() -> int:
     (ROOT / FOLDER).mkdir(parents=True)
     with sandbox_thread(SandboxOptions(brokers=2)) as box:
         for title, pattern in TOUR:
+            if "--engine spark" in pattern and shutil.which("java") is None:
+                print(f"\n── {title}\nskipped: Java is not installed", flush=True)
+                continue
             status = _run(title, pattern.format(namesrv=box.namesrv, folder=FOLDER))
             if status != 0:
                 return status
