@@ -103,8 +103,8 @@ def size_option(option: str, text: str | None) -> int | None:
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """Return the names in a list with commas."""
-    return tuple(filter(None, map(str.strip, (text or "").split(","))))
+    """Return the names in a list with commas, each once."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, (text or "").split(",")))))
 
 
 def duration_option(option: str, text: str | None) -> Fraction | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from heapq import merge
 from itertools import islice
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, Final, Generic, TypeVar
 
 Row = TypeVar("Row")
@@ -91,11 +92,22 @@ def by_key(
 
 
 def _written(rows: Iterable[Row]) -> IO[bytes]:
-    """Return a file with the rows, at its beginning; it is gone when it is closed."""
+    """Return a file with the rows, at its beginning; it is gone when it is closed.
+
+    Raise OSError that names the folder of temporary files.
+    """
     file = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
     left = iter(rows)
     while found := list(islice(left, _BATCH)):
-        pickle.dump(found, file, pickle.HIGHEST_PROTOCOL)
+        batch = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+        try:
+            file.write(batch)
+            file.flush()
+        except OSError as error:
+            # the file has no name, so the error has none
+            with suppress(OSError):  # what is buffered is written when it is closed
+                file.close()
+            raise OSError(error.errno, error.strerror, gettempdir()) from error
     file.seek(0)
     return file
 

@@ -32,6 +32,8 @@ def test_chosen_columns_are_the_same_in_all_forms(tmp_path: Path) -> None:
     assert [line["client"] for line in lines] == [row.requester for row in rows]
     assert [line["request"] for line in lines] == [row.request_name for row in rows]
     assert json.loads(decoded("--columns", NAMES, "-T", "json")) == lines
+    twice = decoded("--columns", f"{NAMES},{NAMES}", "-T", "csv")
+    assert twice == decoded("--columns", NAMES, "-T", "csv")
     table = list(csv.DictReader(io.StringIO(decoded("--columns", NAMES, "-T", "csv"))))
     assert [row["time"] for row in table] == [line["time"] for line in lines]
     assert [row["topic"] or None for row in table] == [line["topic"] for line in lines]

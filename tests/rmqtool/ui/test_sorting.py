@@ -61,3 +61,13 @@ def test_nothing_is_left_and_little_is_held(
     assert next(found)[0] == (901, 99)
     found.close()  # type: ignore[attr-defined]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> object:
+        return open("/dev/full", "wb", buffering=0)
+
+    monkeypatch.setattr(sorting, "TemporaryFile", full)
+    with sorting.SortedRows(time, 4) as kept, pytest.raises(OSError, match="No space") as error:
+        kept.add([(number, number) for number in range(8)])
+    assert error.value.filename == tempfile.gettempdir()
