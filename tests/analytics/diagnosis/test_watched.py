@@ -83,7 +83,7 @@ def test_a_hang_is_a_fact_while_it_lasts_and_counts_once() -> None:
         )
         length = f"{seconds - 10:.1f}"
         assert one.title == (
-            "broker-a (10.0.0.1:10911) hung since 11:06:50 UTC"
+            "broker-a (10.0.0.1:10911) has hung since 11:06:50 UTC"
             f" ({length} s so far): 3 requests wait"
         )
     answered = [exchange(at, SEND, 0, 70_000 - at, topic="T") for at in (10_000, 10_500, 11_000)]
@@ -143,7 +143,8 @@ def test_a_name_server_that_hangs() -> None:
     (one,) = seen(engine, 14, requests, now)
     assert (one.rule, one.state) == ("namesrv-hung", ProblemState.GOING_ON)
     assert one.title == (
-        f"NameServer {NAMESRV} hung since 11:06:50 UTC (4.0 s so far): 1 request for a route waits"
+        f"NameServer {NAMESRV} has hung since 11:06:50 UTC (4.0 s so far):"
+        " 1 request for a route waits"
     )
 
 
@@ -160,7 +161,7 @@ def test_a_killed_broker_is_gone_and_its_address_was_right() -> None:
     half = connection(0, 50_000, end="fin", ended_by="server")
     problems = seen(engine, 50.5, (), [half])
     assert [(one.rule, one.state) for one in problems] == [("broker-gone", ProblemState.GOING_ON)]
-    assert " was gone since 11:07:30 UTC: " in problems[0].title
+    assert " has been gone since 11:07:30 UTC: " in problems[0].title
     for seconds in (90, 600, 7000):
         (one,) = seen(engine, seconds, (), [half])
         assert (one.rule, one.state) == ("broker-gone", ProblemState.GOING_ON)

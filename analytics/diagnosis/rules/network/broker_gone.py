@@ -81,8 +81,8 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     moved = outages[-1].moved_to
     where = f", then came back at {moved}" if moved is not None else ""
     case = tally.case(
-        f"{named(context, address)} {was(gone, outages)} {first.said(context)}{again}{where}:"
-        f" {what_happened(outages)}",
+        f"{named(context, address)} {was(gone, outages, context)} {first.said(context)}{again}"
+        f"{where}: {what_happened(outages)}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
     if gone == NOT_THERE:
@@ -159,10 +159,11 @@ def doubt_end(case: Case, context: Context) -> None:
         case.reason = "it may have been there earlier: the capture is not whole"
 
 
-def was(gone: str, outages: list[Outage]) -> str:
+def was(gone: str, outages: list[Outage], context: Context) -> str:
     """Return the verb of what happened to a server, which may be only likely."""
     seems = gone == "gone" and all(one.untried for one in outages)
-    return f"{'seems' if seems else 'was'} {gone}"
+    verb = "has been" if outages[0].end is None and context.goes_on else "was"
+    return f"{'seems' if seems else verb} {gone}"
 
 
 def doubt_untried(case: Case, outages: list[Outage]) -> None:

@@ -81,7 +81,8 @@ class _Fold(ServerSilences):
         again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
         start = " right after its start" if part == _STARTED else ""
         case = tally.case(
-            f"{named(context, self.key)} hung {_from_to(longest)}{start}{again}: {_what(found)}",
+            f"{named(context, self.key)} {'has ' if longest.goes_on else ''}hung"
+            f" {_from_to(longest)}{start}{again}: {_what(found)}",
             broker_subject(self.key, context),
         )
         case.first_time = min(one.begin for one in found)

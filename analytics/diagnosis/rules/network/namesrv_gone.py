@@ -46,8 +46,8 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         other for other, role in context.servers.items() if role == "namesrv" and other != address
     )
     case = tally.case(
-        f"NameServer {address} {was(how_gone(outages), outages)} {outages[0].said(context)}{again}:"
-        f" {what_happened(outages)}",
+        f"NameServer {address} {was(how_gone(outages), outages, context)}"
+        f" {outages[0].said(context)}{again}: {what_happened(outages)}",
         Subject(server=address),
     )
     case.spans = [one.span() for one in outages]

@@ -96,7 +96,8 @@ class _Fold(ServerSilences):
             return f"{self.key} did not answer {what}: {why}"
         longest = max(found, key=lambda one: (one.goes_on, one.length))
         again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
-        hung = f"NameServer {self.key} hung {_from_to(longest)}{again}"
+        has = "has " if longest.goes_on else ""
+        hung = f"NameServer {self.key} {has}hung {_from_to(longest)}{again}"
         if longest.goes_on:
             waiting = sum(wait.pending for wait in longest.waits)
             what = counted(waiting, "request for a route", "requests for routes")
