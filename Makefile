@@ -17,7 +17,7 @@ HOT := $(shell sed -n 's/^    "\([a-z]*\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs pictures dist reproducible sbom installers image-steps image-lint fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench soak samples audit docs pictures dist reproducible sbom installers image-steps image-lint fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -80,10 +80,17 @@ bench: setup  ## measure decode, producer, replay and reports against tshark, Ja
 	$(BIN)/python -m tests.bench.decode.jobs --check
 	$(BIN)/python -m tests.bench.producer
 	$(BIN)/python -m tests.bench.replay --check
+	$(BIN)/python -m tests.bench.proxy --check
+	$(BIN)/python -m tests.bench.watch_rate --check
 	RMQTOOL_EXACT_PACE=1 $(PYTEST) tests/cluster/replay/test_replay_pace.py \
 	  tests/rmqtool/live/test_command.py
 	$(BIN)/python -m tests.bench.reports
 	$(BIN)/python -m tests.bench.reports --small --runs 3
+
+# SOAK=600 makes it ten minutes.
+SOAK ?= 3600
+soak: setup  ## watch a sandbox for an hour (SOAK seconds): memory growth, CPU next to the broker's
+	$(BIN)/python -m tests.bench.soak --seconds $(SOAK)
 
 samples: setup  ## record samples/ anew from real clusters and clients
 	$(BIN)/python -m tests.cluster record

@@ -1,30 +1,24 @@
-"""Columns that several reports derive from the exchanges, each in one place: mostly as SQL text.
+"""Columns derived from exchanges for several reports, mostly as SQL text.
 
-Rules: that the capture has no answer is not that none came: `with_outcome` tells these apart. What
-every healthy client shows is not counted as a failure, so that it does not hide one.
+Rules: a response missing in the capture is not proof of a missing response: `with_outcome`
+distinguishes these. Events of every healthy client are not failures, so that they do not hide real
+ones.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
-from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.outcome import (
     EXPECTED,
     FAILED,
     LONG_POLLS,
-    NO_TOPIC,
-    NORMAL_ANSWERS,
     NOT_DURABLE,
-    NOT_DURABLE_ANSWERS,
     OK,
     ONEWAY,
     ORPHAN,
-    ROUTE_REQUEST,
 )
 
 from .schema import SOURCE
-from .sql.expressions import text, texts
+from .sql.expressions import texts
 from .sql.relation import Relation
 
 NO_ANSWER, UNKNOWN, WITHDRAWN = "no answer", "unknown", "withdrawn"
@@ -32,28 +26,16 @@ OUTCOMES = (
     *(OK, NOT_DURABLE, EXPECTED, FAILED, NO_ANSWER, WITHDRAWN, UNKNOWN),
     *(ONEWAY, ORPHAN),
 )
-"""What became of an exchange: answered; a message stored, but not on disk or on a slave in time;
+"""Outcomes of an exchange: answered; a message stored, but not on disk or on a slave in time;
 answered with an error that is normal there; answered with a failure; never answered; a long poll
-that the requester ended with its connection; not answered as far as the capture goes; no answer
-expected; an answer of which the request was not captured."""
+that the client ended with its connection; unanswered within the capture; no response expected; a
+response whose request was not captured.
+"""
 
 WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
-"""SQL: the broker may hold the request back until there is a message."""
-OUTCOME: Final = "outcome_class"
-"""Column that older logs lack."""
-OUTCOME_CLASS = (
-    "case when status != 'answered' then status"
-    f" when response_name is null or response_name in {texts(NORMAL_ANSWERS)} then '{OK}'"
-    f" when response_name in {texts(NOT_DURABLE_ANSWERS)} then '{NOT_DURABLE}'"
-    f" when response_name = '{NO_TOPIC}' and request_name = '{ROUTE_REQUEST}'"
-    f" and contains(topic, {text(RETRY_PREFIX)}) then '{EXPECTED}' else '{FAILED}' end"
-)
-"""SQL: the column `outcome_class`, of rows of older logs that do not have it.
-
-`dissectors.rows.outcome.outcome_class_of` as SQL; a test holds the two to each other.
-"""
+"""SQL: the broker may hold the request until there is a message."""
 HAPPENED = "coalesce(request_time, response_time)"
-"""SQL: when an exchange began, or ended where only that was seen."""
+"""SQL: when an exchange began, or ended if only that was captured."""
 OPERATION = "coalesce(request_name, '?')"
 """SQL: name of the request."""
 
@@ -70,19 +52,19 @@ _COUNTED = {
 
 
 def counted_by_outcome(*names: str) -> dict[str, str]:
-    """Return, as SQL, some columns that count exchanges: of rows with `outcome` and `exchanges`.
+    """Return, as SQL, columns that count exchanges, for rows with `outcome` and `exchanges`.
 
-    To group by the outcome and take these of the few groups spares each exchange a counter for
-    each of them.
+    Grouping by outcome first, and summing the few groups, saves a counter per outcome for each
+    exchange.
     """
     return {name: f"if(outcome in {texts(_COUNTED[name])}, exchanges, 0L)" for name in names}
 
 
 def address_of(endpoint: str) -> str:
-    """Return, as SQL, ``address:port`` without the port, IPv6 without brackets.
+    """Return, as SQL, the address of ``address:port``, IPv6 without brackets.
 
-    Without a regular expression, and for IPv4 without counting characters: both would take much of
-    the time of a pass over the exchanges.
+    It uses no regular expression, and counts no characters for IPv4: both would take much of the
+    time of a pass over the exchanges.
     """
     port = f"length(substring_index({endpoint}, ':', -1))"
     address = f"substring({endpoint}, 1, length({endpoint}) - {port} - 1)"
@@ -93,21 +75,23 @@ def address_of(endpoint: str) -> str:
 def with_outcome(exchanges: Relation, conversations: Relation | None) -> Relation:
     """Return the exchanges with a column `outcome`, one of `OUTCOMES`.
 
-    `no answer` is said only where the packets show it: the connection ended, both directions were
-    captured, and nothing of it is missing. All else that was not answered is `unknown`: the
-    capture ended first, has holes, or does not say how connections went.
+    `no answer` requires proof in the packets: the connection ended, and both directions were
+    captured completely. Other exchanges without a response are `unknown`: the capture ended first,
+    has gaps, or does not show how connections ended.
     """
     if conversations is None:
         sound = exchanges.adding({"_sound": "false", "_left": "false"})
     else:
-        # numbers are unique within a source, so no exchange is doubled
+        # numbers are unique within a source, so no exchange is duplicated
         whole = conversations.where("directions = 'both' and coalesce(gaps, 0) = 0")
         left = "coalesce(ended_by = 'client', false) as _left"
         facts = whole.select(
             f"{SOURCE} as _source", "conversation as _conversation", "true as _sound", left
         )
-        # Only exchanges without an answer need it; for a null nothing is looked up.
-        asked = "if(status = 'unanswered', conversation, null)"
+        # Only exchanges without a response need the join; null keys match nothing. If rows are
+        # shuffled by the key, nulls would all go to one task: each gets a number that no row has.
+        none = "-1L - abs(opaque)" if conversations.is_large else "null"
+        asked = f"if(status = 'unanswered', conversation, {none})"
         met = f"{SOURCE} = _source and {asked} = _conversation"
         sound = exchanges.join(facts, met, "left", small=True)
     no_answer = (
@@ -115,5 +99,5 @@ def with_outcome(exchanges: Relation, conversations: Relation | None) -> Relatio
         f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_ANSWER}' end"
     )
     outcome = f"if(status = 'unanswered', {no_answer}, outcome_class)"
-    found = sound.adding({"outcome": outcome})
-    return found.without("_sound", "_left", "_source", "_conversation")
+    result = sound.adding({"outcome": outcome})
+    return result.without("_sound", "_left", "_source", "_conversation")

@@ -1,12 +1,15 @@
-"""Errors of the reports, as values that a command line can say; never a Java stack trace.
+"""Errors of the reports as values for the command line; never a Java stack trace.
 
-Rules: what Spark, Java or a Python worker raises is turned into `ReportError` at the edge
-(`reason_of`), which keeps the one line that says what happened and drops the rest.
+Rules: exceptions of Spark, Java or a Python worker become a `ReportError` at the edge
+(`reason_of`), which keeps the one line with the cause and drops the rest.
 """
 
 from __future__ import annotations
 
+import glob
+import os
 import re
+from importlib.util import find_spec
 
 _PYTHON_ERROR = re.compile(
     r"^(?:[A-Za-z_][\w.]*\.)?(?P<type>[A-Z]\w*(?:Error|Exception)): (?P<text>.*)$", re.MULTILINE
@@ -24,26 +27,90 @@ _OTHER_PYTHON = re.compile(
     r"PYTHON_VERSION_MISMATCH\] .*?version: (?P<there>[\d.]+).*?: (?P<here>[\d.]+)", re.DOTALL
 )
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'")
+_NO_FILE_SYSTEM = re.compile(
+    r"No FileSystem for scheme \"?(?P<scheme>\w+)"
+    r"|Class org\.apache\.hadoop\.fs\.\S*?(?P<class>S3A)FileSystem not found"
+)
+_CONNECTORS = {
+    **dict.fromkeys(("s3a", "s3", "s3n"), "org.apache.hadoop:hadoop-aws:{hadoop}"),
+    **dict.fromkeys(("abfs", "abfss", "wasb"), "org.apache.hadoop:hadoop-azure:{hadoop}"),
+    "gs": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-VERSION",
+    "oss": "org.apache.hadoop:hadoop-aliyun:{hadoop}",
+}
+"""Scheme of a file system -> Maven package that reads it."""
+_NO_CATALOG = re.compile(
+    r"Cannot find catalog plugin class for catalog '?(?P<name>[^':\s]+)'?: (?P<class>[\w.$]+)"
+)
+_NAME_NODE = re.compile(
+    r"Call From \S+ to (?P<server>\S+) failed on (?:connection|socket timeout) exception:"
+    r" (?P<why>[^\n;]*)"
+)
+_NO_HOST = re.compile(
+    r"UnknownHostException: (?:Invalid host name: .*?\(unknown\)|)\s*"
+    r"(?:java\.net\.UnknownHostException: )?\"?(?P<host>[\w.-]+)"
+)
+_AWAY = (
+    (
+        re.compile(r"PATH_NOT_FOUND\] Path does not exist: (?P<path>.*?)\.? SQLSTATE"),
+        "{path}: no such file or folder",
+        "",
+    ),
+    (
+        re.compile(r"TABLE_OR_VIEW_NOT_FOUND\] The table or view (?P<name>\S+) cannot be found"),
+        "there is no table {name}",
+        "name it table:CATALOG.DATABASE.TABLE; --conf spark.sql.catalog.CATALOG=… adds a catalog",
+    ),
+    (
+        re.compile(r"REQUIRES_SINGLE_PART_NAMESPACE\][^\n]*?got `(?P<name>[^`]+)`"),
+        "there is no catalog {name}",
+        "--conf spark.sql.catalog.NAME=… adds one, as docs/reports.md shows",
+    ),
+    (
+        re.compile(r"(?:NoAuthWithAWSException|No AWS Credentials provided)"),
+        "there are no credentials for S3",
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    ),
+    (
+        re.compile(
+            r"(?:AWSBadRequestException|UnknownStoreException|NoSuchBucket)[^\n]*"
+            r"(?:s3\w?://|bucket (?!does))(?P<bucket>[\w.-]+)",
+            re.I,
+        ),
+        "S3 has no bucket {bucket}",
+        "check the name of the input, and fs.s3a.endpoint",
+    ),
+    (
+        re.compile(r"AccessDeniedException: (?P<path>[^\s:]+(?:://[^\s:]+)?)"),
+        "access to {path} is denied",
+        "check the credentials and rights",
+    ),
+    (
+        re.compile(r"SdkClientException[^\n]*|Connect to (?P<host>\S+) (?:\[[^]]*\] )?failed"),
+        "the S3 endpoint does not answer",
+        "check --conf spark.hadoop.fs.s3a.endpoint=URL, and the network",
+    ),
+)
+"""Error text of file systems and catalogs -> meaning and remedy."""
 _LONGEST = 300
 
 
 class ReportError(Exception):
-    """A report cannot be made: what is wrong, and the way out."""
+    """A report cannot be computed, with the reason and a remedy."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        """what is wrong, with the name of the input"""
+        """the reason, with the name of the input"""
         self.hint = hint
-        """the way out; may be empty"""
+        """the remedy; may be empty"""
 
 
 class NoJavaError(ReportError):
-    """There is no Java, or one that Spark cannot use."""
+    """Java is missing or unusable for Spark."""
 
 
 def reason_of(error: BaseException) -> ReportError:
-    """Return what an error of Spark, py4j or a Python worker comes to, in one line."""
+    """Return an error of Spark, py4j or a Python worker in one line."""
     text = _text_of(error)
     for match in reversed(list(_PYTHON_ERROR.finditer(text))):
         if match["type"] in _OURS:
@@ -60,18 +127,21 @@ def reason_of(error: BaseException) -> ReportError:
         return ReportError(
             "the disk for Spark's temporary files is full", "SPARK_LOCAL_DIRS names another"
         )
+    away = _reason_away(text)
+    if away is not None:
+        return away
     if "ConnectException" in text or "All masters are unresponsive" in text:
         return ReportError("the Spark master cannot be reached", "check --master")
     damaged = _DAMAGED.search(text)
     if damaged is not None and ("parquet" in text.lower()):
         return damaged_parquet((damaged[1] or "").removeprefix("file://").removeprefix("file:"))
     causes = _JAVA_CAUSE.findall(text)
-    said = causes[-1] if causes else next(iter(text.strip().splitlines()), type(error).__name__)
-    return ReportError(f"Spark could not finish: {_short(said)}", "-V shows what Spark said")
+    cause = causes[-1] if causes else next(iter(text.strip().splitlines()), type(error).__name__)
+    return ReportError(f"Spark could not finish: {_short(cause)}", "-V shows what Spark said")
 
 
 def reason_here(error: BaseException) -> ReportError:
-    """Return what an error of DuckDB comes to, in one line."""
+    """Return an error of DuckDB in one line."""
     text = str(error)
     if type(error).__name__ == "OutOfMemoryException":
         return ReportError(
@@ -86,7 +156,7 @@ def reason_here(error: BaseException) -> ReportError:
 
 
 def damaged_parquet(name: str = "") -> ReportError:
-    """Return the error about a file that is no Parquet file to its end."""
+    """Return the error about an incomplete Parquet file."""
     where = f"{name}: " if name else ""
     return ReportError(
         f"{where}the Parquet file is damaged or cut short", "write the decoded log again"
@@ -94,18 +164,18 @@ def damaged_parquet(name: str = "") -> ReportError:
 
 
 def _reason_elsewhere(text: str) -> ReportError | None:
-    """Return what is wrong with a Spark Connect server or with the Python of Spark's workers."""
+    """Return the error of a Spark Connect server or of the Python of Spark's workers."""
     status = _GRPC.search(text)
     if status is not None:
-        said = _short(status["text"])
+        status_text = _short(status["text"])
         if status["code"] in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
             return ReportError(
-                f"the Spark Connect server refuses the connection: {said}",
+                f"the Spark Connect server refuses the connection: {status_text}",
                 "a token follows its address: sc://HOST:PORT/;token=TOKEN",
             )
         if status["code"] in ("UNAVAILABLE", "UNIMPLEMENTED"):
             return ReportError(
-                f"the Spark Connect server does not answer: {said}",
+                f"the Spark Connect server does not answer: {status_text}",
                 "check --master, and whether the server takes TLS: ;use_ssl=true, or a token",
             )
     python = _OTHER_PYTHON.search(text)
@@ -123,8 +193,56 @@ def _reason_elsewhere(text: str) -> ReportError | None:
     return None
 
 
+def _reason_away(text: str) -> ReportError | None:
+    """Return the error of a file system or catalog that Spark reads, or of its name."""
+    match = _NO_FILE_SYSTEM.search(text)
+    if match is not None:
+        scheme = match["scheme"] or match["class"].lower()
+        package = _CONNECTORS.get(scheme, "")
+        return ReportError(
+            f"Spark has no connector for {scheme}://",
+            f"add --conf spark.jars.packages={package.format(hadoop=_hadoop_version())}; with"
+            f" spark-submit, --packages"
+            if package
+            else "add its package: --conf spark.jars.packages=GROUP:NAME:VERSION",
+        )
+    match = _NO_CATALOG.search(text)
+    if match is not None:
+        return ReportError(
+            f"Spark has no class {match['class']} of the catalog {match['name']}",
+            "add its package, such as --conf spark.jars.packages="
+            "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:VERSION",
+        )
+    match = _NAME_NODE.search(text)
+    if match is not None:
+        why = _short(match["why"]).partition(": ")
+        return ReportError(
+            f"the NameNode {match['server']} does not answer: {(why[2] or why[0]).lower()}",
+            "check its host and port, as fs.defaultFS has them: hdfs://HOST:PORT/…",
+        )
+    match = _NO_HOST.search(text)
+    if match is not None:
+        return ReportError(f"there is no host {match['host']}", "check the name of the input")
+    for pattern, message, hint in _AWAY:
+        match = pattern.search(text)
+        if match is not None:
+            names = {name: text.replace("`", "") for name, text in match.groupdict("").items()}
+            return ReportError(message.format(**names), hint)
+    return None
+
+
+def _hadoop_version() -> str:
+    """Return the Hadoop version of Spark, which connectors must match."""
+    spec = find_spec("pyspark")
+    places = spec.submodule_search_locations if spec is not None else None
+    home = os.environ.get("SPARK_HOME") or next(iter(places or ()), "")
+    names = glob.glob(os.path.join(glob.escape(home), "jars", "hadoop-client-api-*.jar"))
+    version = re.search(r"([\d.]+)\.jar$", names[0]) if names else None
+    return version[1] if version else "VERSION"
+
+
 def _text_of(error: BaseException) -> str:
-    """Return all that an error knows: the Java trace is kept apart."""
+    """Return the full text of an error, including the separate Java trace."""
     parts = [str(error)]
     for name in ("desc", "_desc", "stackTrace", "_stackTrace", "_stacktrace"):
         value = getattr(error, name, None)

@@ -1,20 +1,23 @@
-"""What a report is: a description with documented tables, and a pure function that fills them.
+"""Contract of a report: documented tables, and a pure function that computes them.
 
-A report is one file in `reports/` that exports `REPORT`. Rules: `build` takes relations and gives
-relations, one for each table it describes, with at least the table's columns (`typed` takes those,
-in order and typed); it reads no file, and executes nothing but what is asked for more than once:
-that is kept by `ReportInput.kept`, and let go when no report that is wanted needs it. A table is
-Spark SQL text, which Spark or DuckDB executes with the same rows; where state is sequential,
-`Kept.by_group` calls Python. Rows that are not there are unknown: `ReportInput.conversations` is
-None for input that has no connections, and no column may then say zero. To add a report: its file,
-and its name in `reports.REPORT_MODULES`.
+A report is one file in `reports/` that exports `REPORT`. Rules: `build` takes and returns
+relations, one for each described table, with at least the table's columns (`typed` selects, orders,
+and casts them); it reads no files and executes only what is used more than once: that is kept by
+`ReportInput.kept` and released after the last requested report that needs it. A table is Spark SQL
+text, which Spark or DuckDB executes with the same rows; sequential state is computed in Python
+through `Kept.by_group`. Missing rows are unknown: `ReportInput.conversations` is None for input
+without connections, and no column may then be zero. To add a report: add its file, and its name to
+`reports.REPORT_MODULES`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from dissectors.times import Bounds
 
 from .kept import Kept
 from .schema import TYPES
@@ -23,16 +26,18 @@ from .sql.relation import Relation
 if TYPE_CHECKING:
     import pyarrow
 
+    from .cells import CellTable, Counted
+
 WITH_MESSAGES: Final = frozenset({"delivery"})
-"""names of the reports that take the table of messages; captures are decoded to it only for them"""
+"""Reports that use the table of messages; captures are decoded to it only for them."""
 Row = Mapping[str, object]
-"""A row of a table that was computed: column -> value; a time is a datetime in UTC."""
+"""A row of a computed table: column -> value; a time is a datetime in UTC."""
 Rows = Mapping[str, Sequence[Row]]
-"""Name of a table -> its rows."""
+"""Table name -> rows."""
 
 
 def sum_of(rows: Sequence[Row], name: str) -> int:
-    """Return the sum of the whole numbers in a column."""
+    """Return the sum of the integers in a column."""
     return sum(value for row in rows if isinstance(value := row.get(name), int))
 
 
@@ -40,91 +45,112 @@ class TableColumn(NamedTuple):
     """A column of a report table."""
 
     name: str
-    """as in all outputs"""
+    """name in all outputs"""
     type: str
     """string, int, float, bool, time or list, as in `analytics.schema.TYPES`"""
     unit: str
     """unit of a number: µs, bytes, share (0 to 1), 1/s; empty: none"""
     meaning: str
-    """one line for the documentation"""
+    """one-line description for the documentation"""
 
 
 class ReportTable(NamedTuple):
     """A table of a report."""
 
     name: str
-    """as in all outputs; a table of several reports is one object, and shown with the first"""
+    """name in all outputs; a table of several reports is one object, shown with the first"""
     title: str
     """heading for people"""
     meaning: str
-    """what a row is, and what the rows are ordered by"""
+    """meaning and order of the rows"""
     columns: tuple[TableColumn, ...]
     """in order"""
     order: tuple[str, ...] = ()
-    """columns that the rows are sorted by, `-name` for the largest first; must settle the order"""
+    """sort columns, `-name` for descending; must define a total order"""
     brief: tuple[str, ...] = ()
-    """columns that a terminal shows, the most important first; empty: all, in order"""
+    """columns shown in a terminal, most important first; empty: all, in order"""
     shown: int = 20
-    """rows that a terminal shows; 0: none, the table is for files and for the page"""
+    """rows shown in a terminal; 0: none, only in files and on the page"""
     aside: bool = False
-    """on the page, it is behind the switch More, as tables are that a terminal does not show"""
+    """on the page, show it behind the switch More, like tables without terminal rows"""
+    option: str = ""
+    """field of `ReportOptions` that enables the table; empty: always enabled"""
 
 
 class Chart(NamedTuple):
-    """A chart of the HTML page: which columns of a table play which part.
+    """A chart of the HTML page: maps columns of a table to chart parts.
 
-    kind: parts. `lines`: x (time), y (number columns, separated by blanks), axis (what they are),
-    and optionally width (length of a window in µs: a missing one interrupts the line) or by
-    (column: a line for each of its values; one alone only with `each`). `heat`: x (time), y
-    (number, lower bound of a bucket), axis (what it is), value, width. `flows`: start, end, value,
-    and optionally label.
-    `timeline`: row (text columns, separated by blanks), start, end (times; no end: until the end),
-    colour (text column: what kind of stretch it is). `incidents`: time (any column of times; the
-    columns are those of the diagnosis), drawn as cards.
+    kind: parts. `lines`: x (time), y (number columns, separated by blanks), axis (label), and
+    optionally width (window length in µs: a missing window interrupts the line) or by (column: one
+    line per value; a single one only with `each`). `heat`: x (time), y (number, lower bound of a
+    bucket), axis (label), value, width. `flows`: start, end, value, and optionally label.
+    `topology`: role (`produces` or `consumes`), topic, party, value. `timeline`: row (text columns,
+    separated by blanks), start, end (times; no end: until the end), colour (text column: kind of
+    stretch). `incidents`: time (any time column; the columns are those of the diagnosis), drawn as
+    cards.
     """
 
     kind: str
-    """lines, heat, flows or timeline"""
+    """lines, heat, flows, topology, timeline or incidents"""
     title: str
     """heading for people"""
     table: str
-    """table that it shows"""
+    """name of its table"""
     parts: Mapping[str, str]
     """part -> column"""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportInput:
-    """What reports are made from. All tables have the column `source` besides their own."""
+    """Input of the reports. All tables have the column `source` besides their own."""
 
     exchanges: Relation
     """one row per exchange: `analytics.schema.exchange_schema`"""
     kept: Kept = field(compare=False, repr=False)
-    """what executes them, and what reports made of them and ask for more than once"""
+    """engine, and relations cached for several uses"""
     conversations: Relation | None = None
-    """one row per TCP connection: `conversation_schema`; None: unknown to the input"""
+    """one row per TCP connection: `conversation_schema`; None: unknown"""
     findings: Relation | None = None
-    """one row per finding: `finding_schema`; None: the input does not say"""
+    """one row per finding: `finding_schema`; None: unknown"""
     messages: Relation | None = None
-    """one row per message and exchange: `message_schema`; None: no report that is wanted takes
-    them, or the input has none"""
+    """one row per message and exchange: `message_schema`; None: not used by the requested reports,
+    or missing in the input
+    """
+    asked: Bounds | None = None
+    """requested time range; None: unrestricted"""
 
     @property
     def is_distributed(self) -> bool:
-        """Whether the rows are with Spark's tasks, which fold them, and not with this process."""
+        """Whether Spark's tasks hold and fold the rows, instead of this process."""
         return self.kept.engine.is_distributed and not self.exchanges.is_here
+
+
+class LatencyObjective(NamedTuple):
+    """A service level objective: the share of requests that must be answered in time."""
+
+    latency_us: int
+    """a slower response is late"""
+    target: Decimal = Decimal("0.99")
+    """share of requests that must be answered in time without a failure; below 1"""
+
+    @property
+    def budget(self) -> str:
+        """The allowed share of misses, as SQL."""
+        return f"{1 - self.target:f}D"
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What can be set."""
+    """Options of the reports."""
 
     tables: frozenset[str] | None = None
-    """names of the tables that are wanted, others may be left out; None: all"""
+    """names of the requested tables, others may be skipped; None: all"""
     window_us: int | None = None
-    """length of a window over time; None: chosen so that there are about sixty"""
+    """length of time windows; None: about sixty windows"""
     slowest: int = 20
-    """how many of the slowest exchanges are listed"""
+    """number of slowest exchanges to list"""
+    slo: LatencyObjective | None = None
+    """objective of `latency_slo`; None: skip the table"""
     send_timeout_ms: int | None = None
     """sendMsgTimeout of the producers; None: 3000, the default of the Java client"""
     retry_times: int | None = None
@@ -136,7 +162,7 @@ class ReportOptions:
     not_available_ms: tuple[int, ...] | None = None
     """notAvailableDuration of the fault strategy; None: that of the generation"""
     fault_strategy: bool | None = None
-    """whether the clients had sendLatencyFaultEnable; None: judged by what they did"""
+    """whether the clients had sendLatencyFaultEnable; None: inferred from their behavior"""
 
 
 Build = Callable[[ReportInput, ReportOptions], Mapping[str, Relation]]
@@ -148,45 +174,59 @@ def _nothing_to_say(rows: Rows) -> list[str]:  # noqa: ARG001
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report: what `rmqtool report NAME` shows."""
+    """A report, as shown by `rmqtool report NAME`."""
 
     name: str
-    """as on the command line"""
+    """name on the command line"""
     title: str
     """heading for people"""
     question: str
-    """what it answers, one sentence"""
+    """its purpose, in one sentence"""
     tables: tuple[ReportTable, ...]
-    """what it consists of, in order"""
+    """its tables, in order"""
     build: Build
-    """(input, options) -> name of a table -> relation; a table may be absent where the input
-    cannot say anything about it, which is then shown as unknown"""
+    """(input, options) -> table name -> relation; a table is absent if the input has no data for
+    it, and is then shown as unknown
+    """
     charts: tuple[Chart, ...] = ()
-    """what the HTML page draws above the tables"""
+    """charts above the tables on the HTML page"""
     remarks: Callable[[Rows], list[str]] = field(default=_nothing_to_say)
-    """tables as computed -> sentences shown above them: what a reader must know first"""
+    """computed tables -> notes shown above them"""
     shares: tuple[str, ...] = ()
-    """what it takes from `ReportInput.kept` that other reports may have made, or may use"""
+    """shares of `ReportInput.kept` used together with other reports"""
+    cells: tuple[CellTable, ...] = ()
+    """counts made with `Kept.cells`"""
+    additive: frozenset[str] = frozenset()
+    """names of tables computed from cells alone, and so from several runs"""
+    unrelayed: frozenset[str] = frozenset()
+    """names of those that count a send through a proxy once, which requires rows"""
 
     @property
     def messages(self) -> bool:
-        """Whether it takes the table of messages."""
+        """Whether it uses the table of messages."""
         return self.name in WITH_MESSAGES
 
 
 def each_table_once(reports: Sequence[Report]) -> list[Report]:
-    """Return the reports without the tables that one before them has."""
+    """Return the reports without tables of the reports before them."""
     seen: set[str] = set()
-    found = []
+    result = []
     for report in reports:
         tables = tuple(table for table in report.tables if table.name not in seen)
         seen.update(table.name for table in tables)
-        found.append(replace(report, tables=tables))
-    return found
+        result.append(replace(report, tables=tables))
+    return result
+
+
+def made_of_cells(report: Report, counted: Counted) -> frozenset[str]:
+    """Return the names of the tables that the cells determine as rows would."""
+    if not counted.has(report.name):
+        return frozenset()
+    return report.additive - (report.unrelayed if counted.is_relayed else frozenset())
 
 
 def typed(relation: Relation, table: ReportTable) -> Relation:
-    """Return the columns of `table` of a relation: in order, typed."""
+    """Return the columns of `table` from a relation: in order, typed."""
     return relation.select(
         *(
             f"`{column.name}`"
@@ -198,7 +238,7 @@ def typed(relation: Relation, table: ReportTable) -> Relation:
 
 
 def order_of(table: ReportTable) -> list[str]:
-    """Return, as SQL, what the rows of a table are sorted by."""
+    """Return, as SQL, the sort order of a table."""
     return [
         f"`{name[1:]}` desc nulls last" if name.startswith("-") else f"`{name}` asc nulls last"
         for name in table.order
@@ -206,7 +246,7 @@ def order_of(table: ReportTable) -> list[str]:
 
 
 def conforming(relation: Relation, table: ReportTable) -> Relation:
-    """Return the columns of `table` of a relation: in order, typed, the rows sorted."""
+    """Return the columns of `table` from a relation: in order, typed, sorted."""
     chosen = typed(relation, table)
     return chosen.sorted_by(order_of(table)) if table.order else chosen
 
@@ -218,7 +258,7 @@ def can_be_ordered(table: ReportTable) -> bool:
 
 
 def in_order(rows: pyarrow.Table, table: ReportTable) -> pyarrow.Table:
-    """Return the rows of a table sorted by `order_of` it."""
+    """Return the rows of a table sorted by its `order_of`."""
     if not table.order or rows.num_rows < 2:
         return rows
     import pyarrow.compute
@@ -227,4 +267,4 @@ def in_order(rows: pyarrow.Table, table: ReportTable) -> pyarrow.Table:
         (name[1:], "descending") if name.startswith("-") else (name, "ascending")
         for name in table.order
     ]
-    return rows.take(pyarrow.compute.sort_indices(rows, keys))  # nulls last, as it is by default
+    return rows.take(pyarrow.compute.sort_indices(rows, keys))  # nulls last, which is the default

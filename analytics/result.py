@@ -1,7 +1,7 @@
-"""Reports as computed: Arrow tables in this process, with what describes them.
+"""Computed reports: Arrow tables in this process, with their descriptions.
 
-Rules: a table is computed once, for all outputs; a table with more than `MAX_ROWS` rows is cut, and
-says so. Tables of a report that the input cannot say anything about are named, never empty.
+Rules: a table is computed once, for all outputs; a table with more than `MAX_ROWS` rows is cut and
+marked. Tables of a report without data in the input are listed as unknown, never empty.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .report import (
     can_be_ordered,
     each_table_once,
     in_order,
+    made_of_cells,
     order_of,
     typed,
 )
@@ -30,100 +31,144 @@ if TYPE_CHECKING:
     import pyarrow
 
 MAX_ROWS = 1_000_000
-"""Rows of a table that are taken to this process."""
+"""Most rows of a table collected into this process."""
+_BATCH = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """A table that was computed."""
+    """A computed table."""
 
     table: ReportTable
-    """what it is"""
+    """description of the table"""
     data: pyarrow.Table
-    """its rows, columns as described"""
+    """its rows, with the described columns"""
     cut: bool = False
     """there are more rows than these"""
 
     def rows(self, limit: int | None = None) -> list[Row]:
-        """Return its rows, or the first of them, as dictionaries; times are datetimes in UTC."""
+        """Return all or the first rows as dictionaries; times are datetimes in UTC."""
         return list((self.data if limit is None else self.data.slice(0, limit)).to_pylist())
+
+    def each_row(self) -> Iterator[Row]:
+        """Yield the rows as in `rows`, with only some thousands in memory."""
+        for batch in self.data.to_batches(_BATCH):
+            yield from batch.to_pylist()
+
+
+class _RowsOf(Mapping[str, Sequence[Row]]):
+    """Rows of tables, created on access: dictionaries take far more memory than columns."""
+
+    def __init__(self, tables: Mapping[str, TableResult]) -> None:
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> Sequence[Row]:
+        return self._tables[name].rows()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
 
 @dataclass(slots=True)
 class ReportResult:
-    """A report that was computed."""
+    """A computed report."""
 
     report: Report
-    """what it is"""
+    """description of the report"""
     tables: dict[str, TableResult] = field(default_factory=dict)
     """by name, in the report's order"""
     unknown: list[ReportTable] = field(default_factory=list)
-    """tables that the input cannot say anything about"""
+    """tables without data in the input"""
     remarks: list[str] = field(default_factory=list)
-    """what a reader must know first"""
+    """notes for the reader"""
 
 
 WITHOUT_CONNECTIONS = (
     "The input has no TCP connections: what is the network's part, how connections ended, whether a"
     " missing answer never came, is unknown."
 )
-"""Said where a table that is wanted cannot be filled."""
+"""Reason why a requested table cannot be computed."""
 WITHOUT_MESSAGES = (
     "The input has no table of messages: which message was delivered to whom is unknown. Captures"
     " have it, and logs that were decoded without --no-message-rows."
 )
-"""Said where a report takes messages and the input has none."""
+"""Reason for reports that need messages if the input has none."""
+NEED_ROWS = "What is unknown needs rows, which cells do not have: name logs or captures instead."
+"""Reason for tables that cannot be computed from cells."""
 Done = Callable[[str, str], None]
-"""Progress: name of the report, of the table that is computed now."""
+"""Progress: name of the report, and of the table being computed."""
 
 
 def built(
     reports: Sequence[Report],
-    given: ReportInput,
+    report_input: ReportInput,
     options: ReportOptions,
     now: Done = lambda report, table: None,  # noqa: ARG005
 ) -> Iterator[tuple[Report, Mapping[str, Relation]]]:
-    """Give each report with its tables, to be computed before the next one is asked for; once each.
+    """Yield each report once with its tables, to be computed before the next one is requested.
 
-    What is kept in memory for a report is let go then, but for what a later one shares.
+    Relations kept for a report are then released, except those shared with a later one.
     """
-    reports = each_table_once(reports)
+    chosen = [
+        replace(
+            report,
+            tables=tuple(
+                table
+                for table in report.tables
+                if not table.option or getattr(options, table.option) is not None
+            ),
+        )
+        for report in reports
+    ]
+    reports = each_table_once(chosen)
     for place, report in enumerate(reports, 1):
         now(report.name, "")
         tables = frozenset(table.name for table in report.tables)
         wanted = tables if options.tables is None else tables & options.tables
-        yield report, report.build(given, replace(options, tables=wanted))
-        given.kept.let_go(but={name for later in reports[place:] for name in later.shares})
+        if not report_input.kept.has_rows and report_input.kept.counted is not None:
+            wanted &= made_of_cells(report, report_input.kept.counted)
+        if report_input.kept.has_rows:
+            yield report, report.build(report_input, replace(options, tables=wanted))
+        else:
+            made = report.build(report_input, replace(options, tables=wanted)) if wanted else {}
+            yield report, {name: relation for name, relation in made.items() if name in wanted}
+        report_input.kept.release(but={name for later in reports[place:] for name in later.shares})
 
 
 def computed(
     reports: Sequence[Report],
-    given: ReportInput,
+    report_input: ReportInput,
     options: ReportOptions,
     now: Done = lambda report, table: None,  # noqa: ARG005
 ) -> list[ReportResult]:
-    """Return the reports, computed one table after the other."""
+    """Return the reports, computed table by table."""
     results = []
-    for report, frames in built(reports, given, options, now):
+    for report, frames in built(reports, report_input, options, now):
         result = ReportResult(report)
         for table in report.tables:
             if table.name not in frames:
                 result.unknown.append(table)
                 continue
             now(report.name, table.name)
-            result.tables[table.name] = _collected(given.kept, frames[table.name], table)
-        rows = {name: one.rows() for name, one in result.tables.items()}
-        result.remarks = report.remarks(rows)
-        if report.messages and given.messages is None:
+            result.tables[table.name] = _collected(report_input.kept, frames[table.name], table)
+        rows = _RowsOf(result.tables)
+        result.remarks = report.remarks(rows) if rows or report_input.kept.has_rows else []
+        if not report_input.kept.has_rows:
+            if result.unknown:
+                result.remarks.append(NEED_ROWS)
+        elif report.messages and report_input.messages is None:
             result.remarks.append(WITHOUT_MESSAGES)
-        elif result.unknown and given.conversations is None:
+        elif result.unknown and report_input.conversations is None:
             result.remarks.append(WITHOUT_CONNECTIONS)
         results.append(result)
     return results
 
 
 def _collected(kept: Kept, relation: Relation, table: ReportTable) -> TableResult:
-    """Return a table, sorted here: Spark would look at all rows once more to sort them."""
+    """Return a table, sorted here: Spark would scan all rows again to sort them."""
     schema = arrow_schema_of(table.columns)
     rows = _as_declared(relation.rows, schema)
     chosen = typed(relation, table)
@@ -138,7 +183,7 @@ def _collected(kept: Kept, relation: Relation, table: ReportTable) -> TableResul
 
 
 def _as_declared(rows: pyarrow.Table | None, schema: pyarrow.Schema) -> pyarrow.Table | None:
-    """Return rows that this process has, if their types are those of a table but for zones."""
+    """Return rows of this process if their types match but for time zones, else None."""
     if rows is None:
         return None
     rows = rows.select(schema.names)
@@ -146,7 +191,7 @@ def _as_declared(rows: pyarrow.Table | None, schema: pyarrow.Schema) -> pyarrow.
         has == wanted or (_is_time(has) and _is_time(wanted))
         for has, wanted in zip(rows.schema.types, schema.types, strict=True)
     )
-    return rows if all(same) else None  # Spark casts otherwise than Arrow
+    return rows if all(same) else None  # Spark casts differently from Arrow
 
 
 def _is_time(kind: pyarrow.DataType) -> bool:

@@ -1,18 +1,18 @@
-"""Schemas of the decoded log and of the report tables, each from its one description.
+"""Schemas of the decoded log and of the report tables, each from one description.
 
-Rules: a type is one of the words in `TYPES`, as in `dissectors.rows.column.Column`; numbers are 64
-bits and times UTC timestamps of microseconds, as Parquet has them.
+Rules: a type is one of the names in `TYPES`, as in `dissectors.rows.column.Column`; integers have
+64 bits and times are UTC timestamps in microseconds, as in Parquet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dissectors.decode.decoded_log import FINDING_COLUMNS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.message_record import MESSAGE_COLUMNS
-from dissectors.rows.record import COLUMNS
+from dissectors.rows.record import COLUMNS, DERIVED
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,16 +26,17 @@ TYPES: dict[str, str] = {
     "time": "timestamp",
     "list": "array<string>",
 }
-"""Word in a column's description -> type in SQL."""
+"""Type in a column's description -> type in SQL."""
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 SOURCE = "source"
-"""Column that every row of the input has besides: the input that it came from. The number of a
-conversation is unique within it: join exchanges and conversations by (`source`, `conversation`)."""
+"""Additional column of all input rows: the name of their input. Conversation numbers are unique
+within it: join exchanges and conversations by (`source`, `conversation`).
+"""
 
 
 class Described(Protocol):
-    """What has a column's name and type: `dissectors.rows.column.Column`, `TableColumn`."""
+    """Anything with a column's name and type: `dissectors.rows.column.Column`, `TableColumn`."""
 
     @property
     def name(self) -> str:
@@ -47,7 +48,7 @@ class Described(Protocol):
 
 
 def schema_of(columns: Iterable[Described]) -> StructType:
-    """Return the Spark schema of described columns; everything may be null."""
+    """Return the Spark schema of described columns; all are nullable."""
     from pyspark.sql.types import (
         ArrayType,
         BooleanType,
@@ -72,7 +73,7 @@ def schema_of(columns: Iterable[Described]) -> StructType:
 
 
 def arrow_schema_of(columns: Iterable[Described]) -> pyarrow.Schema:
-    """Return the Arrow schema of described columns, which Spark takes for `schema_of` them."""
+    """Return the Arrow schema of described columns, which Spark accepts for their `schema_of`."""
     import pyarrow
 
     types: dict[str, pyarrow.DataType] = {
@@ -87,9 +88,9 @@ def arrow_schema_of(columns: Iterable[Described]) -> pyarrow.Schema:
 
 
 def arrow_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[Described]) -> pyarrow.Table:
-    """Return rows as an Arrow table; times are µs since the epoch in them.
+    """Return rows as an Arrow table; their times are in µs since the epoch.
 
-    A number of more than 64 bits is absent: a peer may send offsets that make no sense.
+    An integer of more than 64 bits becomes null: a peer may send invalid offsets.
     """
     import pyarrow
 
@@ -103,6 +104,27 @@ def arrow_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[Described
 
 def _fits(value: object) -> bool:
     return not isinstance(value, int) or _LEAST <= value <= _MOST
+
+
+def absent_derived(names: Collection[str]) -> list[str]:
+    """Return the missing columns that can be derived from the present ones."""
+    return [name for name, (_, of) in DERIVED.items() if name not in names and {*of} <= {*names}]
+
+
+def derived_column(name: str, arrays: Iterable[Any]) -> pyarrow.Array[Any]:
+    """Return a derived column of exchanges from the arrays of its source columns."""
+    import pyarrow
+
+    make, of = DERIVED[name]
+    schema = arrow_schema_of(COLUMNS)
+    values = [
+        array.cast(schema.field(source).type).cast(pyarrow.int64()).to_pylist()
+        if pyarrow.types.is_timestamp(schema.field(source).type)
+        else array.to_pylist()
+        for source, array in zip(of, arrays, strict=True)
+    ]
+    column: pyarrow.Array[Any] = pyarrow.array(list(map(make, *values)), schema.field(name).type)
+    return column
 
 
 def exchange_schema() -> StructType:

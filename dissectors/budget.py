@@ -1,9 +1,8 @@
-"""What may be made of what was read: a few hundred bytes must not become gigabytes.
+"""Bound the output for each input: a few hundred bytes must not become gigabytes.
 
-One `Budget` goes through a run. What is read earns room, what is made of it takes room: bytes that
-compressed bodies become, and bytes that are written. Where the room ends, less is made; the budget
-says where that was first and how often, so that nobody takes a cut result for a whole one. What is
-held at a time, or taken over from a peer, has a `Bound` of the budget, which says the same.
+One `Budget` covers a run. Bytes read add to it; decompressed and written bytes use it up. When it
+is exhausted, output is cut, and the budget reports where that first happened and how often. A
+`Bound` of the budget limits, in the same way, what is held at a time or taken over from a peer.
 """
 
 from __future__ import annotations
@@ -11,46 +10,47 @@ from __future__ import annotations
 from typing import Final, final
 
 FREE_BYTES = 128 * 1024 * 1024
-"""bytes that may be made whatever was read"""
+"""output bytes that are always allowed"""
 MAX_REMEMBERED: Final = 65_536
-"""connections, and queues of connections, of which something is remembered for messages"""
+"""connections, and queues of connections, with remembered state"""
 MOST_TIMES: Final = 64
-"""bytes that each byte read may become besides: written as JSON it is ten at most, and text seldom
-shrinks to a thirtieth"""
+"""output bytes per input byte: JSON is at most ten times as large, and text seldom compresses to a
+thirtieth
+"""
 EACH: Final = 4096
-"""bytes that a command may become besides, however short it is: names and types take their room"""
+"""output bytes per command of any size: names and types need their room"""
 
 
 @final
 class Bound:
-    """How much of one thing there may be at a time."""
+    """Limit on one kind of object at a time."""
 
     __slots__ = ("beyond", "ended", "first", "held", "most", "what")
 
     def __init__(self, what: str, most: int, beyond: str) -> None:
-        """Take what is counted, how much there may be, and what becomes of more ("left out")."""
+        """Count `what`, up to `most`; `beyond` says what happens to more ("left out")."""
         self.what = what
         self.most = most
         self.beyond = beyond
         self.held = 0
-        """how much there is now"""
+        """current number"""
         self.ended = 0
-        """how much more there would have been"""
+        """number beyond the limit"""
         self.first = ""
-        """where that was first"""
+        """place where the limit was first exceeded"""
 
     @property
     def room(self) -> int:
-        """How much more there may be."""
+        """Number that may still be added."""
         return max(self.most - self.held, 0)
 
     def end(self, place: str, more: int = 1) -> None:
-        """Note that there was more than may be; `place` says where."""
+        """Count objects beyond the limit; `place` says where."""
         self.ended += more
         self.first = self.first or place
 
     def said(self) -> str:
-        """Return how much there may be, and how much more there was, first where."""
+        """Describe the limit, the number beyond it, and where it was first exceeded."""
         most = f"{self.most >> 20} MiB" if self.what.startswith("bytes ") else f"{self.most:,}"
         what = self.what.removeprefix("bytes ")
         more = f"{self.ended:,} {self.beyond}, first {self.first}"
@@ -59,57 +59,57 @@ class Bound:
 
 @final
 class Budget:
-    """The room of one run."""
+    """Budget of one run."""
 
     __slots__ = ("_room", "_times", "bounds", "checks", "ended", "first", "made")
 
     def __init__(self, most: int | None = None, *, with_checks: bool = True) -> None:
-        """`most` bytes whatever was read; None: `FREE_BYTES` and what reading earns.
+        """`most`: a fixed limit; None: `FREE_BYTES` plus what input earns.
 
-        `with_checks`: what is made only to be looked at has a budget of its own.
+        `with_checks`: give test decompressions a budget of their own.
         """
         self._room = FREE_BYTES if most is None else most
         self._times = MOST_TIMES if most is None else 0
         self.checks = Budget(most, with_checks=False) if with_checks else self
-        """for what is made only to be looked at: whether a body can be decompressed"""
+        """budget for test decompressions of bodies"""
         self.made = 0
-        """bytes that were made so far"""
+        """output bytes so far"""
         self.ended = 0
-        """how often less was made than there was"""
+        """number of cut outputs"""
         self.first = ""
-        """where that was first"""
+        """place of the first cut output"""
         self.bounds: dict[str, Bound] = {}
-        """what may be held, or taken over, at a time: by what is counted"""
+        """limits by kind of object"""
 
     def bound(self, what: str, most: int, beyond: str) -> Bound:
-        """Return the bound of one thing, which all share who ask for it."""
-        found = self.bounds.get(what)
-        if found is None:
-            found = self.bounds[what] = Bound(what, most, beyond)
-        return found
+        """Return the limit of one kind of object, shared by all callers."""
+        limit = self.bounds.get(what)
+        if limit is None:
+            limit = self.bounds[what] = Bound(what, most, beyond)
+        return limit
 
     def said(self) -> list[str]:
-        """Return what was bounded where there was more."""
-        return [one.said() for one in self.bounds.values() if one.ended]
+        """Describe the limits that were exceeded."""
+        return [bound.said() for bound in self.bounds.values() if bound.ended]
 
     @property
     def room(self) -> int:
-        """Bytes that may still be made."""
+        """Output bytes that are still allowed."""
         return max(self._room, 0)
 
     def earn(self, read: int) -> None:
-        """Note a command of so many bytes that was read."""
+        """Add the bytes of a command that was read."""
         if self._times:
             self._room += self._times * read + EACH
             if self.checks is not self:
                 self.checks.earn(read)
 
     def spend(self, made: int) -> None:
-        """Note bytes that were made."""
+        """Use up output bytes."""
         self.made += made
         self._room -= made
 
     def end(self, place: str) -> None:
-        """Note that less was made than there was; `place` says of what."""
+        """Count a cut output; `place` names it."""
         self.ended += 1
         self.first = self.first or place

@@ -11,16 +11,16 @@ def endpoint_text(host: str, port: int) -> str:
 
 
 def endpoint_of_socket(name: object) -> str:
-    """Return `host:port` of a socket's name as Python gives it; empty where it is none."""
+    """Return `host:port` of a Python socket name, or an empty text if it is none."""
     if not isinstance(name, tuple) or len(name) < 2:
         return ""
     return endpoint_text(str(name[0]), name[1])
 
 
 def split_endpoint(text: str) -> tuple[str, int] | None:
-    """Return host and port of `host:port` or `[ipv6]:port`; None for any other text.
+    """Split `host:port` or `[ipv6]:port`, or return None for any other text.
 
-    The port is 1 to 65535. For texts that a user or a peer wrote.
+    The port is 1 to 65535. For texts from users or peers.
     """
     host, colon, port = text.rpartition(":")
     if host.startswith("["):
@@ -32,7 +32,7 @@ def split_endpoint(text: str) -> tuple[str, int] | None:
 
 
 def host_and_port_text(endpoint: str) -> tuple[str, str]:
-    """Return the host without brackets and the text of the port; unchecked, both may be empty."""
+    """Return the host without brackets and the port text; unchecked, both may be empty."""
     host, _, port = endpoint.rpartition(":")
     return host.strip("[]"), port
 

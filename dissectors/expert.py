@@ -1,8 +1,7 @@
 """Findings about the input as values: a closed list of kinds, each with a severity.
 
-Nothing in ``dissectors`` raises because of what a capture or a peer contains; what is wrong is
-said with an `ExpertInfo`, and the decoding goes on. Severities are those of Wireshark's expert
-information.
+Nothing in ``dissectors`` raises because of the content of a capture or a peer; decoding reports an
+`ExpertInfo` and continues. Severities are those of Wireshark's expert information.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 
 class Severity(IntEnum):
-    """How much a finding matters; the order is the order of severities."""
+    """Severity of a finding, in ascending order."""
 
     CHAT = 1
     NOTE = 2
@@ -60,6 +59,7 @@ class ExpertKind(Enum):
     BAD_BODY = (Severity.WARNING, "a body that does not decode")
     BAD_MESSAGE = (Severity.WARNING, "a stored message that does not decode or fails its CRC")
     BAD_REPLICATION = (Severity.WARNING, "a transfer or report that does not follow the one before")
+    FAULT_INJECTED = (Severity.NOTE, "a request into which rmqtool proxy injected a fault")
     OPAQUE_REUSED = (Severity.WARNING, "a request with the opaque of one that is unanswered")
     PAIRING_LIMIT = (Severity.WARNING, "too many unanswered requests; the oldest is given out")
     CONVERSATION_LIMIT = (Severity.WARNING, "too many conversations; the stalest is given up")
@@ -72,22 +72,22 @@ class ExpertKind(Enum):
 
 
 def undecoded(error: Exception) -> str:
-    """Return the detail of a finding where a decoder raised, which none of them should."""
+    """Return the detail of a finding for a decoder that raised, which none should."""
     return f"not decoded: {type(error).__name__}"
 
 
 class ExpertInfo(NamedTuple):
-    """One finding, and the place in the input that shows it."""
+    """A finding and its place in the input."""
 
     kind: ExpertKind
-    """what was found"""
+    """kind of finding"""
     detail: str
-    """what exactly, for a person; may quote the input, so escape it for a terminal"""
+    """details for people; may quote the input, so escape it for a terminal"""
     ts: int
-    """time of the packet, nanoseconds since the epoch; 0 where no packet is concerned"""
+    """time of the packet, nanoseconds since the epoch, or 0"""
     packet: int
-    """packet id (see `dissectors.tcp.capture`); 0 where no packet is concerned"""
+    """packet id (see `dissectors.tcp.capture`), or 0"""
     conversation: int
-    """number of the conversation; -1 where none is concerned"""
+    """number of the conversation, or -1"""
     offset: int
-    """offset in the stream, or in the file where the finding is about the file; -1: none"""
+    """offset in the stream, or in the file if the finding is about the file; -1 if none"""

@@ -1,4 +1,4 @@
-"""Facts as rows have them: texts ``name=value``, of which the first of a name counts."""
+"""Facts of rows: texts ``name=value``; the first of a name counts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 
 def value_in(facts: Iterable[str], name: str) -> str | None:
-    """Return the value of the first fact of that name; None where there is none."""
+    """Return the value of the first fact of that name, or None."""
     start = name + "="
-    for one in facts:
-        if one.startswith(start):
-            return one[len(start) :]
+    for text in facts:
+        if text.startswith(start):
+            return text[len(start) :]
     return None

@@ -1,11 +1,9 @@
-"""The one place where bytes and text that others wrote are parsed: what was captured, what a peer
-says, files.
+"""Parse untrusted bytes and text: captures, peers, files.
 
-Nothing here raises anything but `Unreadable`, whatever comes in: text that is not JSON, nested
-deeper than the interpreter's stack, digits of other alphabets, numbers of a million digits.
-`read_json` gives None for what is not strict JSON; the tolerant reader (`fastjson.decode_json`)
-then says what it is, nested `DEPTH_LIMIT` deep at most. `tests/test_foreign.py` finds parsing
-elsewhere.
+All such parsing is here and raises nothing but `Unreadable` for any input: text that is not JSON,
+nesting deeper than the interpreter's stack, digits of other alphabets, numbers of a million digits.
+`read_json` returns None for anything but strict JSON; the tolerant reader (`fastjson.decode_json`)
+handles that, to a depth of `DEPTH_LIMIT`. `tests/test_foreign.py` finds parsing elsewhere.
 """
 
 from __future__ import annotations
@@ -25,16 +23,16 @@ T = TypeVar("T")
 LONGEST_NUMBER: Final = 19
 """digits of a 64-bit number"""
 LONGEST_REAL: Final = 400
-"""characters of a number with a fraction: what a 64-bit one may have without an exponent"""
+"""characters of a number with a fraction: the most that a 64-bit float needs without an exponent"""
 _TOO_DEEP: Final = "it is nested too deep"
 
 
 class Unreadable(ValueError):
-    """What others wrote is not what it should be; the text says why, for people."""
+    """Untrusted input is invalid; the text tells people why."""
 
 
 def read_json(decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
-    """Return what the decoder reads; None where it reads nothing."""
+    """Decode JSON, or return None if it is invalid."""
     try:
         return decoder.decode(data)
     except Exception:  # msgspec's own errors, RecursionError, UnicodeDecodeError, OverflowError, …
@@ -42,7 +40,7 @@ def read_json(decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
 
 
 def json_of(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
-    """Return what the decoder reads; raise Unreadable where it reads nothing."""
+    """Decode JSON; raise Unreadable if it is invalid."""
     try:
         return decoder.decode(data)
     except Exception as error:
@@ -50,7 +48,7 @@ def json_of(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
 
 
 def toml_of(data: bytes) -> dict[str, object]:
-    """Return the table that a TOML file is; raise Unreadable where it is none."""
+    """Parse TOML; raise Unreadable if it is invalid."""
     import tomllib
 
     try:
@@ -60,8 +58,8 @@ def toml_of(data: bytes) -> dict[str, object]:
 
 
 def converted(value: object, kind: type[T]) -> T:
-    """Return plain values as a type; raise Unreadable where they are not of it."""
-    import msgspec  # numbers in text are read by what starts quickly, too
+    """Convert plain values to a type; raise Unreadable if they do not fit."""
+    import msgspec  # the parsers of numbers below also serve modules that must start quickly
 
     try:
         return msgspec.convert(value, kind)
@@ -78,9 +76,9 @@ def _reason_of(error: Exception) -> str:
 
 
 def integer_of(text: str) -> int | None:
-    """Return the 64-bit integer that a text is, with or without a sign; None: it is none."""
+    """Parse a 64-bit integer with an optional sign, or return None."""
     size: i64 = len(text)
-    if 0 < size < LONGEST_NUMBER:  # the usual case: digits alone
+    if 0 < size < LONGEST_NUMBER:  # the usual case: only digits
         number: i64 = 0
         at: i64 = 0
         while at < size:
@@ -91,7 +89,7 @@ def integer_of(text: str) -> int | None:
             at += 1
         if at == size:
             return int(number)
-    # int() alone would take blanks, underscores, other alphabets, and raise for many digits.
+    # int() would accept blanks, underscores, other alphabets, and raise for many digits.
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not 0 < len(digits) <= LONGEST_NUMBER or not (digits.isascii() and digits.isdecimal()):
         return None
@@ -100,14 +98,14 @@ def integer_of(text: str) -> int | None:
 
 
 def natural_of(text: str) -> int | None:
-    """Return the integer from 0 that a text of at most 18 digits is; None: it is none."""
+    """Parse an integer from 0 with at most 18 digits, or return None."""
     if 0 < len(text) < LONGEST_NUMBER and text.isascii() and text.isdecimal():
         return int(text)  # type: ignore[number-in-text]
     return None
 
 
 def hexadecimal_of(text: str) -> int | None:
-    """Return the integer that at most 16 hexadecimal digits are; None: they are none."""
+    """Parse at most 16 hexadecimal digits, or return None."""
     if not 0 < len(text) <= 16 or not text.isalnum() or text[1:2] in ("x", "X"):
         return None
     try:
@@ -117,9 +115,9 @@ def hexadecimal_of(text: str) -> int | None:
 
 
 def hexadecimals_of(texts: Sequence[str]) -> list[int] | None:
-    """Return the integers that some texts are, as `hexadecimal_of` does; None: one of them is none.
+    """Parse several texts like `hexadecimal_of`; return None if any is invalid.
 
-    It takes a third of the time, for what comes by the hundred thousand.
+    Takes a third of the time, for hundreds of thousands of texts.
     """
     digits = "".join(texts)
     if not digits.isalnum() or not digits.isascii() or "x" in digits or "X" in digits:
@@ -133,7 +131,7 @@ def hexadecimals_of(texts: Sequence[str]) -> list[int] | None:
 
 
 def real_of(text: str) -> float | None:
-    """Return the number that a text is; None: it is none. It may be infinite or NaN."""
+    """Parse a number, which may be infinite or NaN, or return None."""
     if len(text) > LONGEST_REAL or not text.isascii() or "_" in text:
         return None
     try:
@@ -143,9 +141,9 @@ def real_of(text: str) -> float | None:
 
 
 def base64_of(text: str | bytes, altchars: bytes | None = None) -> bytes | None:
-    """Return the bytes that a text in Base64 stands for; None: it is none.
+    """Decode Base64, or return None if it is invalid.
 
-    `altchars` are the two characters in place of `+` and `/`.
+    `altchars` are the two characters that replace `+` and `/`.
     """
     try:
         return base64.b64decode(text, altchars, validate=True)
@@ -154,7 +152,7 @@ def base64_of(text: str | bytes, altchars: bytes | None = None) -> bytes | None:
 
 
 def hex_bytes_of(text: str) -> bytes | None:
-    """Return the bytes that pairs of hexadecimal digits stand for; None: they are none."""
+    """Decode pairs of hexadecimal digits, or return None if they are invalid."""
     try:
         return bytes.fromhex(text)
     except ValueError:

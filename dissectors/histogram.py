@@ -1,8 +1,8 @@
 """Percentiles of many values in bounded memory: a histogram with log-linear buckets.
 
-Rules: values below 128 have a bucket each; above, each power of two is cut into 64 buckets, and a
-percentile is the middle of its bucket. So a percentile is at most 0.8 % off, whatever the values,
-and there are at most 3,776 buckets for values of 64 bits. Two histograms add up to that of both.
+Rules: values below 128 have a bucket each; each higher power of two has 64 buckets, and a
+percentile is the middle of its bucket. A percentile is off by at most 0.8 %, and values of 64 bits
+need at most 3,776 buckets. Histograms can be added up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SUB_MASK: Final = (1 << SUB_BITS) - 1
 
 
 class Histogram:
-    """Counts of whole numbers from 0; a negative one is counted as 0."""
+    """Counts of non-negative integers; a negative value counts as 0."""
 
     __slots__ = ("buckets", "count", "largest", "smallest", "total")
 
@@ -25,17 +25,17 @@ class Histogram:
         self.buckets: dict[int, int] = {}
         """number of a bucket -> values in it"""
         self.count = 0
-        """values in all"""
+        """number of values"""
         self.total = 0
         """their sum"""
         self.smallest = 0
-        """the smallest; 0 where there is none"""
+        """smallest value, or 0"""
         self.largest = 0
-        """the largest; 0 where there is none"""
+        """largest value, or 0"""
 
     @property
     def maximum(self) -> int | None:
-        """The largest; None where there is none."""
+        """Largest value, or None."""
         return self.largest if self.count else None
 
     def add(self, value: int) -> None:
@@ -65,7 +65,7 @@ class Histogram:
         self.total += other.total
 
     def percentile(self, percent: float) -> int | None:
-        """Return the value that `percent` of the values do not exceed; None where there is none."""
+        """Return the value that `percent` of the values do not exceed, or None without values."""
         if not self.count:
             return None
         rank = max(1, -(-self.count * percent // 100))

@@ -1,4 +1,4 @@
-"""JSON values written as bytes, without an object for each."""
+"""Write JSON values as bytes, without an object for each."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
 NOTHING: Final = -(1 << 61)
-"""stands for a number that is not there"""
+"""marks a missing number"""
 ABSENT: Final = 0
-"""place of a value that is not there"""
+"""place of a missing value"""
 PLACE_END: Final = 0xFFFFFFFF
-"""bits of a place that say where the value ends; where it starts stands above them"""
+"""low bits of a place: end of the value; the start is above them"""
 _NULL: Final = b"null"
 _ZERO: Final = 0x30
 _MINUS: Final = 0x2D
 _LETTERS: Final = ord("A") - ord("9") - 1
-"""from the digit behind 9 to A"""
+"""distance from the digit after 9 to A"""
 _EIGHT_DIGITS: Final = 100_000_000
 _LONGEST_COPY: Final = 64
-"""bytes that are copied eight by eight"""
+"""bytes copied eight at a time"""
 
 
 def put_number(out: BytesWriter, number: i64) -> None:
@@ -56,7 +56,7 @@ def put_integer(out: BytesWriter, number: i64) -> None:
 
 
 def put_hex(out: BytesWriter, data: bytes, at: i64) -> None:
-    """Write eight bytes as 16 hex digits, capitals."""
+    """Write eight bytes as 16 uppercase hex digits."""
     _put_four(out, i64(read_i32_be(data, at)))
     _put_four(out, i64(read_i32_be(data, at + 4)))
 
@@ -76,13 +76,14 @@ def _put_four(out: BytesWriter, number: i64) -> None:
 
 
 def _put_eight(out: BytesWriter, number: i64) -> None:
-    """Write a number by eight digits."""
+    """Write a number with eight digits."""
     write_i64_le(out, digits_of(number, 8))
 
 
 def digits_of(number: i64, count: i64) -> i64:
-    """Return the last digits of a number, at most eight, as a word of which the first byte is the
-    first digit."""
+    """Return the last digits of a number, at most eight, as a word whose first byte is the first
+    digit.
+    """
     word: i64 = 0
     while count > 0:
         word = word << 8 | (_ZERO + number % 10)
@@ -92,7 +93,7 @@ def digits_of(number: i64, count: i64) -> i64:
 
 
 def copy_range(out: BytesWriter, data: bytes, at: i64, end: i64) -> None:
-    """Write a range of bytes; a short one without making an object."""
+    """Write a range of bytes; a short one without creating an object."""
     length: i64 = end - at
     if length > _LONGEST_COPY or end + 7 > len(data):
         out.write(data[at:end])

@@ -1,7 +1,7 @@
-"""Open files: whether the process may open some more, asked before what cannot end well without.
+"""Check that the process may open more files, before operations that cannot fail cleanly.
 
-asyncio leaves a loop behind that is half made where its files cannot be opened, and Python reports
-each such loop with a traceback.
+If asyncio cannot open its files, it leaves a half-initialized loop, which Python reports with a
+traceback.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import os
 from typing import Final
 
 LOOP_FILES: Final = 3
-"""files of an asyncio loop: its selector, and a pair of sockets that wakes it"""
+"""files of an asyncio loop: a selector and a socket pair for wake-ups"""
 
 
 def require_files(count: int = LOOP_FILES) -> None:
-    """Raise OSError where the process may not open `count` more files."""
+    """Raise OSError if the process cannot open `count` more files."""
     opened: list[int] = []
     try:
         while len(opened) < count:

@@ -1,13 +1,14 @@
-"""A folder of results that is whole or not there, and that replaces only what rmqtool wrote itself.
+"""Result folders that are complete or absent, and replace only what rmqtool itself wrote.
 
-Rules: a folder is filled beside its name and renamed when it is whole. A marker in it lists its
-files; only such a folder of the same kind is replaced, only where that was asked for, and not where
-anything else is in it or an input of the run is. What is removed is what the marker lists. Only the
-user may read a private folder that is new; one that replaces another has the modes of that one.
+Rules: a folder is filled under a temporary name beside its target and renamed when complete. A
+marker in it lists its files. Only a marked folder of the same kind is replaced, only on request,
+and not if it contains anything else or an input of the run. Only listed files are removed. A new
+private folder is readable by the user only; a replacement keeps the modes of the former folder.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -20,16 +21,17 @@ from .foreign import Unreadable, json_of
 from .temporary import PRIVATE, forget, mode_of, remove, temporary_beside
 
 MARKER: Final = ".rmqtool-files.json"
+LOCK: Final = ".rmqtool-lock"
 FORMAT: Final = "rmqtool-files"
 _PRIVATE_FOLDER: Final = 0o700
 _PUBLIC_FOLDER: Final = 0o777
-"""less what the user's umask takes away"""
+"""before the user's umask"""
 _MAX_MARKER: Final = 1 << 28
-"""bytes of a marker that are read: ten million files"""
+"""maximum marker bytes: ten million files"""
 
 
 class FolderRefused(Exception):
-    """A folder may not be written or replaced; the text says why and what to do."""
+    """A folder cannot be written or replaced; the text says why and what to do."""
 
 
 class Marker(msgspec.Struct):
@@ -38,13 +40,13 @@ class Marker(msgspec.Struct):
     kind: str
     """what the folder is, such as `decoded log`"""
     files: list[str]
-    """paths inside the folder, `/` between the parts; the marker itself is not listed"""
+    """paths inside the folder, with `/`; without the marker itself"""
     format: str = FORMAT
     """always `rmqtool-files`"""
 
 
 class OwnedFolder:
-    """A folder that is being filled: nothing has its name before `finish`."""
+    """A folder being filled; it gets its name in `finish`."""
 
     def __init__(
         self,
@@ -54,24 +56,24 @@ class OwnedFolder:
         inputs: Sequence[str] = (),
         private: bool = False,
     ) -> None:
-        """`kind` is what the folder is; `replace` allows to replace one of the same kind.
+        """`kind` is what the folder is; `replace` allows replacing one of the same kind.
 
-        `inputs` are names of what the run reads; `private`: only the user may read what is new.
-        Raise FolderRefused where `folder` may not be written, OSError where it cannot.
+        `inputs` are the input names of the run; `private`: only the user may read a new folder.
+        Raise FolderRefused if `folder` may not be written, OSError if it cannot.
         """
         self.folder = folder
-        """where it will be"""
+        """final path"""
         self._kind = kind
         self._replace = replace
         self._inputs = inputs
         check_folder(folder, kind, replace, inputs)
         self.path = temporary_beside(folder)
-        """where its files are written meanwhile"""
+        """temporary path while it is filled"""
         self._private = private
         self.path.mkdir(_PRIVATE_FOLDER if private else _PUBLIC_FOLDER)
 
     def finish(self) -> None:
-        """Give the folder, which is written, its name and remove the one that it replaces."""
+        """Rename the complete folder to its name and remove the folder that it replaces."""
         files = sorted(_files_in(self.path))
         marker = Marker(self._kind, files)
         (self.path / MARKER).write_bytes(msgspec.json.encode(marker) + b"\n")
@@ -81,9 +83,9 @@ class OwnedFolder:
             for name in (*files, MARKER):
                 (self.path / name).chmod(PRIVATE if kept is None else kept)
         mode = mode_of(self.folder)
-        if mode is not None:  # a folder keeps the mode of what it replaces
+        if mode is not None:  # keep the mode of the replaced folder
             self.path.chmod(mode)
-        if former is None:  # not there, or empty
+        if former is None:  # missing or empty
             self.path.rename(self.folder)
             forget(self.path)
             return
@@ -98,16 +100,16 @@ class OwnedFolder:
         _remove(aside, former)
 
     def discard(self) -> None:
-        """Remove what was written so far."""
+        """Remove everything written so far."""
         remove(self.path)
 
 
 def check_folder(
     folder: Path, kind: str, replace: bool, inputs: Sequence[str] = ()
 ) -> Marker | None:
-    """Return the marker of the folder that is replaced; None where there is nothing to replace.
+    """Return the marker of the folder to replace, or None if there is none.
 
-    Raise FolderRefused where `folder` may not be written.
+    Raise FolderRefused if `folder` may not be written.
     """
     if not folder.parent.is_dir():
         raise FolderRefused(f"{folder.parent} is not a folder, so {folder} cannot be written in it")
@@ -135,7 +137,7 @@ def check_folder(
 
 
 def _refuse_inputs(folder: Path, marker: Marker, inputs: Sequence[str]) -> None:
-    """Refuse where an input is the folder, lies in it, or is one of its files by another name."""
+    """Refuse inputs that are the folder, are in it, or are hard links to its files."""
     whole = os.path.realpath(folder)
     files = {_identity_of(folder / name) for name in marker.files}
     for name in inputs:
@@ -149,14 +151,14 @@ def _refuse_inputs(folder: Path, marker: Marker, inputs: Sequence[str]) -> None:
 
 def _identity_of(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _marker_of(folder: Path) -> Marker | None:
-    """Return the marker of a folder; None where there is none that can be trusted."""
+    """Return the marker of a folder, or None if it has no trustworthy marker."""
     path = folder / MARKER
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
@@ -170,16 +172,28 @@ def _marker_of(folder: Path) -> Marker | None:
     return marker
 
 
+def lock_in(folder: Path) -> int | None:
+    """Lock a folder that runs append to; return the descriptor, or None if another run has it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    number = os.open(folder / LOCK, flags, PRIVATE)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(number)
+        return None
+    return number
+
+
 def is_inside(name: str) -> bool:
-    """Return whether a path is one inside of a folder, in its plain spelling."""
+    """Return whether a path is normalized and inside the folder."""
     parts = PurePosixPath(name).parts
     return bool(parts) and "/".join(parts) == name and ".." not in parts and "\0" not in name
 
 
 def _files_in(folder: Path, prefix: str = "") -> Iterator[str]:
-    """Yield the paths of all that is in a folder; folders only where they are empty.
+    """Yield the paths of everything in a folder; of folders only the empty ones.
 
-    A link, a device or a pipe is named with a `/` behind it, so that no marker lists it.
+    Links, devices, and pipes end with `/`, which no marker lists.
     """
     entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     if not entries and prefix:
@@ -193,13 +207,13 @@ def _files_in(folder: Path, prefix: str = "") -> Iterator[str]:
 
 
 def _remove(folder: Path, marker: Marker) -> None:
-    """Remove the files that a marker lists, and folders that are empty then."""
+    """Remove the files in a marker, and folders that are then empty."""
     for name in (*marker.files, MARKER):
         (folder / name).unlink(missing_ok=True)
     inner = {parent for name in marker.files for parent in PurePosixPath(name).parents}
-    for one in sorted(inner, key=lambda path: len(path.parts), reverse=True):
-        if one.parts:
-            _remove_empty(folder / one)
+    for subfolder in sorted(inner, key=lambda path: len(path.parts), reverse=True):
+        if subfolder.parts:
+            _remove_empty(folder / subfolder)
     _remove_empty(folder)
     if folder.exists():
         raise FolderRefused(f"{folder} keeps files that came while {marker.kind} was written")

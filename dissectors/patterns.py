@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import re2
 
 MAX_SIZE: Final = 2000
-"""instructions that a pattern may become; ``.{100}`` has a thousand"""
+"""maximum instructions of a compiled pattern; ``.{100}`` has a thousand"""
 MAX_STEPS: Final = 1 << 32
-"""steps that one search may take: ten seconds if a pattern is made for it, else milliseconds"""
+"""maximum steps of one search: ten seconds for a malicious pattern, otherwise milliseconds"""
 MAX_RESULT: Final = 16 << 20
-"""bytes that a text may become: no frame takes more"""
+"""maximum bytes of a result: no frame takes more"""
 MAX_SECONDS: Final = 5.0
-"""CPU time that may go into one message; the usual is some microseconds"""
+"""maximum CPU seconds per message; microseconds are usual"""
 
 _REASONS: Final = {
     "missing argument to repetition operator": "nothing to repeat",
@@ -44,12 +44,12 @@ _REASONS: Final = {
     "pattern too large - compile failed": "the pattern is too large",
 }
 _PARENTHESES: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", re.DOTALL)
-"""what an escape and a class hold is not a parenthesis"""
+"""skips parentheses in escapes and classes"""
 _CONTROLS: Final = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "\\": "\\"}
 
 
 class PatternError(ValueError):
-    """The pattern or its replacement is not valid; says where."""
+    """The pattern or its replacement is invalid; the text says where."""
 
     def __init__(self, position: int, reason: str, *, backtracks: bool = False) -> None:
         super().__init__(reason)
@@ -57,15 +57,15 @@ class PatternError(ValueError):
         """index in the pattern"""
         self.reason = reason
         self.backtracks = backtracks
-        """it needs what linear time does not allow: look-around, references back"""
+        """it needs look-around or backreferences, which linear time does not allow"""
 
 
 class TooMuchWork(Exception):
-    """A text is not searched any further; says why."""
+    """A search was stopped; the text says why."""
 
 
 class Effort:
-    """What goes into one message: CPU time and searches."""
+    """Work for one message: CPU time and searches."""
 
     __slots__ = ("_seconds", "_until", "searches")
 
@@ -76,7 +76,7 @@ class Effort:
         """searches so far"""
 
     def spend(self) -> None:
-        """Note a search; raise TooMuchWork where the time is over."""
+        """Count a search; raise TooMuchWork after the time limit."""
         self.searches += 1
         if time.thread_time() > self._until:
             raise TooMuchWork(
@@ -86,12 +86,12 @@ class Effort:
 
 
 class Pattern:
-    """A regular expression, searched for anywhere in a text."""
+    """A regular expression, searched anywhere in a text."""
 
     __slots__ = ("_most", "_regexp", "text")
 
     def __init__(self, pattern: str, *, over_lines: bool = False) -> None:
-        """Raise PatternError where `pattern` is none; `over_lines`: ``.`` is a line feed, too."""
+        """Raise PatternError if `pattern` is invalid; `over_lines`: ``.`` matches line feeds."""
         self.text = pattern
         self._regexp = _compiled(pattern, over_lines)
         size: int = max(self._regexp.programsize, self._regexp.reverseprogramsize)
@@ -101,34 +101,34 @@ class Pattern:
 
     @property
     def groups(self) -> dict[str, int]:
-        """The groups: their numbers, and their names where they have one."""
+        """Groups: their numbers, and their names if they have one."""
         names: dict[str, int] = self._regexp.groupindex
         return {str(number): number for number in range(self._regexp.groups + 1)} | names
 
     def search(self, text: str) -> bool:
-        """Return whether it occurs in `text`; of a text that is too long, in its beginning."""
+        """Return whether it matches in `text`; only the beginning of a long text is searched."""
         data = bytes_of(text)
         return self._regexp.search(data, 0, self._most) is not None
 
     def occurs(self, data: bytes, effort: Effort) -> bool:
-        """Return whether it occurs in `data`; raise TooMuchWork where that cannot be said."""
+        """Return whether it matches in `data`; raise TooMuchWork if that takes too long."""
         self._check(data)
         effort.spend()
         return self._regexp.search(data) is not None
 
     def replaced(self, data: bytes, replacement: Replacement, effort: Effort) -> bytes:
-        """Return `data` with all its places replaced; raise TooMuchWork where that is too much."""
+        """Replace all matches in `data`; raise TooMuchWork if that takes too long."""
         self._check(data)
         pieces: list[bytes] = []
         at = kept = size = 0
         while True:
             effort.spend()
-            found = self._regexp.search(data, at)
-            if found is None:
+            match = self._regexp.search(data, at)
+            if match is None:
                 break
-            start, end = found.span()
+            start, end = match.span()
             if start < end or start == len(data) or not _is_inside(data[start]):
-                new = replacement.of(found)
+                new = replacement.of(match)
                 pieces += (data[kept:start], new)
                 size += start - kept + len(new)
                 kept = end
@@ -149,16 +149,16 @@ class Pattern:
 
 
 class Replacement:
-    r"""What takes the place of a pattern: text, groups (``\1``, ``\g<name>``), ``\n \t \\``."""
+    r"""A replacement: text, groups (``\1``, ``\g<name>``), ``\n \t \\``."""
 
     __slots__ = ("_pieces",)
 
     def __init__(self, template: str, pattern: Pattern) -> None:
-        """Raise PatternError where it names a group that `pattern` does not have."""
+        """Raise PatternError for a group that `pattern` does not have."""
         self._pieces = _pieces_of(template, pattern.groups)
 
     def of(self, match: re2._Match) -> bytes:
-        """Return what takes the place of a match; a group without a match is empty."""
+        """Return the replacement of a match; groups without a match are empty."""
         return b"".join(
             piece if isinstance(piece, bytes) else match.group(piece) or b""
             for piece in self._pieces
@@ -166,25 +166,25 @@ class Replacement:
 
 
 def bytes_of(text: str) -> bytes:
-    """Return a text as patterns read it; half characters are kept and are not UTF-8."""
+    """Encode a text for patterns; lone surrogates are kept and are not UTF-8."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def text_of(data: bytes) -> str:
-    """Return the text that `bytes_of` gave, or what became of it."""
+    """Decode the text of `bytes_of`, also after replacements."""
     try:
         return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:  # a pattern took a character apart
+    except UnicodeDecodeError:  # a pattern split a character
         return data.decode("utf-8", "replace")
 
 
 def _is_inside(byte: int) -> bool:
-    """Return whether a byte of UTF-8 is not the first one of its character."""
+    """Return whether a byte is a UTF-8 continuation byte."""
     return byte & 0xC0 == 0x80
 
 
 def _compiled(pattern: str, over_lines: bool) -> re2._Regexp:
-    import re2  # 20 ms that only patterns need
+    import re2  # importing takes 20 ms, and only patterns need it
 
     options = re2.Options()
     options.log_errors = False
@@ -197,8 +197,8 @@ def _compiled(pattern: str, over_lines: bool) -> re2._Regexp:
         raise _problem_of(pattern, error.args[0].decode("utf-8", "replace")) from None
 
 
-def _problem_of(pattern: str, said: str) -> PatternError:
-    kind, _, fragment = said.partition(": ")
+def _problem_of(pattern: str, error: str) -> PatternError:
+    kind, _, fragment = error.partition(": ")
     position = max(pattern.find(fragment), 0)
     if kind == "trailing \\":
         position = len(pattern) - 1
@@ -212,18 +212,18 @@ def _problem_of(pattern: str, said: str) -> PatternError:
         )
     if kind in ("missing )", "unexpected )"):
         position = _odd_parenthesis(pattern)
-    return PatternError(position, _REASONS.get(kind, said))
+    return PatternError(position, _REASONS.get(kind, error))
 
 
 def _odd_parenthesis(pattern: str) -> int:
-    """Return the place of the parenthesis that has no other one; 0 where it is not found."""
+    """Return the index of an unbalanced parenthesis, or 0 if not found."""
     opened: list[int] = []
-    for one in _PARENTHESES.finditer(pattern):
-        if one[0] == "(":
-            opened.append(one.start())
-        elif one[0] == ")":
+    for match in _PARENTHESES.finditer(pattern):
+        if match[0] == "(":
+            opened.append(match.start())
+        elif match[0] == ")":
             if not opened:
-                return one.start()
+                return match.start()
             opened.pop()
     return opened[0] if opened else 0
 

@@ -1,8 +1,8 @@
-"""Plain JSON read where it stands: texts without escapes, integers, and tables of names.
+"""Scan plain JSON in place: texts without escapes, integers, and tables of names.
 
-Seven bytes are looked at together: their sums stay within 64 bits, so the same source runs as
-Python and compiled. What stands outside the bytes raises IndexError. A conditional expression of
-a native integer and a literal would make an object, so there is none.
+Seven bytes are tested at once: their sums stay within 64 bits, so the same source runs as Python
+and compiled. Access outside the bytes raises IndexError. A conditional expression of a native
+integer and a literal would create an object, so there is none.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ CLOSE: Final = 0x7D
 
 _HIGH: Final = 0x80808080808080
 _CARRY: Final = 0x7F7F7F7F7F7F7F
-"""added to a byte that is not 0, sets its highest bit"""
+"""added to a non-zero byte, sets its highest bit"""
 _PRINTABLE: Final = 0x60606060606060
-"""added to a byte that is not a control character, sets its highest bit"""
+"""added to a byte that is no control character, sets its highest bit"""
 _QUOTES: Final = 0x22222222222222
 _BACKSLASHES: Final = 0x5C5C5C5C5C5C5C
 _MOST_DIGITS: Final = 10
-"""of a 32-bit integer"""
+"""for a 32-bit integer"""
 _INT32_MIN: Final = -(1 << 31)
 _INT32_MAX: Final = (1 << 31) - 1
 _ENTRY: Final = 32
-"""bytes of a name in a table: its first, last and middle eight, its length"""
+"""bytes of a table entry: first, middle, and last eight bytes of a name, and its length"""
 _LONGEST_NAME: Final = 24
 
 
 def word_of(text: bytes) -> int:
-    """Return the first eight bytes of a text as `word_at` does."""
+    """Return the first eight bytes of a text like `word_at`."""
     return int.from_bytes(text[:8].ljust(8, b"\0"), "little")
 
 
 def word_at(header: bytes, at: i64, size: i64) -> i64:
-    """Return eight bytes, zeros behind the end."""
+    """Return eight bytes, padded with zeros after the end."""
     if at + 8 <= size:
         return read_i64_le(header, at)
     if at >= size:
         return 0
-    # A byte above 0x7F at the end is among others like it then, and they are not plain either.
+    # A byte above 0x7F at the end has others like it before it, which are not plain either.
     return read_i64_le(header, size - 8) >> ((at + 8 - size) * 8)
 
 
 def stops_in(word: i64) -> i64:
-    """Return the highest bits of the quotes, backslashes and control characters in seven bytes.
+    """Return the highest bits of the quotes, backslashes, and control characters in seven bytes.
 
-    -1: there is a byte that is not ASCII.
+    -1 if a byte is not ASCII.
     """
     seven: i64 = word & SEVEN
     if seven & _HIGH:
@@ -70,7 +70,7 @@ def stops_in(word: i64) -> i64:
 
 
 def first_of(stops: i64) -> i64:
-    """Return which of seven bytes is the first with its highest bit set."""
+    """Return the index of the first of seven bytes whose highest bit is set."""
     if stops & 0x80808080:
         if stops & 0x8080:
             return 0 if stops & 0x80 else 1
@@ -81,7 +81,7 @@ def first_of(stops: i64) -> i64:
 
 
 def end_of_text(header: bytes, at: i64, size: i64) -> i64:
-    """Return where the quote stands that ends a text; -1: it is not plain, or has no end."""
+    """Return the index of the closing quote; -1 if the text is not plain or has no end."""
     while True:
         stops: i64 = stops_in(word_at(header, at, size))
         if stops < 0:
@@ -95,16 +95,16 @@ def end_of_text(header: bytes, at: i64, size: i64) -> i64:
 
 
 def stop_from(data: bytes, at: i64, stop: i64) -> i64:
-    """Return where the next byte stands that is not plain; `stop` where there is none before it.
+    """Return the index of the next byte that is not plain, or `stop` if there is none before it.
 
-    -1: one of the bytes is not ASCII.
+    -1 if a byte is not ASCII.
     """
     size: i64 = len(data)
     while at < stop:
         word: i64 = word_at(data, at, size)
         left: i64 = stop - at
         if left < 7:
-            word &= SEVEN >> ((7 - left) * 8)  # what stands behind is not looked at
+            word &= SEVEN >> ((7 - left) * 8)  # bytes after the end are not tested
         stops: i64 = stops_in(word)
         if stops < 0:
             return -1
@@ -118,7 +118,7 @@ def stop_from(data: bytes, at: i64, stop: i64) -> i64:
 
 
 def number_at(header: bytes, at: i64) -> tuple[i64, i64]:
-    """Return the 32-bit integer that stands here and the place behind it; -1: there is none."""
+    """Return the 32-bit integer at a place and the place after it; -1 if there is none."""
     negative = header[at] == MINUS
     if negative:
         at += 1
@@ -141,7 +141,7 @@ def number_at(header: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def table_of(wires: tuple[str, ...]) -> bytes:
-    """Return the names of ext fields as a table, in which each is four words."""
+    """Return a table of ext field names, four words each."""
     parts = []
     for wire in wires:
         name = wire.encode()
@@ -155,7 +155,7 @@ def table_of(wires: tuple[str, ...]) -> bytes:
 
 
 def slot_of_letter(table: bytes, letter: i64) -> i64:
-    """Return which name of a table a letter is; -1: none."""
+    """Return the table index of a one-letter name; -1 if none."""
     entries: i64 = len(table)
     at: i64 = 0
     while at < entries:
@@ -166,7 +166,7 @@ def slot_of_letter(table: bytes, letter: i64) -> i64:
 
 
 def slot_of(table: bytes, header: bytes, begin: i64, end: i64) -> i64:
-    """Return which name of a table stands here; -1: none."""
+    """Return the table index of the name at a place; -1 if none."""
     length: i64 = end - begin
     size: i64 = len(header)
     first = read_i64_le(header, begin) if begin + 8 <= size else word_at(header, begin, size)

@@ -1,4 +1,4 @@
-"""Ports on which the programs of RocketMQ listen unless they are told other ones.
+"""Default ports of RocketMQ programs.
 
 RocketMQ: NettyServerConfig, BrokerController, MessageStoreConfig, ControllerConfig, ProxyConfig.
 """
@@ -11,7 +11,7 @@ NAMESRV: Final = 9876
 BROKER: Final = 10911
 """listenPort"""
 VIP: Final = BROKER - 2
-"""a broker's second port, for requests that are not to wait behind pulls"""
+"""second broker port, for requests that must not wait behind pulls"""
 REPLICATION: Final = BROKER + 1
 """haListenPort"""
 CONTAINER: Final = 10811

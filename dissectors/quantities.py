@@ -1,11 +1,10 @@
-"""Durations and sizes as people write them: one grammar for options, filters, faults and lines;
-and durations as people read them.
+"""Durations, sizes, and counts: one grammar for options, filters, and faults; and text for people.
 
-A number, perhaps with a fraction, then a unit; blanks between and capitals do not matter. `m` and
-`min` are minutes. Sizes with an `i` are powers of 1024, those without powers of 1000.
+A number, perhaps with a fraction, then a unit; blanks between them and case do not matter. `m` and
+`min` are minutes. Sizes with an `i` are powers of 1024, those without are powers of 1000.
 
-A number alone is bytes, and seconds where an option asks for one duration. In filters and faults,
-where 20ms stands beside 5s, a duration needs its unit.
+A bare number is bytes, or seconds in an option for one duration. In filters and faults, which mix
+20ms and 5s, a duration needs its unit.
 """
 
 from __future__ import annotations
@@ -33,22 +32,23 @@ SIZE_UNITS: Mapping[str, int] = {"b": 1, "bytes": 1} | {
     for power, letter in enumerate("kmg", 1)
     for mark, base in (("", 1000), ("i", 1024))
 }
-"""unit of a size, in small letters → bytes"""
+"""unit of a size, lowercase → bytes"""
 DURATIONS_SPELLED = "ns, us, ms, s, m, min, h, d"
 SIZES_SPELLED = "B, kB, KiB, MB, MiB, GB, GiB"
+_TRAILING_ZEROS = re.compile(r"\.0+(?= )|(?<=\.[1-9])0(?= )")
 _QUANTITY = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-zµμ]*)", re.ASCII)
 
 
 def duration_ns(text: str, bare: str = "") -> Fraction | None:
-    """Return the nanoseconds of ``200ms``, ``1.5 s``, ``5m`` or ``5min``; None if it is none.
+    """Parse ``200ms``, ``1.5 s``, ``5m``, or ``5min`` into nanoseconds, or return None.
 
-    `bare` is the unit of a number without one; empty: such a number is not a valid duration.
+    `bare` is the unit of a number without one; if empty, such a number is invalid.
     """
     return _value(text, DURATION_UNITS, bare)
 
 
 def duration_text(us: int) -> str:
-    """Return microseconds for people: ``876 µs``, ``12.5 s``, ``5 min 2 s``, ``13 h 41 min``."""
+    """Format microseconds for people: ``876 µs``, ``12.5 s``, ``5 min 2 s``, ``13 h 41 min``."""
     if us < 0:
         return "-" + duration_text(-us)
     if us < 1000:
@@ -65,20 +65,30 @@ def duration_text(us: int) -> str:
     return _two_units(seconds // 3_600, 24, "d", "h")
 
 
+def plain_duration(us: int) -> str:
+    """Format microseconds for a sentence: like `duration_text`, without trailing zeros: ``3 s``."""
+    return _TRAILING_ZEROS.sub("", duration_text(us))
+
+
 def _two_units(number: int, size: int, unit: str, smaller: str) -> str:
     whole, rest = divmod(number, size)
     return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: ``1 send``, ``1,200 sends``; default plural: noun + s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
+
+
 def three_digits(value: float) -> str:
-    """Return a number from 1 to 999 in three significant digits."""
+    """Format a number from 1 to 999 with three significant digits."""
     if value < 9.995:
         return f"{value:.2f}"
     return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
 def size_bytes(text: str) -> int | None:
-    """Return the bytes of ``512``, ``4KiB`` or ``1.5 MB``; None if it is not a valid size."""
+    """Parse ``512``, ``4KiB``, or ``1.5 MB`` into bytes, or return None."""
     value = _value(text, SIZE_UNITS, "b")
     return None if value is None else int(value)
 

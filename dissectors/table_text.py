@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 
 def entries(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name of each entry, and what is behind it, in one line."""
+    """Yield the name and the content of each entry, joined to one line."""
     name, lines = "", list[str]()
     for line in text.splitlines():
         if line.startswith(" "):
@@ -29,5 +29,5 @@ def entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def parts_of(text: str) -> list[str]:
-    """Return the parts of an entry; none where it is empty."""
+    """Return the parts of an entry; none if it is empty."""
     return text.split("; ") if text else []

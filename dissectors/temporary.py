@@ -1,7 +1,7 @@
-"""Temporary files and folders of this process: none is left behind, wherever a signal ends it.
+"""Temporary files and folders of this process, removed also if a signal ends it.
 
-Rules: a name is new and noted before anything is made under it; what is noted is nobody else's. A
-file is made where none is, and through no link: a name that somebody else has put there is refused.
+Rules: a name is new and registered before anything is created under it, so registered names are our
+own. A file is created only if its name is free, never through a link.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 PRIVATE: Final = 0o600
-"""mode of files with what was captured or sent"""
+"""mode of files with captured or sent data"""
 PUBLIC: Final = 0o666
-"""mode of other files, less what the user's umask takes away"""
+"""mode of other files, before the user's umask"""
 
 _noted: set[Path] = set()
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a new name in the folder of `path`, for a file or folder to be renamed to it."""
+    """Return a new name in the folder of `path`, to be renamed to it."""
     return temporary_in(path.parent, f".{path.name}.")
 
 
 def temporary_in(folder: Path, prefix: str) -> Path:
     """Return a new name in a folder."""
-    found = folder / f"{prefix}{os.urandom(6).hex()}.tmp"
-    _noted.add(found)
-    return found
+    path = folder / f"{prefix}{os.urandom(6).hex()}.tmp"
+    _noted.add(path)
+    return path
 
 
 def create_new(path: Path, mode: int = PUBLIC, buffering: int = -1) -> BinaryIO:
-    """Return a new file to write; raise FileExistsError where anything has the name, a link too."""
+    """Create a file for writing; raise FileExistsError if the name exists, even as a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, mode), "wb", buffering)
 
 
 def create_like(path: Path, former: Path, mode: int = PUBLIC) -> BinaryIO:
-    """Return a new file that will replace `former` and has its mode; `mode` where there is none."""
+    """Create a file that will replace `former` with its mode, or `mode` if there is none."""
     kept = mode_of(former)
     file = create_new(path, mode if kept is None else kept)
     if kept is not None:
-        with suppress(OSError):  # of a file system without modes
+        with suppress(OSError):  # a file system without modes
             os.fchmod(file.fileno(), kept)
     return file
 
 
 def mode_of(path: Path) -> int | None:
-    """Return the mode of a file or folder; None where there is none."""
+    """Return the mode of a file or folder, or None if it does not exist."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -63,7 +63,7 @@ def forget(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove what is under this name, if there is anything."""
+    """Remove the file or folder of a name, if it exists."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -72,7 +72,7 @@ def remove(path: Path) -> None:
 
 
 def remove_all() -> None:
-    """Remove what is left, at the end of the process."""
+    """Remove all remaining temporary files at exit."""
     for path in list(_noted):
         try:
             remove(path)

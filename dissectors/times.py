@@ -1,8 +1,8 @@
-"""Times as text: nanoseconds since the epoch ↔ ISO 8601 in UTC, or in a zone that was asked for.
+"""Times as text: nanoseconds since the epoch ↔ ISO 8601 in UTC or a requested zone.
 
-A time without a zone is UTC unless a zone is given, in both directions: a capture is read far from
-where it was recorded, and a local time would change its meaning. Text shows microseconds, which is
-what captures have; nanoseconds are kept inside.
+A time without a zone is UTC unless a zone is given, in both directions: captures are often read far
+from where they were recorded, and a local time would change their meaning. Text shows microseconds,
+the resolution of most captures; nanoseconds are kept inside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .foreign import natural_of
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
-_LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59, the last that a datetime can show
+_LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59, the last one of datetime
 
 _TIME = re.compile(
     r"(?:(?P<date>\d{4}-\d{2}-\d{2})(?:[Tt ](?=\d)|$))?"
@@ -29,30 +29,30 @@ _TIME = re.compile(
 
 
 _QUARTER = 900
-"""Seconds after which a zone may have another offset: changes are at quarters of an hour."""
+"""Seconds between possible changes of an offset: changes are at quarters of an hour."""
 _OFFSETS_KEPT = 4096
 
 
 class Zone:
-    """A time zone: how far its clocks are from UTC."""
+    """A time zone: the UTC offset of its clocks."""
 
     def __init__(self, name: str, offset_at: Callable[[int], int]) -> None:
-        """`offset_at`: seconds since the epoch → seconds that the clocks are ahead of UTC."""
+        """`offset_at`: seconds since the epoch → seconds ahead of UTC."""
         self.name = name
-        """as it was asked for"""
+        """name as requested"""
         self._offset_at = lru_cache(maxsize=_OFFSETS_KEPT)(offset_at)
 
     def offset(self, ns: int) -> int:
-        """Return by how many nanoseconds the clocks are ahead of UTC at a time."""
+        """Return the nanoseconds that clocks are ahead of UTC at a time."""
         quarter = min(max(ns // SECOND, 0), _LAST_SECOND - DAY // SECOND) // _QUARTER
         return self._offset_at(quarter * _QUARTER) * SECOND
 
     def local(self, ns: int) -> int:
-        """Return what the clocks show at a time, as if they were in UTC."""
+        """Return the local time, as nanoseconds as if in UTC."""
         return ns + self.offset(ns)
 
     def instant(self, local: int) -> int:
-        """Return when the clocks show `local`; the later time where they show it twice."""
+        """Return the instant of a local time; the later one if clocks show it twice."""
         return local - self.offset(local - self.offset(local))
 
     def text(self, ns: int) -> str:
@@ -68,7 +68,7 @@ _OFFSET = re.compile(r"[+-]\d{2}:?\d{2}", re.ASCII)
 
 
 def zone_named(name: str) -> Zone | None:
-    """Return the zone of a name: ``UTC``, ``local``, ``+08:00``, ``Asia/Shanghai``; else None."""
+    """Return a zone by name: ``UTC``, ``local``, ``+08:00``, ``Asia/Shanghai``; or None."""
     if name.upper() in ("UTC", "Z"):
         return UTC_ZONE
     if name.lower() == "local":
@@ -76,11 +76,11 @@ def zone_named(name: str) -> Zone | None:
     if _OFFSET.fullmatch(name):
         fixed = _zone_of(name)
         return Zone(name, lambda _: fixed)
-    from zoneinfo import ZoneInfo  # slow to import, and seldom asked for
+    from zoneinfo import ZoneInfo  # slow to import and seldom needed
 
     try:
         info = ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # no such zone; a name that is none; a folder of zones
+    except (KeyError, ValueError, OSError):  # no such zone, an invalid name, or a folder of zones
         return None
 
     def offset_at(second: int) -> int:
@@ -91,30 +91,39 @@ def zone_named(name: str) -> Zone | None:
 
 
 class Moment(NamedTuple):
-    """A time as somebody wrote it."""
+    """A time in user input."""
 
     ns: int
     """nanoseconds since the epoch; without a date: since midnight"""
     has_date: bool
     """False: a time of day"""
     zone: Zone = UTC_ZONE
-    """whose clocks show the time of day"""
+    """zone of a time of day"""
 
     def on_day_of(self, ns: int) -> int:
-        """Return the time; of a time of day that on the day of `ns`."""
+        """Return the time; a time of day on the day of `ns`."""
         if self.has_date:
             return self.ns
         local = self.zone.local(ns)
         return self.zone.instant(local - local % DAY + self.ns)
 
 
+Bounds = tuple[int | None, int | None]
+"""Since and until, ns since the epoch, end excluded; None: unbounded."""
+
+
+def bounds(since: Moment | None, until: Moment | None, first: int) -> Bounds:
+    """Return a window in ns, end excluded; times of day are on the day of `first`."""
+    start, end = (None if moment is None else moment.on_day_of(first) for moment in (since, until))
+    return start, end
+
+
 def between(since: Moment | None, until: Moment | None, first: int) -> Callable[[int | None], bool]:
-    """Return the test whether a time is in a window; times of day are of the day of `first`.
+    """Return a test whether a time is in a window; times of day are on the day of `first`.
 
     An absent time is in no window.
     """
-    start = since.on_day_of(first) if since is not None else None
-    end = until.on_day_of(first) if until is not None else None
+    start, end = bounds(since, until, first)
 
     def holds(ns: int | None) -> bool:
         if ns is None:
@@ -131,19 +140,19 @@ def _text_of_second(second: int) -> str:
 
 
 def text_of_time(ns: int) -> str:
-    """Return ``2026-11-20T10:00:00.123456Z``; years over 9999 are shown as the last moment of 9999.
+    """Return ``2026-11-20T10:00:00.123456Z``; years over 9999 become the last moment of 9999.
 
-    The part down to the second is remembered, so that rows in order cost one division each.
+    The text down to the second is cached: rows in order cost one division each.
     """
     second, rest = divmod(ns, SECOND)
     return f"{_text_of_second(second)}{rest // 1000:06d}Z"
 
 
 def moment_of(text: str, zone: Zone = UTC_ZONE) -> Moment | None:
-    """Return the time that `text` names, None where it names none.
+    """Parse a time, or return None.
 
-    Known are ``2026-11-20``, ``2026-11-20T10:00``, seconds with a fraction of up to nine digits, an
-    offset (``Z``, ``+08:00``; in `zone` where there is none), and a time of day, also with offset.
+    Accepts ``2026-11-20``, ``2026-11-20T10:00``, seconds with up to nine decimals, an offset
+    (``Z``, ``+08:00``; default: `zone`), and a time of day, also with offset.
     """
     match = _TIME.fullmatch(text.strip())
     if match is None or not (match["date"] or match["clock"]):
@@ -166,7 +175,7 @@ def moment_of(text: str, zone: Zone = UTC_ZONE) -> Moment | None:
 
 
 def _zone_of(text: str) -> int:
-    """Return the seconds that a zone is east of UTC."""
+    """Return the UTC offset of a zone in seconds."""
     if text in "Zz":
         return 0
     hours, minutes = natural_of(text[1:3]) or 0, natural_of(text[-2:]) or 0

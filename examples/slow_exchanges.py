@@ -13,7 +13,9 @@ def main(*captures: str) -> None:
     exchanges = rmqtool.read(captures).exchanges("has latency_us and not request ~ '^(PULL|POP)'")
     for one in heapq.nlargest(10, exchanges, key=lambda row: row.latency_us or 0):
         milliseconds = (one.latency_us or 0) / 1000
-        print(f"{milliseconds:9.3f} ms  {one.request_name}  {one.topic or '-'}  {one.responder}")
+        print(
+            f"{milliseconds:9.3f} ms  {one.request_name}  {one.topic or '-'}  {one.server_address}"
+        )
 
 
 if __name__ == "__main__":

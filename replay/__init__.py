@@ -1,6 +1,4 @@
-"""The active side: values to bytes to a broker. What an application imports to send messages.
-
-May import `dissectors`."""
+"""The sending side: the public API for applications that send messages."""
 
 from __future__ import annotations
 
@@ -70,7 +68,7 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name, loaded when it is first used: reports take only `replay.fault`."""
+    """Load a public name on first use: reports import only `replay.fault`."""
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
 """Signed requests: credentials, and the signature over ext fields and body.
 
-Rules: a secret comes from the environment or a file, and nothing here shows one: `repr`, messages
-and errors name where it came from. The values of all ext fields, sorted by name, and the body are
-signed, so whatever is added to a request is added before (namespace, then this, then the zone).
+Rules: a secret comes from the environment or a file and is never shown: `repr`, messages, and
+errors name its source. The values of all ext fields, sorted by name, and the body are signed, so
+other fields must be added first (namespace, then this, then the zone).
 RocketMQ: AclClientRPCHook, AclSigner, AclUtils.combineRequestContent, SessionCredentials.
 """
 
@@ -28,29 +28,29 @@ _MAX_FILE: Final = 64 * 1024
 
 
 class CredentialsError(ValueError):
-    """Credentials that cannot be had; never says what they are."""
+    """Credentials cannot be read; the text never contains them."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(f"{reason}: {hint}")
         self.reason = reason
         """what is wrong"""
         self.hint = hint
-        """the way out"""
+        """how to fix it"""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who signs, and with what."""
+    """The account and the keys that sign requests."""
 
     access_key: str
     """name of the account"""
     secret_key: str = field(repr=False)
-    """what requests are signed with"""
+    """secret key of signatures"""
     security_token: str = field(default="", repr=False)
     """temporary credential; empty without one"""
 
     def sign(self, ext_fields: dict[str, str], body: bytes) -> None:
-        """Add the account and the signature to the ext fields of a request; an older one goes."""
+        """Add the account and the signature to the ext fields, replacing an older signature."""
         ext_fields.pop(SIGNATURE, None)
         ext_fields[ACCESS_KEY] = self.access_key
         if self.security_token:
@@ -79,7 +79,7 @@ def _java_order(name: str) -> bytes:
 def credentials_of(variables: Mapping[str, str]) -> Credentials | None:
     """Return credentials from environment variables; None if there are none.
 
-    Raises CredentialsError if only one of the two keys is there.
+    Raises CredentialsError if only one of the two keys is set.
     """
     access, secret = variables.get(ACCESS_VARIABLE, ""), variables.get(SECRET_VARIABLE, "")
     if not access and not secret:
@@ -91,25 +91,25 @@ def credentials_of(variables: Mapping[str, str]) -> Credentials | None:
 
 
 def read_credentials(path: str) -> Credentials:
-    """Read credentials from lines `accessKey=…`, `secretKey=…` and perhaps `securityToken=…`.
+    """Read credentials from lines `accessKey=…`, `secretKey=…`, and optionally `securityToken=…`.
 
-    `:` instead of `=`, quotes and comments are taken too, so that the key file of the Java client
-    and the tools.yml of mqadmin are. Raises CredentialsError for a file without both keys, OSError
-    for one that cannot be read.
+    `:` instead of `=`, quotes, and comments are accepted, as in the key file of the Java client and
+    mqadmin's tools.yml. Raises CredentialsError for a file without both keys, OSError for one that
+    cannot be read.
     """
     with Path(path).open("rb") as file:
         text = file.read(_MAX_FILE).decode("utf-8", "replace")
-    found = ["", "", ""]
+    values = ["", "", ""]
     for line in text.splitlines():
         name, value = _member_of(line.strip())
         place = _NAMES.get(name.replace("_", "").replace("-", "").lower())
         if place is not None:
-            found[place] = value
-    if not found[0] or not found[1]:
-        missing = "secretKey" if found[0] else "accessKey"
+            values[place] = value
+    if not values[0] or not values[1]:
+        missing = "secretKey" if values[0] else "accessKey"
         hint = "write accessKey=… and secretKey=…, a line each"
         raise CredentialsError(f"{path} has no {missing}", hint)
-    return Credentials(*found)
+    return Credentials(*values)
 
 
 def _member_of(line: str) -> tuple[str, str]:

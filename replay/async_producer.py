@@ -1,7 +1,7 @@
-"""A producer on an asyncio loop: every call gives a future; no task and no timer a message.
+"""A producer on an asyncio loop: every call returns a future, without a task or timer per message.
 
-Rules: made and used within one running loop. A future that is cancelled gives its send up; what was
-written may be stored all the same. A check listener that is a coroutine function runs as a task.
+Rules: made and used within one running loop. Cancelling a future abandons its send; a request that
+was written may be stored anyway. A check listener that is a coroutine function runs as a task.
 RocketMQ: DefaultMQProducer, TransactionMQProducer with SendCallback.
 """
 
@@ -11,7 +11,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
 from typing import TypeVar
 
 from .cluster.client import ClusterClient
@@ -35,7 +34,7 @@ _log = logging.getLogger("rmqtool.replay")
 
 
 class _Core:
-    """What a started producer has."""
+    """The state of a started producer."""
 
     def __init__(self, config: ProducerConfig) -> None:
         self.loop = asyncio.get_running_loop()
@@ -48,10 +47,10 @@ class _Core:
         self.checks: set[asyncio.Task[None]] = set()
         self.queue = SendQueue(self.client.runner, self.network, config.in_flight_least)
         self.closing = False
-        """no further send is taken"""
+        """no further sends are accepted"""
 
     def run(self, steps: Steps[T]) -> asyncio.Future[T]:
-        """Begin an operation that no flush waits for; the future has its end."""
+        """Start an operation that no flush waits for; the future has its result."""
         return run_steps(self.client.runner, steps)
 
 
@@ -59,15 +58,15 @@ class AsyncProducer:
     """Sends messages from the coroutines of one loop: `async with AsyncProducer(config) as p`."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        """Nothing is opened or sent yet."""
+        """Open and send nothing yet."""
         self.config = config
         self._core: _Core | None = None
         self._is_parents = False
-        """it was started by the parent of this process"""
+        """it was started by the parent process"""
         watch_forks(self)
 
     async def start(self) -> None:
-        """Make ready; nothing is sent yet. Raises NameServerError where none is named."""
+        """Prepare to send; nothing is sent yet. Raises NameServerError if none is configured."""
         if self._is_parents:
             self.config = config_in_child(self.config)
             self._is_parents = False
@@ -79,17 +78,11 @@ class AsyncProducer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Close; see `close`.
 
-        After an exception of the block that is not an `Exception`, such as a cancellation, no send
-        is waited for. Raise UnsentError where sends had not ended in time and the block itself
-        raised nothing.
+        After a `BaseException` of the block, such as a cancellation, no send is waited for. Raise
+        UnsentError if sends had not ended in time and the block raised nothing.
         """
         at_once = kind is not None and not issubclass(kind, Exception)
         flushed = await self.close(0 if at_once else None)
@@ -98,7 +91,7 @@ class AsyncProducer:
 
     @property
     def peers(self) -> list[str]:
-        """The other ends of all open connections, `ip:port`."""
+        """Peer addresses of all open connections, `ip:port`."""
         return [] if self._core is None else self._core.network.peers
 
     @property
@@ -108,17 +101,17 @@ class AsyncProducer:
 
     @property
     def client_id(self) -> str:
-        """How brokers know this producer."""
+        """The client id that brokers see."""
         return self._started.client.client_id
 
     @property
     def connections(self) -> int:
-        """Connections that are open or being opened."""
+        """Number of connections that are open or being opened."""
         return self._started.client.channels.open_count
 
     @property
     def in_flight(self) -> int:
-        """Requests that are not answered yet."""
+        """Number of unanswered requests."""
         return self._started.client.channels.in_flight
 
     def send(
@@ -131,12 +124,12 @@ class AsyncProducer:
         order_key: str | None = None,
         timeout_ms: int | None = None,
     ) -> asyncio.Future[SendResult]:
-        """Send a message; the future has the result, with where and how it was stored.
+        """Send a message; the future has the result: queue, offset, and status.
 
-        `mode` chooses the rules: ASYNC repeats the same request after errors of transport; SYNC
-        retries with other brokers, also after some error codes; ONEWAY is written and not answered.
-        `queue`, or `selector`, or `order_key` (one queue for each key) choose where to. The future
-        fails with InvalidMessageError, RouteError, NameServerError, SendFailed, ClosedError.
+        `mode`: ASYNC repeats the same request after transport errors; SYNC retries with other
+        brokers, also after some error codes; ONEWAY gets no response. `queue`, `selector`, or
+        `order_key` (one queue per key) choose the queue. The future fails with InvalidMessageError,
+        RouteError, NameServerError, SendFailed, ClosedError.
         """
         try:
             core = self._started
@@ -180,10 +173,10 @@ class AsyncProducer:
         *,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Send a half message, run the local transaction, tell the broker its outcome.
+        """Send a half message, run the local transaction, and report its outcome to the broker.
 
-        `execute` is called only when the half message is stored as configured (SEND_OK); what it
-        raises makes the outcome unknown: the broker will ask `config.check_listener`. Raises as
+        `execute` is called only if the half message is stored as configured (SEND_OK). If it
+        raises, the outcome is unknown and the broker will ask `config.check_listener`. Raises as
         `send`.
         """
         core = self._started
@@ -205,9 +198,9 @@ class AsyncProducer:
         return result
 
     async def request(self, message: Message, *, timeout_ms: int | None = None) -> Message:
-        """Send a request and wait for the reply to it.
+        """Send a request and wait for its reply.
 
-        Raises ReplyTimeoutError where none came in time; otherwise as `send`.
+        Raises ReplyTimeoutError if none came in time; otherwise as `send`.
         """
         core = self._started
         return await core.queue.add(
@@ -216,33 +209,31 @@ class AsyncProducer:
         )
 
     async def queues_of(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of a topic that can be written to. Raises RouteError,
-        NameServerError.
-        """
+        """Return the writable queues of a topic. Raises RouteError, NameServerError."""
         core = self._started
         return await core.run(core.sender.find_queues(topic))
 
     def brokers_of(self, topic: str) -> list[str] | None:
-        """Return the masters' addresses of all routes in use; None where the topic's is not known.
+        """Return the masters' addresses of all routes in use, or None if the topic's is unknown.
 
-        `queues_of` asks for a route; nothing is sent to its brokers by that.
+        `queues_of` queries a route without contacting its brokers.
         """
         return self._started.sender.known_brokers(topic)
 
     async def flush(self, timeout: float | None = None) -> Flushed:
-        """Wait until the sends that were begun so far have ended; return how they did.
+        """Wait until all sends started so far have ended; return their outcomes.
 
-        `timeout` is in seconds; None: as long as it takes, which the sends' own timeouts bound. A
-        send that has not ended then goes on.
+        `timeout` is in seconds; None waits until the sends' own timeouts. A send that has not ended
+        by then continues.
         """
         return await self._started.queue.flush(timeout)
 
     async def close(self, timeout: float | None = None) -> Flushed:
-        """Take no further send, wait for those that were begun, and end all connections.
+        """Accept no further sends, wait for those in progress, and close all connections.
 
         Sends that have not ended within `timeout` seconds (None: `close_timeout_ms`) fail with
-        ClosedError, or with SendFailed because of it; they are counted and logged. A second more
-        may go into telling the brokers that we leave. Return how the sends ended.
+        ClosedError, or with SendFailed caused by it; they are counted and logged. Unregistering
+        from the brokers may take another second. Return the outcomes of the sends.
         """
         core = self._core
         if core is None:
@@ -271,21 +262,21 @@ class AsyncProducer:
         return flushed
 
     async def _leave(self, core: _Core) -> None:
-        """Send what is left of traces, and tell the brokers that we leave."""
-        said: list[asyncio.Future[object]] = []
+        """Send the remaining traces and unregister from the brokers."""
+        farewells: list[asyncio.Future[object]] = []
         if core.tracing is not None:
-            said += [core.run(steps) for steps in core.tracing.farewell()]
-        said += [core.run(steps) for steps in core.client.farewell()]
-        await asyncio.gather(*said, return_exceptions=True)
+            farewells += [core.run(steps) for steps in core.tracing.farewell()]
+        farewells += [core.run(steps) for steps in core.client.farewell()]
+        await asyncio.gather(*farewells, return_exceptions=True)
 
     def forked(self) -> None:
-        """Leave all connections to the parent of this process."""
+        """Leave all connections to the parent process."""
         core, self._core = self._core, None
         if core is not None:
             core.network.forked()
             self._is_parents = True
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internal -------------------------------------------------------------------------------
 
     @property
     def _started(self) -> _Core:
@@ -303,10 +294,10 @@ class AsyncProducer:
         return self.config.send_timeout_ms if timeout_ms is None else timeout_ms
 
     def _checked(self, check: Check) -> None:
-        """Answer a broker that asks what became of a transaction."""
+        """Answer a broker's check of a transaction."""
         core = self._core
         if core is None:
-            return  # closed meanwhile
+            return  # closed in the meantime
         task = core.loop.create_task(self._answer(core, check))
         core.checks.add(task)
         task.add_done_callback(core.checks.discard)
@@ -328,10 +319,10 @@ def _refuse_other_loop(core: _Core) -> None:
 async def _outcome_of(
     ask: Callable[[Message], TransactionState | Awaitable[TransactionState]], message: Message
 ) -> tuple[TransactionState, Exception | None]:
-    """Return what the application says of a transaction, and what it raised."""
+    """Return the application's outcome of a transaction, and the error that it raised."""
     try:
-        said = ask(message)
-        return state_of(await said if inspect.isawaitable(said) else said), None
+        outcome = ask(message)
+        return state_of(await outcome if inspect.isawaitable(outcome) else outcome), None
     except Exception as problem:
         return TransactionState.UNKNOWN, problem
 

@@ -1,4 +1,4 @@
-"""How a producer works: what a Java producer can be set to, with its defaults.
+"""Producer settings: those of the Java producer, with its defaults.
 
 Rules: names are Java's in snake_case, times are milliseconds unless the name says otherwise; a
 config is checked when a producer is made of it, and never shows a secret.
@@ -56,14 +56,14 @@ None where it may"""
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """How connections are encrypted."""
+    """TLS settings of connections."""
 
     ca_file: str | None = None
-    """certificates that are trusted (tls.client.trustCertPath); None: those of the system"""
+    """trusted certificates (tls.client.trustCertPath); None: those of the system"""
     verify: bool = True
     """whether the server must prove who it is (tls.client.authServer; Java's default: no)"""
     check_hostname: bool = True
-    """whether the certificate must name the host of the address; Java does not look"""
+    """whether the certificate must match the host name; Java does not check"""
     server_name: str | None = None
     """name that certificates must have instead of the host; it is also sent as SNI"""
     cert_file: str | None = None
@@ -76,7 +76,7 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
-    """What a producer is set to. Made by `ProducerConfig(group=..)`; raises ConfigError."""
+    """Settings of a producer, such as `ProducerConfig(group=..)`; raises ConfigError."""
 
     group: str = "DEFAULT_PRODUCER"
     """producer group; that of the default is refused, as Java does"""
@@ -102,13 +102,13 @@ class ProducerConfig:
     client_version: int = NEWEST
     """MQVersion ordinal of the Java client whose rules are followed; the header says it too"""
     language: str = "PYTHON"
-    """language that the header says"""
+    """language in the header"""
     serialize_type: str = JSON
     """headers in JSON or ROCKETMQ"""
     smart_msg: bool = True
     """short field names, code 310 instead of 10 (sendSmartMsg)"""
     create_topic_key: str = DEFAULT_TOPIC
-    """topic whose queues an unknown topic is made from"""
+    """template topic for unknown topics"""
     default_topic_queue_nums: int = 4
     """queues of a topic that a send makes"""
     vip_channel: bool | None = None
@@ -117,7 +117,7 @@ class ProducerConfig:
     namespace: str = ""
     """namespace that wraps topics and groups"""
     namespace_v2: str = ""
-    """namespace that requests say in ext fields (5.x)"""
+    """namespace in the ext fields of requests (5.x)"""
     unit_mode: bool = False
     """the client belongs to a unit"""
     unit_name: str = ""
@@ -127,7 +127,7 @@ class ProducerConfig:
     client_ip: str = ""
     """part of client and message ids; empty: the address that reaches the NameServer"""
     credentials: Credentials | None = None
-    """who signs requests (ACL)"""
+    """credentials that sign requests (ACL)"""
     tls: TlsSettings | None = None
     """None: not encrypted"""
     compress_over: int = 4096
@@ -146,7 +146,7 @@ class ProducerConfig:
     """sends of an `AsyncProducer` that run at once however slow the responses; more run while
     brokers keep up"""
     backpressure: bool = False
-    """asynchronous sends wait for room (enableBackpressureForAsyncMode)"""
+    """asynchronous sends wait for permits (enableBackpressureForAsyncMode)"""
     backpressure_num: int = 1024
     """messages in flight then (backPressureForAsyncSendNum, 10 at least)"""
     backpressure_size: int = 100 * 1024 * 1024
@@ -166,13 +166,13 @@ class ProducerConfig:
     reconnect_for_go_away: bool = True
     """a broker that says GO_AWAY is asked once more, on a new connection"""
     trace: bool = False
-    """what was sent, when and where is told to the trace topic (enableTrace)"""
+    """send message traces to the trace topic (enableTrace)"""
     trace_topic: str = TRACE_TOPIC
     """topic of traces"""
     check_listener: CheckListener | None = field(default=None, repr=False)
-    """says what became of a half message when a broker asks"""
+    """returns the outcome of a half message when a broker checks it"""
     check_hooks: tuple[CheckHook, ...] = field(default=(), repr=False)
-    """asked before each attempt; may veto it"""
+    """called before each attempt; may veto it"""
     hooks: tuple[SendHook, ...] = field(default=(), repr=False)
     """called before and after each attempt"""
     rpc_hooks: tuple[RpcHook, ...] = field(default=(), repr=False)
@@ -180,16 +180,16 @@ class ProducerConfig:
     guard: AddressGuard | None = field(default=None, repr=False)
     """asked before a name is looked up, before each connection and on each connected socket"""
     on_attempt: Callable[[Message, Attempt], None] | None = field(default=None, repr=False)
-    """told of every attempt when its end is known; of a batch, for its first message"""
+    """called for every finished attempt; for a batch, with its first message"""
     on_connected: Callable[[str, str], None] | None = field(default=None, repr=False)
-    """told the own and the other end of each connection, `ip:port`, before its first byte leaves"""
+    """called with both ends of each connection, `ip:port`, before its first byte leaves"""
     budget: Budget = field(default_factory=Budget, repr=False, compare=False)
-    """bounds what peers can make the producer hold; says where that was too little"""
+    """memory limit for data of peers; records where it was reached"""
     wire: WireCapture | None = field(default=None, repr=False)
-    """where everything sent and received is written"""
+    """capture of everything sent and received"""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work; see the class."""
+        """Reject invalid settings; see the class."""
         problem = why_not_group(wrap_namespace(self.namespace, self.group))
         if problem is not None:
             setting = "namespace" if why_not_group(self.group) is None else "group"
@@ -218,16 +218,15 @@ class ProducerConfig:
                 raise ConfigError(reason, "0 means one attempt", setting=name)
 
     def namesrv_addresses(self, variables: Mapping[str, str] | None = None) -> tuple[str, ...]:
-        """Return the NameServers, in the order in which they are named; raises NameServerError for
-        none.
+        """Return the NameServers in the order given; raises NameServerError if there are none.
 
-        `variables` are those of the environment where they are not given.
+        `variables` default to the environment.
         """
         return addresses_of(self.namesrv or (variables or os.environ).get(NAMESRV_VARIABLE, ""))
 
     @property
     def shares_timeout(self) -> bool:
-        """Whether the attempts of one synchronous send share its timeout."""
+        """Whether all attempts of a synchronous send share its timeout."""
         return self.client_version >= SHARED_TIMEOUT_SINCE
 
     @property
@@ -239,15 +238,15 @@ class ProducerConfig:
 
     @property
     def retried(self) -> frozenset[int]:
-        """Response codes after which a synchronous send goes on."""
+        """Response codes after which a synchronous send is retried."""
         if self.retry_codes is not None:
             return self.retry_codes
         return retry_codes_of(self.client_version)
 
 
 def config_in_child(config: ProducerConfig) -> ProducerConfig:
-    """Return the settings of a producer in a forked child: with an instance name of its own."""
-    if config.instance_name == DEFAULT_INSTANCE:  # becomes another one in each process
+    """Return the settings for a forked child, with an instance name of its own."""
+    if config.instance_name == DEFAULT_INSTANCE:  # differs in each process
         return config
     return replace(config, instance_name=f"{config.instance_name}#{os.getpid()}")
 

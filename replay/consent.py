@@ -1,14 +1,14 @@
-"""Brokers that a route names and nobody agreed to: the user is asked before the first byte.
+"""Ask the user for consent before the first byte goes to an unapproved broker of a route.
 
-Rules: a route is asked for before a send begins, so that waiting for an answer is not part of the
-time of the send. One question is asked at a time, of all hosts that are new; what was refused is
-not asked again. A route that changes is asked for anew.
+Rules: consent is asked before a send begins, so waiting for the user does not count against its
+timeout. There is one question at a time, for all new hosts; a refused host is not asked for again.
+A changed route is checked again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TextIO
 
@@ -21,7 +21,7 @@ Ask = Callable[[Sequence[str], str], Awaitable[bool]]
 
 
 class Consent:
-    """What is asked before a topic's brokers are reached."""
+    """Asks for consent before a topic's brokers are contacted."""
 
     def __init__(self, guard: Guard, ask: Ask) -> None:
         self._guard = guard
@@ -30,18 +30,23 @@ class Consent:
         self._refusal: TargetRefused | None = None
 
     async def __call__(self, producer: AsyncProducer, topic: str) -> None:
-        """Raise TargetRefused where a broker of the topic's route may not be used."""
+        """Raise TargetRefused if a broker of the topic's route may not be used."""
         if self._guard.agreement.everything:
             return
         if producer.brokers_of(topic) is None:
-            with suppress(ClientError):  # the send says it, with its attempts
+            with suppress(ClientError):  # the send reports it, with its attempts
                 await producer.queues_of(topic)
-        if not self._new(producer, topic):
+        await self.agree(producer.brokers_of(topic) or (), topic)
+
+    async def agree(self, named: Iterable[str], topic: str = "") -> None:
+        """Raise TargetRefused if one of the `host:port` in a route may not be used."""
+        named = tuple(named)
+        if not self._new(named):
             return
         async with self._lock:
             if self._refusal is not None:
                 raise self._refusal
-            new = self._new(producer, topic)
+            new = self._new(named)
             try:
                 if new and not await self._ask(new, topic):
                     raise TargetRefused("nothing was sent to them: nobody agreed")
@@ -50,26 +55,27 @@ class Consent:
                 raise
             self._guard.agreement.add(new)
 
-    def _new(self, producer: AsyncProducer, topic: str) -> list[str]:
+    def _new(self, named: Iterable[str]) -> list[str]:
         covers = self._guard.agreement.covers
-        named = producer.brokers_of(topic) or ()
-        return sorted({one for one in named if not covers(one) and _may_be_host(one)})
+        return sorted(
+            {address for address in named if not covers(address) and _may_be_host(address)}
+        )
 
 
 def _may_be_host(address: str) -> bool:
-    """Return whether there is anything to agree to: what can be no host is refused when used."""
+    """Return whether consent makes sense: an invalid host is refused when used."""
     return address.isprintable() and " " not in address
 
 
 class TypedLine:
-    """A line that somebody types, waited for by the loop: what is under way goes on meanwhile."""
+    """A typed line, read without blocking the loop."""
 
     def __init__(self) -> None:
         self._line: asyncio.Future[str] | None = None
         self._ended = False
 
     async def read(self, stream: TextIO) -> str:
-        """Return the next line of a terminal; empty where `end` comes first."""
+        """Return the next line of a terminal, or an empty text after `end`."""
         loop = asyncio.get_running_loop()
         line: asyncio.Future[str] = loop.create_future()
         self._line = line
@@ -82,7 +88,7 @@ class TypedLine:
             loop.remove_reader(stream.fileno())
 
     def end(self) -> None:
-        """Wait for no line any more; may be called by a signal handler."""
+        """Stop waiting for a line; may be called by a signal handler."""
         self._ended = True
         if self._line is not None:
             self._line.get_loop().call_soon_threadsafe(self._settle, "")

@@ -1,7 +1,7 @@
-"""What a client call can raise: one class per reason, each with what is wrong and the way out.
+"""Exceptions of client calls: one class per reason, each with the problem and a hint.
 
-Rules: `retriable` says whether a send goes on with another broker after it; a send that is given up
-raises `SendFailed` with every attempt and the last cause. Nothing here shows a secret or a body.
+Rules: `retriable` says whether a send is retried with another broker; a failed send raises
+`SendFailed` with every attempt and the last cause. No text contains a secret or a body.
 RocketMQ: MQClientException, MQBrokerException, RemotingException and their subclasses,
 RequestTimeoutException; ClientErrorCode for the codes that never travel.
 """
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_names import response_name
 
 from .message import Attempt
 
 
 class ClientError(Exception):
-    """Why a call of a client failed."""
+    """Base class of client errors."""
 
     retriable: ClassVar[bool] = False
     """whether a send may go on with another broker"""
@@ -28,13 +29,13 @@ class ClientError(Exception):
         self.reason = reason
         """what is wrong"""
         self.hint = hint
-        """the way out; empty where there is none to tell"""
+        """how to fix it; empty if there is none"""
         self.setting = setting
         """field of the configuration whose value is wrong; empty if none is"""
         self.attempts: tuple[Attempt, ...] = ()
         """every try of the send, in order; empty if none was begun"""
         self.hook_errors: tuple[Exception, ...] = ()
-        """what send hooks raised meanwhile"""
+        """errors raised by send hooks"""
 
     def __str__(self) -> str:
         text = f"{self.setting}: {self.reason}" if self.setting else self.reason
@@ -42,7 +43,7 @@ class ClientError(Exception):
 
 
 class ConfigError(ClientError, ValueError):
-    """The producer cannot be made as configured."""
+    """The configuration is invalid."""
 
 
 class ClosedError(ClientError):
@@ -61,13 +62,13 @@ class UnsentError(ClosedError):
 
 
 class NameServerError(ClientError):
-    """No NameServer gave an answer that can be used."""
+    """No NameServer gave a usable response."""
 
     code = 10004
 
 
 class RouteError(ClientError):
-    """The topic has no queue that can be written to, or its broker has no address."""
+    """The topic has no writable queue, or its broker has no address."""
 
     code = 10005
 
@@ -80,7 +81,7 @@ class UnknownBrokerError(RouteError):
 
 
 class InvalidMessageError(ClientError, ValueError):
-    """A message, topic or group that is refused before anything is sent."""
+    """A message, topic, or group is rejected before anything is sent."""
 
     def __init__(
         self, reason: str, hint: str = "", code: int | None = None, part: str = ""
@@ -92,20 +93,20 @@ class InvalidMessageError(ClientError, ValueError):
 
 
 class ForbiddenError(ClientError):
-    """A check hook vetoed an attempt; nothing was written. Check hooks raise it.
+    """A check hook vetoed an attempt; nothing was sent. Raised by check hooks.
 
-    A synchronous send goes on with another broker, as Java does after an MQClientException.
+    A synchronous send is retried with another broker, as in Java after an MQClientException.
     """
 
     retriable = True
 
 
 class HookError(ClientError):
-    """A hook raised an error while a request was made; nothing was written."""
+    """A hook raised an error for a request; nothing was sent."""
 
 
 class TransportError(ClientError):
-    """Nothing is known of what the broker did: no connection, no answer, no sense in it."""
+    """The outcome at the broker is unknown: no connection, no response, or an invalid one."""
 
     retriable = True
 
@@ -117,50 +118,50 @@ class ConnectError(TransportError):
 
 
 class ConnectionLostError(TransportError):
-    """The connection ended before the answer."""
+    """The connection was closed before the response."""
 
     code = 10001
 
 
 class SendTimeoutError(TransportError):
-    """No answer within the time."""
+    """No response within the timeout."""
 
     code = 10002
 
 
 class ProtocolError(TransportError):
-    """The peer sent what is not RocketMQ."""
+    """The peer sent data that is not RocketMQ."""
 
 
 class AnswerError(ClientError):
-    """The broker answered, and the answer cannot be used."""
+    """The broker's response is unusable."""
 
     retriable = True
 
 
 class TooManyRequestsError(TransportError):
-    """The limit of requests in flight was reached, and stayed so within the time."""
+    """Too many requests were in flight for the whole timeout."""
 
 
 class BrokerError(ClientError):
-    """The broker answered with an error code."""
+    """The broker returned an error code."""
 
     def __init__(self, code: int, remark: str | None = None, hint: str = "") -> None:
         text = f"{response_name(code)} ({code})"
         super().__init__(f"{text}: {remark}" if remark else text, hint)
         self.code = code
         self.remark = remark
-        """the broker's own words"""
+        """the broker's remark"""
 
 
 class ReplyTimeoutError(ClientError):
-    """The request was sent, and no reply to it came within the time."""
+    """The request was sent, but no reply arrived within the timeout."""
 
     code = 10006
 
 
 class SendFailed(ClientError):
-    """A send that was given up: how often it was tried, where, for how long, and why it ended."""
+    """A send failed: number of attempts, brokers, duration, and the last cause."""
 
     def __init__(
         self,
@@ -171,7 +172,7 @@ class SendFailed(ClientError):
         out_of_time: bool = False,
     ) -> None:
         brokers = ", ".join([attempt.queue.broker_name for attempt in attempts]) or "none"
-        times = f"{len(attempts)} attempt{'' if len(attempts) == 1 else 's'}"
+        times = counted(len(attempts), "attempt")
         reason = f"sending to {topic} failed after {times}, {elapsed_ms} ms; brokers: {brokers}"
         if out_of_time:
             reason += "; the time was over before the next attempt"
@@ -184,7 +185,7 @@ class SendFailed(ClientError):
         self.cause = cause
         """why the last attempt failed; None if the time was over before the first"""
         self.out_of_time = out_of_time
-        """whether the time was over before a further attempt that was allowed"""
+        """whether the timeout passed before another allowed attempt"""
         self.code = cause.code if cause is not None else None
 
     @property

@@ -1,4 +1,4 @@
-"""What a forked child must not share with its parent: connections, files, locks, numbers.
+"""Detach a forked child from its parent's connections, files, locks, and counters.
 
 Rules: in the child, descriptors of the parent become /dev/null: whatever closes or flushes them,
 now or at the child's exit, changes neither the parent's connections nor its files. An epoll set is
@@ -15,10 +15,10 @@ from weakref import WeakSet
 
 
 class LeftByFork(Protocol):
-    """What is told in a forked child that it belongs to the parent."""
+    """An object that is notified in a forked child that it belongs to the parent."""
 
     def forked(self) -> None:
-        """Give up what the parent goes on using."""
+        """Give up everything that the parent still uses."""
 
 
 _watched: WeakSet[LeftByFork] = WeakSet()
@@ -30,7 +30,7 @@ def watch_forks(one: LeftByFork) -> None:
 
 
 def blind(descriptors: Iterable[int]) -> None:
-    """Let descriptors stand for /dev/null; what they stood for stays open in the parent."""
+    """Redirect descriptors to /dev/null; the originals stay open in the parent."""
     with suppress(OSError):  # no descriptor is left: the child keeps its copies open
         null = os.open(os.devnull, os.O_RDWR)
         try:
@@ -42,8 +42,8 @@ def blind(descriptors: Iterable[int]) -> None:
 
 
 def _in_child() -> None:
-    for one in list(_watched):
-        one.forked()
+    for holder in list(_watched):
+        holder.forked()
 
 
 if hasattr(os, "register_at_fork"):

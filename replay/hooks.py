@@ -1,4 +1,4 @@
-"""Hooks: what a user may do before and after each attempt, and to every request.
+"""Hooks: user code that runs before and after each attempt, and for every request.
 
 Rules: hooks run where the send runs. Check hooks can veto an attempt, and RPC hooks can change the
 ext fields of a request before it is signed: an error of either fails that request and no other. An
@@ -32,9 +32,9 @@ class SendContext:
     address: str
     """`host:port` of the broker"""
     mode: SendMode
-    """how the answer is waited for"""
+    """send mode"""
     attempt: Attempt | None = None
-    """what became of it; None before"""
+    """its outcome; None before"""
     result: SendResult | None = None
     """the result; None before, and where it failed"""
     error: Exception | None = None
@@ -51,13 +51,13 @@ class CheckHook(Protocol):
 
 
 class SendHook(Protocol):
-    """Is told of each attempt."""
+    """Is called for each attempt."""
 
     def before_send(self, context: SendContext) -> None:
         """Handle a request that is about to be written."""
 
     def after_send(self, context: SendContext) -> None:
-        """Handle the end of a request, which is known."""
+        """Handle the known outcome of a request."""
 
 
 class RpcHook(Protocol):
@@ -68,7 +68,7 @@ class RpcHook(Protocol):
 
 
 def hook_error(what: str, error: Exception) -> ClientError:
-    """Return the error of a request whose hook raised `error`; log where it was raised.
+    """Return the error of a request whose hook raised `error`; log its traceback.
 
     A ClientError is the hook's own decision and stays as it is. `what` names the kind of hook.
     """
@@ -81,7 +81,7 @@ def hook_error(what: str, error: Exception) -> ClientError:
 
 
 def guarded(call: Callable[[SendContext], None], context: SendContext) -> Exception | None:
-    """Call a send hook; return what it raised, which is logged, too."""
+    """Call a send hook; log and return the error that it raised."""
     try:
         call(context)
     except Exception as error:

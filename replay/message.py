@@ -1,9 +1,9 @@
-"""What a producer sends and what it gets back: messages, queues, attempts and results.
+"""Messages, queues, attempts, and results of a producer.
 
-A message is the application's: a send adds nothing to it but its UNIQ_KEY, once, so that a resend
-says the same id. What happened on the way is a list of attempts, the failed ones among them, each
-with all that a row of the decoded log needs. Attempts and results are made once a message on the
-hot path, hence msgspec's structs: use `msgspec.structs.replace`.
+A message is the application's: a send adds only its UNIQ_KEY, once, so a resend has the same id. A
+result lists all attempts, failed ones included, each with the fields of a decoded log row. Attempts
+and results are made per message on the hot path, hence msgspec structs: use
+`msgspec.structs.replace`.
 RocketMQ: Message, MessageQueue, SendResult, SendStatus, CommunicationMode, LocalTransactionState.
 """
 
@@ -25,7 +25,7 @@ UNIQ_KEY: Final = "UNIQ_KEY"
 
 
 class SendMode(StrEnum):
-    """How a send waits for its answer."""
+    """How a send waits for its response."""
 
     SYNC = "sync"
     ASYNC = "async"
@@ -33,7 +33,7 @@ class SendMode(StrEnum):
 
 
 class SendStatus(StrEnum):
-    """How a stored message was stored; all four mean that the broker has it."""
+    """How a message was stored; all four mean that the broker has it."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -42,7 +42,7 @@ class SendStatus(StrEnum):
 
 
 class TransactionState(IntEnum):
-    """What becomes of a half message; the numbers are those of END_TRANSACTION."""
+    """Outcome of a half message; the numbers are those of END_TRANSACTION."""
 
     UNKNOWN = sysflag.NO_TRANSACTION
     COMMIT = sysflag.COMMIT
@@ -50,7 +50,7 @@ class TransactionState(IntEnum):
 
 
 class AttemptOutcome(StrEnum):
-    """What became of one attempt."""
+    """Outcome of one attempt."""
 
     ANSWERED = "answered"
     ONEWAY = "oneway"
@@ -101,16 +101,16 @@ class Message:
 
     @property
     def delay_level(self) -> int:
-        """The delay level, 0 without one or where the text is not a number."""
+        """The delay level; 0 if absent or not a number."""
         return natural_of(self.properties.get("DELAY", "0")) or 0
 
     @property
     def sharding_key(self) -> str | None:
-        """The key by which an ordered message was given its queue."""
+        """The key that chose the queue of an ordered message."""
         return self.properties.get("__SHARDINGKEY")
 
     def with_properties(self, properties: Mapping[str, str]) -> Message:
-        """Return a copy that has these properties besides its own."""
+        """Return a copy with these properties added."""
         return replace(self, properties={**self.properties, **properties})
 
     def with_delay_level(self, level: int) -> Message:
@@ -122,18 +122,18 @@ class Message:
         return self.with_properties({"TIMER_DELIVER_MS": str(time_ms)})
 
     def with_delay_ms(self, delay_ms: int) -> Message:
-        """Return a copy that is delivered so many ms after it was sent (brokers since 5.0)."""
+        """Return a copy that is delivered with a delay in ms (brokers since 5.0)."""
         return self.with_properties({"TIMER_DELAY_MS": str(delay_ms)})
 
     def with_sharding_key(self, key: str) -> Message:
-        """Return a copy that says by which key it is ordered."""
+        """Return a copy with a sharding key."""
         return self.with_properties({"__SHARDINGKEY": key})
 
 
 def message_of_properties(
     topic: str, body: bytes, properties: Mapping[str, str], flag: int = 0
 ) -> Message:
-    """Return the message that was sent with these properties: the reverse of what a send writes."""
+    """Return the message that was sent with these properties: the inverse of a send."""
     rest = dict(properties)
     tags, keys = rest.pop("TAGS", None), rest.pop("KEYS", None)
     wait = rest.pop("WAIT", None)
@@ -142,7 +142,7 @@ def message_of_properties(
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """One try to send a message to one broker, whatever came of it."""
+    """One attempt to send a message to one broker, with its outcome."""
 
     number: int
     """1 for the first try"""
@@ -197,12 +197,12 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def latency_us(self) -> int | None:
-        """Time from begin to end, µs; None while the end is not known."""
+        """Time from begin to end in µs; None until the end is known."""
         return (self.end - self.begin) // 1000 if self.end is not None else None
 
 
 class SendResult(msgspec.Struct, frozen=True, gc=False):
-    """A message that a broker has; of a oneway send: that left."""
+    """The result of a successful send; a one-way message was only written."""
 
     status: SendStatus
     """how it was stored"""
@@ -217,7 +217,7 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
     transaction_id: str | None = None
     """id of the transaction of a half message"""
     recall_handle: str | None = None
-    """what a timer message can be taken back with"""
+    """handle that recalls a timer message"""
     region: str | None = None
     """region of the broker, for traces"""
     trace_on: bool = True
@@ -227,7 +227,7 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
     attempts: tuple[Attempt, ...] = ()
     """every try, the last one is the one that succeeded"""
     hook_errors: tuple[Exception, ...] = ()
-    """what send hooks raised, before and after each attempt; none of it stopped the send"""
+    """errors of send hooks, which did not stop the send"""
 
 
 CheckListener = Callable[[Message], TransactionState | Awaitable[TransactionState]]

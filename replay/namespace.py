@@ -1,4 +1,4 @@
-"""Namespaces: names wrapped in one (version 1), or ext fields that say one (version 2).
+"""Namespaces: as a prefix of names (version 1), or as ext fields (version 2).
 
 Rules: prefixes of retry and dead-letter topics stay outermost; system topics and groups are not
 wrapped; wrapping twice is wrapping once.
@@ -19,9 +19,7 @@ SYSTEM_GROUPS: Final = frozenset(
 
 
 def wrap_namespace(namespace: str, name: str) -> str:
-    """Return the topic or group `name` within a namespace; unchanged without one, or if it
-    has it.
-    """
+    """Return the topic or group with a namespace; unchanged if there is none or it has it."""
     if not namespace or not name or _is_system(name):
         return name
     prefix, rest = _prefix_of(name)
@@ -31,7 +29,7 @@ def wrap_namespace(namespace: str, name: str) -> str:
 
 
 def unwrap_namespace(namespace: str, name: str) -> str:
-    """Return the topic or group without its namespace; unchanged if it has another one."""
+    """Return the topic or group without this namespace; unchanged if it has another."""
     if not namespace or _is_system(name):
         return name
     prefix, rest = _prefix_of(name)
@@ -39,7 +37,7 @@ def unwrap_namespace(namespace: str, name: str) -> str:
 
 
 def namespace_fields(namespace: str) -> dict[str, str]:
-    """Return the ext fields of a namespace of version 2 on a request; none without one."""
+    """Return the ext fields of a version 2 namespace; none if there is no namespace."""
     return {"nsd": "true", "ns": namespace} if namespace else {}
 
 

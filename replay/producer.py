@@ -1,8 +1,8 @@
-"""A producer for programs without a loop: every call waits for its end, and serves what is due.
+"""A blocking producer: each call waits for its result and runs periodic tasks meanwhile.
 
 Rules: one call at a time (further threads wait); no thread of its own, so heartbeats are sent and
-brokers' questions are answered while a call waits, and in `poll`. In a forked child a producer
-starts afresh: it shares no connection and no number with that of the parent.
+brokers' requests are answered only while a call waits, and in `poll`. In a forked child a producer
+starts fresh: it shares no connection or counter with the parent's.
 RocketMQ: DefaultMQProducer, TransactionMQProducer.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TypeVar
 
 from .cluster.client import ClusterClient
@@ -38,7 +37,7 @@ class Producer:
     """Sends messages, one call at a time: `with Producer(config) as producer`."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        """Nothing is sent yet. Raises NameServerError where none is named, ConfigError."""
+        """Send nothing yet. Raises ConfigError, or NameServerError if none is configured."""
         self.config = config
         self._closed = False
         self._lock = threading.RLock()
@@ -46,7 +45,7 @@ class Producer:
         watch_forks(self)
 
     def _make(self) -> None:
-        """Make what belongs to one process: connections and ids."""
+        """Create the state of one process: connections and ids."""
         config = self.config
         self._network = BlockingNetwork(config.tls, config.guard)
         try:
@@ -61,17 +60,17 @@ class Producer:
         self._transactions.on_check = self._checked
         self._last = self._network.now()
         self._is_parents = False
-        """what was made belongs to the parent of this process"""
+        """connections and ids belong to the parent process"""
 
     def forked(self) -> None:
-        """Leave all connections to the parent of this process; the next call makes new ones."""
-        self._lock = threading.RLock()  # a thread of the parent may have held the old one
+        """Leave all connections to the parent process; the next call opens new ones."""
+        self._lock = threading.RLock()  # a thread of the parent may hold the old one
         if not self._closed:
             self._network.forked()
             self._is_parents = True
 
     def _own(self) -> Producer:
-        """Return this producer, with connections and ids of this process."""
+        """Return this producer, with new connections and ids after a fork."""
         if self._is_parents and not self._closed:
             with self._lock:
                 if self._is_parents:
@@ -82,12 +81,7 @@ class Producer:
     def __enter__(self) -> Producer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -97,12 +91,12 @@ class Producer:
 
     @property
     def client_id(self) -> str:
-        """How brokers know this producer."""
+        """The client id that brokers see."""
         return self._own()._client.client_id
 
     @property
     def connections(self) -> int:
-        """Connections that are open or being opened."""
+        """Number of connections that are open or being opened."""
         return self._own()._client.channels.open_count
 
     def send(
@@ -115,11 +109,11 @@ class Producer:
         order_key: str | None = None,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Send a message; the result says where and how it was stored, and every attempt.
+        """Send a message; the result has queue, offset, status, and every attempt.
 
-        `mode` chooses the rules: SYNC retries with other brokers, also after some error codes;
-        ASYNC repeats the same request after errors of transport; ONEWAY is written and not
-        answered. `queue`, or `selector`, or `order_key` (one queue for each key) choose where to.
+        `mode`: SYNC retries with other brokers, also after some error codes; ASYNC repeats the same
+        request after transport errors; ONEWAY gets no response. `queue`, `selector`, or `order_key`
+        (one queue per key) choose the queue.
         Raises InvalidMessageError, RouteError, NameServerError, SendFailed, ClosedError.
         """
         return self._run(
@@ -160,11 +154,11 @@ class Producer:
         *,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Send a half message, run the local transaction, tell the broker its outcome.
+        """Send a half message, run the local transaction, and report its outcome to the broker.
 
-        `execute` is called only when the half message is stored as configured (SEND_OK); what it
-        raises makes the outcome unknown: the broker will ask `config.check_listener`, which is
-        answered within further calls and in `poll`. Raises as `send`.
+        `execute` is called only if the half message is stored as configured (SEND_OK). If it
+        raises, the outcome is unknown and the broker will ask `config.check_listener`, which runs
+        within further calls and in `poll`. Raises as `send`.
         """
         half = self._run(lambda: self._transactions.half(message, timeout_ms))
         state, problem = self._transactions.decided(half), None
@@ -173,20 +167,18 @@ class Producer:
         return self._run(lambda: self._transactions.end(message, half, state, problem))
 
     def request(self, message: Message, *, timeout_ms: int | None = None) -> Message:
-        """Send a request and wait for the reply to it.
+        """Send a request and wait for its reply.
 
-        Raises ReplyTimeoutError where none came in time; otherwise as `send`.
+        Raises ReplyTimeoutError if none came in time; otherwise as `send`.
         """
         return self._run(lambda: self._requests.request(message, timeout_ms))
 
     def queues_of(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of a topic that can be written to. Raises RouteError,
-        NameServerError.
-        """
+        """Return the writable queues of a topic. Raises RouteError, NameServerError."""
         return self._run(lambda: self._sender.find_queues(topic))
 
     def poll(self, seconds: float = 0.0) -> None:
-        """Serve the connections for a time: heartbeats, brokers' questions, route refresh."""
+        """Serve the connections for some seconds: heartbeats, brokers' requests, route refresh."""
         with self._lock:
             self._open()
             until = self._network.now() + round(seconds * 1e9)
@@ -195,7 +187,7 @@ class Producer:
             self._last = self._network.now()
 
     def close(self) -> None:
-        """Tell the brokers that we leave (a second at most), end all connections."""
+        """Unregister from the brokers (a second at most) and close all connections."""
         with self._lock:
             if self._closed:
                 return
@@ -205,9 +197,11 @@ class Producer:
             try:
                 runner = self._client.runner
                 traces = self._tracing.farewell() if self._tracing is not None else ()
-                said: list[RunningOperation[object]] = [runner.start(steps) for steps in traces]
-                said += [runner.start(steps) for steps in self._client.farewell()]
-                self._network.run(lambda: all(operation.done for operation in said))
+                farewells: list[RunningOperation[object]] = [
+                    runner.start(steps) for steps in traces
+                ]
+                farewells += [runner.start(steps) for steps in self._client.farewell()]
+                self._network.run(lambda: all(operation.done for operation in farewells))
             finally:
                 self._client.close()
                 self._network.close()
@@ -218,12 +212,12 @@ class Producer:
         self._own()
 
     def _run(self, make: Callable[[], Steps[T]]) -> T:
-        """Run an operation to its end, serving everything else meanwhile."""
+        """Run an operation to its end, and serve all connections meanwhile."""
         with self._lock:
             self._open()
             network = self._network
             if network.now() - self._last > _QUIET_NS:
-                network.serve_ready()  # a connection may have ended in the meantime
+                network.serve_ready()  # a connection may have closed in the meantime
             operation = self._client.runner.start(make())
             try:
                 network.run(lambda: operation.done)
@@ -235,11 +229,9 @@ class Producer:
             return operation.result
 
     def _checked(self, check: Check) -> None:
-        """Queue a broker's question about a transaction; it is answered when events are
-        dealt with.
-        """
+        """Queue a broker's check of a transaction; it is answered while events are processed."""
         listener = self.config.check_listener
-        assert listener is not None  # else no question gets here
+        assert listener is not None  # without a listener there are no checks
 
         def answer() -> None:
             try:
@@ -254,7 +246,7 @@ class Producer:
 def _outcome_of(
     ask: Callable[[Message], object], message: Message
 ) -> tuple[TransactionState, Exception | None]:
-    """Return what the application says of a transaction, and what it raised."""
+    """Return the application's outcome of a transaction, and the error that it raised."""
     try:
         return state_of(ask(message)), None
     except Exception as problem:

@@ -1,12 +1,11 @@
-"""Where messages may go: never to a captured address, elsewhere only as the user agreed.
+"""Allowed targets: never a captured address, others only with the user's consent.
 
-Rules: pure. What counts is what the system connects to, in whatever notation: ``0.0.0.0``, every
-loopback address and the own addresses of this machine are one host, and an IPv6 address that has an
-IPv4 address in it (mapped, compatible, translated, 6to4, Teredo) is that one, too. The address that
-a captured request was sent to is refused for good; outside of loopback its whole host is, because
-the next port of a production broker is production too. What is not loopback needs the user's
-consent, host by host. A name that was agreed to may stand for any address; one that was not is
-refused before it is looked up.
+Rules: pure. Addresses are compared by what the system connects to, in any notation: ``0.0.0.0``,
+every loopback address, and the own addresses of this machine are one host, and an IPv6 address that
+embeds an IPv4 address (mapped, compatible, translated, 6to4, Teredo) is that one, too. The target
+of a captured request is always refused; outside loopback its whole host is, because another port of
+a production broker is production too. Non-loopback hosts need the user's consent, host by host. An
+approved name may resolve to any address; others are refused before the lookup.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dissectors.printable import printable
 THIS_MACHINE: Final = "this machine"
 _OWN: Final = "an address of this machine other than loopback"
 ANY_PORT: Final = 0
-"""port of a captured address that stands for all ports of its host"""
+"""pseudo-port that means all ports of a captured host"""
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -40,7 +39,7 @@ _ISATAP: Final = (0x00005EFE, 0x02005EFE)
 WAY_OUT: Final = (
     "--yes allows it, --allow NETWORK|HOST some, or start rmqtool on a terminal to be asked"
 )
-"""how an address comes to be agreed to"""
+"""hint how to approve an address"""
 
 
 _MOST_KNOWN: Final = 4096
@@ -50,19 +49,19 @@ _LONGEST_KNOWN: Final = 64
 
 
 class TargetRefused(Exception):
-    """Nothing may be sent to an address; the text says why and what to do."""
+    """A target is refused; the text says why and what to do."""
 
 
 class Agreement:
-    """Which hosts that are not loopback may be used."""
+    """The approved non-loopback hosts."""
 
     def __init__(self, everything: bool = False, allowed: Iterable[str] = ()) -> None:
-        """Agree to `allowed`: networks (``10.0.0.0/8``), addresses or names of hosts.
+        """Approve `allowed`: networks (``10.0.0.0/8``), addresses, or host names.
 
-        Raise ValueError for a text that is none of them, or that may mean more than it seems to.
+        Raise ValueError for any other text, or an ambiguous one.
         """
         self.everything = everything
-        """no host is asked for"""
+        """all hosts are approved"""
         self._networks: list[_Network] = []
         self._hosts: set[str] = set()
         for text in allowed:
@@ -72,28 +71,28 @@ class Agreement:
                 self._hosts.add(_allowed_host_of(text))
 
     def add(self, addresses: Iterable[str]) -> None:
-        """Agree to the hosts of these ``host:port``."""
+        """Approve the hosts of these ``host:port``."""
         self._hosts |= {_host_name(host_and_port(address)[0], scoped=True) for address in addresses}
 
     def covers(self, address: str) -> bool:
-        """Return whether the host of ``host:port`` may be used; a name is not looked up."""
+        """Return whether the host of ``host:port`` is approved, without resolving names."""
         host = host_and_port(address)[0]
         names = _host_name(host), _host_name(host, scoped=True)
         if self.everything or is_loopback(host) or not self._hosts.isdisjoint(names):
             return True
-        found = _address_of(host)
-        return found is not None and any(found in network for network in self._networks)
+        parsed = _address_of(host)
+        return parsed is not None and any(parsed in network for network in self._networks)
 
 
 class Guard:
-    """Knows the captured addresses and what was agreed to; asked before and after connecting."""
+    """Checks targets against captured addresses and approvals, before and after connecting."""
 
     def __init__(
         self, consent: Agreement | bool, is_own: Callable[[str], bool] | None = None
     ) -> None:
-        """`consent`: which addresses that are not loopback may be used, or whether all may.
+        """`consent`: the approved non-loopback addresses, or whether all are approved.
 
-        `is_own` says whether an IP address is one of this machine.
+        `is_own` returns whether an IP address belongs to this machine.
         """
         self.agreement = consent if isinstance(consent, Agreement) else Agreement(consent)
         """what the user agreed to; more may be added at any time"""
@@ -121,12 +120,12 @@ class Guard:
                     self._hosts.setdefault(name, address)
 
     def exempt(self, addresses: Iterable[str]) -> None:
-        """Let ``ip:port`` be used where this process itself listens, whatever was captured."""
+        """Allow an ``ip:port`` of this process's own listener, even if captured."""
         self._exempt = frozenset(addresses)
         self._allowed.clear()
 
     def why_not(self, address: str, named: str = "") -> str | None:
-        """Return why nothing may be sent to ``host:port``; None where it may. See `check`."""
+        """Return why ``host:port`` is refused, or None if it is allowed. See `check`."""
         try:
             self.check(address, named)
         except TargetRefused as refusal:
@@ -134,19 +133,19 @@ class Guard:
         return None
 
     def check(self, address: str, named: str = "") -> None:
-        """Raise TargetRefused where nothing may be sent to ``host:port``.
+        """Raise TargetRefused if ``host:port`` is not an allowed target.
 
-        `named` is what the user or a route calls it, where the address is what that stands for.
+        `named` is the original name if the address is a resolved one.
         """
-        asked = address, named
-        if asked in self._allowed:
+        key = address, named
+        if key in self._allowed:
             return
         if address not in self._exempt:
             self._check(address, named)
-        self._allowed.add(asked)
+        self._allowed.add(key)
 
     def check_captured(self, address: str) -> None:
-        """Raise TargetRefused where ``host:port`` was captured, agreed to or not."""
+        """Raise TargetRefused if ``host:port`` was captured, even if approved."""
         if address in self._exempt or address in self._not_captured:
             return
         captured = self._captured(*host_and_port(address))
@@ -163,22 +162,22 @@ class Guard:
     def _check(self, address: str, named: str) -> None:
         self.check_captured(address)
         agreed = self.agreement.covers
-        # localhost is loopback whatever the user says, and what it stands for must be, too
+        # localhost is always loopback, and must resolve to a loopback address
         if not agreed(address) and (not named or is_localhost(named) or not agreed(named)):
             raise TargetRefused(f"{printable(address)} is not a loopback address; {WAY_OUT}")
 
     def _captured(self, host: str, port: int) -> str | None:
-        """Return the captured address that a target would reach; None where there is none."""
+        """Return the captured address that a target would reach, or None."""
         for name in _names_of(host, self._is_own):
-            found = self._hosts.get(name) or self._places.get((name, ANY_PORT))
-            found = found or self._places.get((name, port))
-            if found is not None:
-                return found
+            captured = self._hosts.get(name) or self._places.get((name, ANY_PORT))
+            captured = captured or self._places.get((name, port))
+            if captured is not None:
+                return captured
         return None
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return host and port of ``host:port`` or ``[host]:port``; port 0 where there is none."""
+    """Split ``host:port`` or ``[host]:port``; the port is 0 if absent."""
     host, port = host_and_port_text(address)
     number = natural_of(port)
     if not host or number is None or len(port) > 5:
@@ -187,12 +186,12 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def is_localhost(address: str) -> bool:
-    """Return whether ``host:port`` has the name of loopback."""
+    """Return whether the host of ``host:port`` is ``localhost``."""
     return _host_name(host_and_port(address)[0]) == "localhost"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine's loopback; of names, only ``localhost`` is."""
+    """Return whether a host is a loopback address or ``localhost``."""
     if host == "localhost":
         return True
     address = _address_of(host)
@@ -200,9 +199,9 @@ def is_loopback(host: str) -> bool:
 
 
 def _host_name(host: str, scoped: bool = False) -> str:
-    """Return the one spelling of a host, an address or a name.
+    """Return the canonical spelling of a host, an address or a name.
 
-    `scoped`: with the interface of an address that is one of a link (``fe80::1%eth0``).
+    `scoped`: keep the zone of a link-local address (``fe80::1%eth0``).
     """
     address = _address_of(host)
     if address is not None:
@@ -213,7 +212,7 @@ def _host_name(host: str, scoped: bool = False) -> str:
 
 
 def _network_of(text: str) -> _Network:
-    """Return a network; an IPv4 one where it is mapped. Raise ValueError for what is none."""
+    """Parse a network, an IPv4 one if it is mapped. Raise ValueError if invalid."""
     if "%" in text:
         raise ValueError(f"{text!r}: a network has no scope")
     try:
@@ -227,12 +226,12 @@ def _network_of(text: str) -> _Network:
 
 
 def _allowed_host_of(text: str) -> str:
-    """Return the one spelling of an address or a name; raise ValueError for what is none."""
+    """Return the canonical spelling of an address or a name; ValueError if invalid."""
     host = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     name = _host_name(host, scoped=True)
     if _address_of(host) is not None:
         return name
-    if not name or not all(one.isalnum() or one in "-._" for one in name):
+    if not name or not all(letter.isalnum() or letter in "-._" for letter in name):
         raise ValueError(f"{text!r} is not a network, address or name of a host")
     # 167772161, 0x0a000001, 012.0.0.1, 10.1, digits of other alphabets: 10.0.0.1 to some resolvers
     last = name.rstrip(".").rpartition(".")[2]
@@ -242,7 +241,7 @@ def _allowed_host_of(text: str) -> str:
 
 
 def _names_of(host: str, is_own: Callable[[str], bool]) -> set[str]:
-    """Return all names, one spelling each, of what the system may reach under a host's address."""
+    """Return the canonical spellings of all hosts that an address may reach."""
     if host == "localhost":
         return {THIS_MACHINE}
     address = _address_of(host)
@@ -250,20 +249,20 @@ def _names_of(host: str, is_own: Callable[[str], bool]) -> set[str]:
         bare = host.rstrip(".")
         is_like_address = bare != host and _address_of(bare) is not None
         return {_host_name(host), *(_names_of(bare, is_own) if is_like_address else ())}
-    found: set[str] = set()
-    for one in (address, *_inner_addresses(address)):
-        name = str(one)
-        if one.is_unspecified or one.is_loopback:
-            found.add(THIS_MACHINE)
+    names: set[str] = set()
+    for each in (address, *_inner_addresses(address)):
+        name = str(each)
+        if each.is_unspecified or each.is_loopback:
+            names.add(THIS_MACHINE)
         elif is_own(name):
-            found |= {name, THIS_MACHINE, _OWN}
+            names |= {name, THIS_MACHINE, _OWN}
         else:
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def _address_of(host: str) -> _Address | None:
-    """Return the IP address that a text is, without its scope; an IPv4 one where it is mapped."""
+    """Parse an IP address without its zone; an IPv4 one if it is mapped."""
     return _known_address_of(host) if len(host) <= _LONGEST_KNOWN else _parsed_address_of(host)
 
 
@@ -279,7 +278,7 @@ _known_address_of = lru_cache(_MOST_KNOWN)(_parsed_address_of)
 
 
 def _inner_addresses(address: _Address) -> list[ipaddress.IPv4Address]:
-    """Return the IPv4 addresses that an IPv6 address can stand for."""
+    """Return the IPv4 addresses that an IPv6 address may embed."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
     number = int(address)
@@ -290,12 +289,12 @@ def _inner_addresses(address: _Address) -> list[ipaddress.IPv4Address]:
         inner.append((number >> 64 & 0xFFFF) << 16 | number >> 40 & 0xFFFF)
     if (number >> 32 & 0xFFFFFFFF) in _ISATAP:
         inner.append(number & 0xFFFFFFFF)
-    found = [ipaddress.IPv4Address(one) for one in inner]
+    addresses = [ipaddress.IPv4Address(value) for value in inner]
     if address.sixtofour is not None:
-        found.append(address.sixtofour)
+        addresses.append(address.sixtofour)
     if address.teredo is not None:
-        found.append(address.teredo[1])
-    return found
+        addresses.append(address.teredo[1])
+    return addresses
 
 
 def _never(_: str) -> bool:

@@ -1,9 +1,8 @@
-"""Many messages through one asynchronous producer: a number at once, at a rate, until stopped.
+"""Send many messages through an asynchronous producer: concurrently, at a rate, until stopped.
 
-Rules: as many workers as messages may be in flight, no task per message; each takes the next
-message when its last one has ended, so a slow broker slows the reading of the source. After `stop`
-no further message is taken, and what is in flight ends as it does. Messages keep their due times:
-what fell behind a rate catches up.
+Rules: one worker per message in flight, no task per message; each takes the next message when its
+last one has ended, so a slow broker slows down reading. After `stop` no message is taken, and those
+in flight end normally. Messages keep their due times, so late ones catch up with the rate.
 """
 
 from __future__ import annotations
@@ -39,34 +38,34 @@ class Feed(Protocol[T_co]):
     """Where messages come from."""
 
     async def next(self) -> T_co | None:
-        """Return the next one; None at the end."""
+        """Return the next item, or None at the end."""
 
     def close(self) -> None:
-        """Close it: whoever waits in `next` is given None."""
+        """Close the feed: a pending `next` returns None."""
 
 
 class IteratorFeed(Generic[T]):
-    """What an iterator gives, at once."""
+    """A feed of the items of an iterator."""
 
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items
 
     async def next(self) -> T | None:
-        """Return the next one; None at the end."""
+        """Return the next item, or None at the end."""
         return next(self._items, None)
 
     def close(self) -> None:
-        """Close it: nothing more is wanted."""
+        """Close the feed."""
         self._items = iter(())
 
 
 class LineFeed(Generic[T]):
-    """The lines of a file, pipe or terminal, decoded; the loop goes on while a pipe is silent."""
+    """A feed of decoded lines of a file, pipe, or terminal, without blocking the loop."""
 
     def __init__(self, number: int, decode: Callable[[bytes], T | None], longest: int) -> None:
-        """Take an open file by number; `decode` gives None for a line to leave out.
+        """Read an open file descriptor; `decode` returns None for a line to skip.
 
-        A line of more than `longest` bytes is cut, so that a source without line ends is bounded.
+        Longer lines are truncated to `longest` bytes, which bounds a source without line ends.
         """
         self._number = number
         self._decode = decode
@@ -82,7 +81,7 @@ class LineFeed(Generic[T]):
         """read without waiting"""
 
     async def next(self) -> T | None:
-        """Return the next one; None at the end."""
+        """Return the next item, or None at the end."""
         while True:
             while self._lines:
                 line = self._lines.popleft()
@@ -95,7 +94,7 @@ class LineFeed(Generic[T]):
             await self._wait()
 
     def close(self) -> None:
-        """Close it: nothing more is wanted."""
+        """Close the feed."""
         self._unwatch()
         self._lines.clear()
         self._ended = True
@@ -108,7 +107,7 @@ class LineFeed(Generic[T]):
         if not self._watched:
             try:
                 asyncio.get_running_loop().add_reader(self._number, self._read)
-            except PermissionError:  # a device such as /dev/null, which always has something
+            except PermissionError:  # a device such as /dev/null, which is always ready
                 self._regular = True
                 return
             self._watched = True
@@ -153,7 +152,7 @@ class LineFeed(Generic[T]):
 
 
 class BatchFeed(Generic[T]):
-    """What a feed gives, in batches of a size: those of one batch go together."""
+    """Groups the items of a feed into batches."""
 
     def __init__(self, feed: Feed[T], most: int, together: Callable[[T, T], bool]) -> None:
         self._feed = feed
@@ -163,48 +162,48 @@ class BatchFeed(Generic[T]):
         self._lock = asyncio.Lock()
 
     async def next(self) -> Sequence[T] | None:
-        """Return the next ones; None at the end."""
+        """Return the next batch, or None at the end."""
         if self._most == 1:
-            one = await self._feed.next()
-            return None if one is None else (one,)
+            item = await self._feed.next()
+            return None if item is None else (item,)
         async with self._lock:
             batch: list[T] = []
             while len(batch) < self._most:
-                one, self._next = self._next, None
-                if one is None:
-                    one = await self._feed.next()
-                if one is None:
+                item, self._next = self._next, None
+                if item is None:
+                    item = await self._feed.next()
+                if item is None:
                     break
-                if batch and not self._together(batch[0], one):
-                    self._next = one
+                if batch and not self._together(batch[0], item):
+                    self._next = item
                     break
-                batch.append(one)
+                batch.append(item)
             return batch or None
 
     def close(self) -> None:
-        """Close what it reads from."""
+        """Close the underlying feed."""
         self._feed.close()
 
 
 class ManySends(Protocol[T, R]):
-    """What is sent, and how."""
+    """What `send_many` sends, and how."""
 
     in_flight: int
     """sends at once"""
     rate: Rate | None
-    """messages a second; None: as fast as it goes"""
+    """messages per second; None: as fast as possible"""
 
     def feed(self) -> Feed[T]:
-        """Return where messages come from; asked for once, when the loop runs."""
+        """Return the feed; called once, when the loop runs."""
 
     def send(self, producer: AsyncProducer, item: T) -> Awaitable[R]:
-        """Send one."""
+        """Send an item."""
 
     def weight(self, item: T) -> int:
-        """Return for how many messages one counts."""
+        """Return the number of messages of an item."""
 
     def ended(self, item: T, result: R | None, error: ClientError | None) -> None:
-        """Handle the result of one."""
+        """Handle the result of an item."""
 
 
 def send_many(
@@ -212,10 +211,10 @@ def send_many(
     sends: ManySends[T, R],
     stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
 ) -> float:
-    """Send until the feed ends and nothing is in flight; return the seconds that it took.
+    """Send until the feed ends and nothing is in flight; return the duration in seconds.
 
-    `stoppable` is given what takes no further message, which may be called by a signal handler, and
-    is entered for as long as messages are taken. Raises what the producer raises at its start.
+    `stoppable` receives the stop function, which a signal handler may call; it is entered while
+    messages are taken. Raises errors of the producer's start.
     """
     require_files()
     return asyncio.run(_send_many(config, sends, stoppable))
@@ -226,7 +225,7 @@ async def _send_many(
     sends: ManySends[T, R],
     stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
 ) -> float:
-    least = max(config.in_flight_least, sends.in_flight)  # the workers bound what runs at once
+    least = max(config.in_flight_least, sends.in_flight)  # the workers bound concurrency
     async with AsyncProducer(replace(config, in_flight_least=least)) as producer:
         run = _Run(producer, sends)
         begin = monotonic()
@@ -248,7 +247,7 @@ class _Run(Generic[T, R]):
         self._start = self._loop.time()
 
     def stop(self) -> None:
-        """Take no further message; may be called by a signal handler."""
+        """Take no further messages; may be called by a signal handler."""
         self._loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
@@ -256,7 +255,7 @@ class _Run(Generic[T, R]):
         self._feed.close()
 
     async def send(self) -> None:
-        """Send until the feed ends or `stop`, and until nothing is in flight."""
+        """Send until the feed ends or `stop` is called, and nothing is in flight."""
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self._sends.in_flight):
@@ -280,7 +279,7 @@ class _Run(Generic[T, R]):
                 sends.ended(item, result, None)
 
     async def _is_due(self, item: T, rate: Rate) -> bool:
-        """Wait for the time of a message; False if the run was stopped before."""
+        """Wait for the due time of a message; return False if the run was stopped."""
         due = self._start + rate.due(self._taken) / SECOND
         self._taken += self._sends.weight(item)
         wait = due - self._loop.time()
@@ -294,7 +293,7 @@ class _Run(Generic[T, R]):
 
 
 def _first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the error that ended a run: the others only followed from it."""
+    """Return the error that ended a run; the others are its consequences."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

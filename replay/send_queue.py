@@ -1,11 +1,10 @@
-"""The sends of an asynchronous producer that have not ended: some run, further ones wait in line.
+"""The unfinished sends of an asynchronous producer: some run, the others wait in a queue.
 
-Rules: a send waits in line until the next turn of the loop, and its time begins when it leaves it.
-Beginning costs processor time: a burst that began in the turn of its caller would keep the loop
-from reading the route and the responses that its own sends wait for, until their time is over. So
-few begin in one turn, and no more run at once than brokers keep up with: each quick response lets
-one more run, each slow one lets none begin. Responses that do not come change nothing, so that one
-dead broker does not hold up the others.
+Rules: a send is queued until the next loop turn, and its timeout starts when it leaves the queue.
+Starting costs CPU time: a burst that starts in its caller's turn would keep the loop from reading
+the route and responses that it waits for, until they time out. So few sends start per turn, and
+concurrency follows the brokers: each fast response raises the limit by one, each slow one holds
+back new sends. Missing responses change nothing, so one dead broker does not delay the others.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .wire.steps import Steps
 T = TypeVar("T")
 
 _TURN: Final = 256
-"""sends that begin in one turn of the loop: a few milliseconds"""
+"""sends started per loop turn: a few milliseconds"""
 _CAREFUL: Final = 1 / 16
 """what a quick response adds to the sends that may run at once, after a slow one; before, they
 double in a round trip"""
@@ -39,7 +38,7 @@ _MOST: Final = 65535
 
 
 class Flushed(NamedTuple):
-    """How the sends ended that a flush waited for."""
+    """Outcomes of the sends that a flush waited for."""
 
     sent: int
     """sends that succeeded"""
@@ -50,28 +49,28 @@ class Flushed(NamedTuple):
 
 
 class SendFuture(asyncio.Future[T]):
-    """The end of a send; who cancels it gives the send up.
+    """The future of a send; cancelling it abandons the send.
 
-    A callback of an ordinary future would do the same, and cost a turn of the loop a message.
+    A done callback of an ordinary future would cost a loop turn per message.
     """
 
     operation: RunningOperation[T] | None = None
-    """the send; None while it waits in line"""
+    """the send; None while it is queued"""
     queue: SendQueue | None = None
     """the queue that it counts in; None where nobody waits for it at the end"""
     make: Callable[[], Steps[T]] | None = None
-    """gives the send while it waits in line"""
+    """returns the send while it is queued"""
     timeout_ms = 0
     """time of the send"""
     since = 0
-    """when it joined the line, or left it, ns of the steady clock"""
+    """when it was queued or started, ns of the monotonic clock"""
     failed = False
     """it has failed"""
     counts = True
     """a flush waits for it and counts it"""
 
     def settle(self, operation: RunningOperation[T]) -> None:
-        """Handle the end of the operation."""
+        """Set the result of the operation."""
         if operation.error is not None:
             self.fail(operation.error)
             return
@@ -81,7 +80,7 @@ class SendFuture(asyncio.Future[T]):
             self.set_result(operation.result)
 
     def fail(self, error: Exception) -> None:
-        """Handle the failure of the send."""
+        """Set the error of the send."""
         self.failed = True
         if self.queue is not None:
             self.queue.ended(self, error)
@@ -89,7 +88,7 @@ class SendFuture(asyncio.Future[T]):
             self.set_exception(error)
 
     def cancel(self, msg: object = None) -> bool:
-        """Give the send up."""
+        """Abandon the send."""
         cancelled = super().cancel(msg)
         if cancelled:
             self.failed = True
@@ -101,10 +100,10 @@ class SendFuture(asyncio.Future[T]):
 
 
 class SendQueue:
-    """The sends of one producer that have not ended."""
+    """The unfinished sends of one producer."""
 
     def __init__(self, runner: Runner, network: Network, least: int) -> None:
-        """`least` sends may run at once, however slow the responses."""
+        """`least` sends may run at once, even with slow responses."""
         self._loop = asyncio.get_running_loop()
         self._runner = runner
         self._now = network.now
@@ -124,7 +123,7 @@ class SendQueue:
         """since when nobody has answered while sends waited in line"""
 
     def add(self, make: Callable[[], Steps[T]], timeout_ms: int) -> SendFuture[T]:
-        """Let the send that `make` gives begin when it is its turn; the future has its end."""
+        """Queue the send that `make` returns; the future has its result."""
         future: SendFuture[T] = SendFuture(loop=self._loop)
         future.queue = self
         future.make = make
@@ -137,7 +136,7 @@ class SendQueue:
         return future
 
     def track(self) -> SendFuture[None]:
-        """Return a future that a flush waits for; the caller sets its result."""
+        """Return a future that `flush` waits for; the caller sets its result."""
         future: SendFuture[None] = SendFuture(loop=self._loop)
         self._pending.add(future)
         future.add_done_callback(self._pending.discard)
@@ -148,7 +147,7 @@ class SendQueue:
         self._loop.call_soon(self._next_turn)
 
     def _next_turn(self) -> None:
-        """Begin sends; leave the rest to further turns, so that the loop reads responses."""
+        """Start some sends; leave the rest to later turns, so the loop reads responses."""
         self._armed = False
         line = self._line
         left = min(_TURN, int(self._room) - self._running)
@@ -172,7 +171,7 @@ class SendQueue:
         future.since = self._now()
         try:
             steps = make()
-        except Exception as error:  # the message is refused before anything is sent
+        except Exception as error:  # the message is rejected before anything is sent
             future.fail(error)
         else:
             future.operation = self._runner.start(steps, future.settle)
@@ -182,7 +181,7 @@ class SendQueue:
         if future not in self._pending:
             return
         self._pending.discard(future)
-        if future.make is not None:  # it was given up in line
+        if future.make is not None:  # it was abandoned in the queue
             future.make = None
             return
         self._running -= 1
@@ -190,14 +189,14 @@ class SendQueue:
             return
         if error is None or not _is_silence(error):
             self._since = now = self._now()
-            self._judge(now - future.since, future.timeout_ms * MS)
+            self._adapt(now - future.since, future.timeout_ms * MS)
         elif self._since:
             self._give_up_line(error)
         if not self._armed and self._running < int(self._room):
             self._arm()
 
-    def _judge(self, latency: int, timeout: int) -> None:
-        """Let more or fewer sends run at once after a response that took `latency`."""
+    def _adapt(self, latency: int, timeout: int) -> None:
+        """Adjust the concurrency limit after a response that took `latency`."""
         quickest = self._quickest
         if latency <= max(timeout // 4, min(4 * quickest, timeout * 3 // 8)):
             self._room = min(self._room + self._growth, max(self._least, _MOST))
@@ -210,7 +209,7 @@ class SendQueue:
             self._quickest += (latency - quickest) // 64
 
     def _give_up_line(self, error: ClientError) -> None:
-        """Fail the sends that waited for their whole time while nobody answered another one."""
+        """Fail the sends that were queued for their whole timeout without any response."""
         now = self._now()
         line = self._line
         while line:
@@ -225,7 +224,7 @@ class SendQueue:
     # -- the end --------------------------------------------------------------------------------
 
     async def flush(self, timeout: float | None) -> Flushed:
-        """Wait until the sends that were added so far have ended, for `timeout` seconds at most."""
+        """Wait until all sends added so far have ended, for `timeout` seconds at most."""
         waiting = [future for future in self._pending if future.counts]
         if not waiting:
             return Flushed(0, 0, 0)
@@ -234,12 +233,12 @@ class SendQueue:
         return Flushed(len(done) - failed, failed, len(late))
 
     def abandon(self) -> None:
-        """Fail the sends that have not ended."""
+        """Fail all unfinished sends."""
         line, self._line = self._line, deque()
         for waiting in line:
             if not waiting.done():
                 waiting.fail(_closed("it was not sent"))
-                waiting.exception()  # reported by the close: asyncio need not warn, too
+                waiting.exception()  # reported by `close`: asyncio need not warn, too
         for future in list(self._pending):
             if future.operation is not None:
                 future.operation.fail(_closed("the broker may have stored it"))
@@ -250,7 +249,7 @@ class SendQueue:
 
 
 def _is_silence(error: Exception) -> TypeGuard[ClientError]:
-    """Return whether an error means that a NameServer or broker did not answer."""
+    """Return whether an error means that a NameServer or broker did not respond."""
     cause = error.cause if isinstance(error, SendFailed) else error
     return isinstance(cause, (NameServerError, TransportError))
 
@@ -260,7 +259,7 @@ def _closed(what: str) -> ClosedError:
 
 
 def run_steps(runner: Runner, steps: Steps[T]) -> SendFuture[T]:
-    """Begin an operation on the running loop; the future has its end."""
+    """Start an operation on the running loop; return a future of its result."""
     future: SendFuture[T] = SendFuture(loop=asyncio.get_running_loop())
     future.operation = runner.start(steps, future.settle)
     return future

@@ -1,8 +1,8 @@
 """Message ids that a client makes (UNIQ_KEY), in the layout of the Java client.
 
-Rules: one `UniqueIds` a process or producer; the clock is an argument. An id is the address, the
+Rules: one `UniqueIds` per process or producer; the clock is an argument. An id is the address, the
 process id, a number that tells the producers of a process apart, the milliseconds since the month
-began in local time, and a counter; in upper-case hex. 65,536 ids a millisecond are different.
+began in local time, and a counter; in upper-case hex. Up to 65,536 ids per millisecond are unique.
 RocketMQ: MessageClientIDSetter.
 """
 
@@ -17,14 +17,14 @@ _LONGEST_STEP_BACK_MS: Final = 1_000_000
 
 
 class UniqueIds:
-    """Makes the ids of one client."""
+    """Generates the ids of one client."""
 
     __slots__ = ("_begin", "_counter", "_next_begin", "_prefix")
 
     def __init__(self, address: str, pid: int, instance: int) -> None:
         """`address` is the client's IP (v4 or v6), `instance` 32 bits that tell clients apart.
 
-        Raises ValueError for what is not a valid address.
+        Raises ValueError for an invalid address.
         """
         packed = ip_address(address).packed
         packed += (pid & 0xFFFF).to_bytes(2, "big") + (instance & 0xFFFFFFFF).to_bytes(4, "big")
@@ -37,7 +37,7 @@ class UniqueIds:
         if now_ms >= self._next_begin:
             self._begin, self._next_begin = _month_of(now_ms)
         since = now_ms - self._begin
-        if since < 0:  # the clock went back over the end of a month
+        if since < 0:  # the clock went back across the start of a month
             since = 0 if since > -_LONGEST_STEP_BACK_MS else since & 0xFFFFFFFF
         counter = self._counter
         self._counter = (counter + 1) & 0xFFFF
@@ -45,7 +45,7 @@ class UniqueIds:
 
 
 def _month_of(now_ms: int) -> tuple[int, int]:
-    """Return when the month of a time began and when the next one begins, local time, ms."""
+    """Return the start of a time's month and of the next month, local time, in ms."""
     local = time.localtime(now_ms // 1000)
     year, month = local.tm_year, local.tm_mon
     after = (year + month // 12, month % 12 + 1)

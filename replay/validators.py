@@ -1,8 +1,8 @@
-"""What a producer refuses before anything is sent, and why.
+"""Validation of messages, topics, and groups before anything is sent.
 
-Rules: "why not" is a return value, the sender raises; names are judged as they travel, with their
-namespace. Reserved property names are refused only where an application sets them: a message that
-is resent has them already.
+Rules: the reason is a return value, the sender raises; names are validated with their namespace.
+Reserved property names are rejected only if an application sets them, because a resent message
+already has them.
 RocketMQ: Validators, TopicValidator, MessageAccessor, Message.putUserProperty.
 """
 
@@ -45,14 +45,14 @@ _ILLEGAL: Final = int(ResponseCode.MESSAGE_ILLEGAL)
 
 
 class Invalid(NamedTuple):
-    """Why something is not sent."""
+    """Why something is invalid."""
 
     code: int
     """response code that Java's MQClientException carries; -1: none"""
     reason: str
     """what is wrong"""
     hint: str
-    """the way out"""
+    """how to fix it"""
     part: str = ""
     """field of the message that is wrong; empty if it is none, or several"""
 
@@ -100,7 +100,7 @@ def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
 
 
 def why_not_batch(messages: list[Message], max_bytes: int) -> Invalid | None:
-    """Return why messages cannot be sent as one batch; None if they can. All are judged."""
+    """Return why messages cannot be sent as one batch; None if they can. Checks all messages."""
     if not messages:
         return Invalid(_ILLEGAL, "the batch is empty", "give one message at least")
     first = messages[0]
@@ -128,7 +128,7 @@ def why_not_user_properties(properties: Mapping[str, str]) -> Invalid | None:
 
 
 def why_not_encoded(properties: bytes) -> Invalid | None:
-    """Return why properties cannot travel, given as they do; None if they can."""
+    """Return why encoded properties cannot be sent; None if they can."""
     if len(properties) <= PROPERTIES_LENGTH:
         return None
     reason = f"the properties have {len(properties)} bytes, more than the {PROPERTIES_LENGTH} that"

@@ -1,10 +1,10 @@
-"""What a client sent and received as a pcapng that Wireshark opens: TCP made up around the bytes.
+"""Write a client's traffic as a pcapng for Wireshark, with synthesized TCP.
 
-Rules: packets are raw IPv4 or IPv6 with right lengths, checksums, sequence and acknowledgement
-numbers; a connection begins with its handshake and ends with FINs, or RST where it was lost. Times
-are those of the write and the read. Of a TLS connection the plain bytes are written, as the client
-saw them. A write that fails (disk full) ends the capture and not the sending: `error` says it.
-Format: RFC 791, 8200, 9293; LINKTYPE_RAW.
+Rules: packets are raw IPv4 or IPv6 with correct lengths, checksums, sequence and acknowledgement
+numbers; a connection starts with a handshake and ends with FINs, or with RST if it was lost. Times
+are those of the write and the read. TLS connections are written in plain text. A failed write (disk
+full) ends the capture, not the sending: `error` has the reason. Format: RFC 791, 8200, 9293;
+LINKTYPE_RAW.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import struct
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Final
 
 from dissectors.endpoint import host_and_port_text
@@ -41,39 +40,42 @@ _BUFFER: Final = 1 << 18
 class WireCapture:
     """Writes the connections of a client to one file."""
 
-    def __init__(self, path: str) -> None:
-        """Make the file, for the user alone; OSError where it is there or cannot be made."""
-        file = create_new(Path(path), PRIVATE, _BUFFER)
+    def __init__(self, path: str, file: BinaryIO | None = None) -> None:
+        """Create the file, readable only by the user; OSError if it exists or cannot be created.
+
+        `file`: an already open file, of which `path` is the name.
+        """
+        file = create_new(Path(path), PRIVATE, _BUFFER) if file is None else file
         self._file: BinaryIO | None = file
         self._writer = PcapngWriter(file, LINKTYPE_RAW)
         self._connections = 0
         self.path = path
         """the file"""
         self.error: OSError | None = None
-        """why nothing more is written; None while all is well"""
+        """why writing stopped; None while it works"""
         watch_forks(self)
 
     @property
     def packets(self) -> int:
-        """Packets written so far."""
+        """Number of packets written so far."""
         return self._writer.packets
 
     def opened(self, ts_ns: int, local: str, remote: str) -> WireConnection:
-        """Return a new connection, of the two `address:port` (IPv6 in brackets)."""
+        """Return a new connection between two `address:port` (IPv6 in brackets)."""
         self._connections += 1
         return WireConnection(self, ts_ns, local, remote, self._connections)
 
-    def write(self, ts_ns: int, packet: bytes) -> None:
-        """Write one packet; never raises because of the file."""
+    def write(self, ts_ns: int, packet: bytes, fault: str = "") -> None:
+        """Write one packet and its injected fault; never raises for file errors."""
         if self._file is None:
             return
         try:
-            self._writer.write(ts_ns, packet)
+            self._writer.write(ts_ns, packet, None, fault)
         except OSError as error:
             self._give_up(error)
 
     def flush(self) -> None:
-        """Let other programs see what was written so far."""
+        """Flush the file for other readers."""
         if self._file is not None:
             try:
                 self._file.flush()
@@ -81,7 +83,7 @@ class WireCapture:
                 self._give_up(error)
 
     def close(self) -> None:
-        """End the file; what comes later is not written."""
+        """Close the file; later packets are dropped."""
         if self._file is not None:
             file, self._file = self._file, None
             try:
@@ -90,7 +92,7 @@ class WireCapture:
                 self.error = error
 
     def forked(self) -> None:
-        """Leave the file to the parent of this process: this one writes nothing to it."""
+        """Leave the file to the parent process; this process writes nothing more to it."""
         file, self._file = self._file, None
         if file is not None:
             blind([file.fileno()])
@@ -99,18 +101,13 @@ class WireCapture:
         self.error = error
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # closing flushes, and fails for the same reason
+            with suppress(OSError):  # closing flushes and fails for the same reason
                 file.close()
 
     def __enter__(self) -> WireCapture:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -124,45 +121,65 @@ class WireConnection:
         here, there = _end_of(local), _end_of(remote)
         if isinstance(here[0], IPv6Address) or isinstance(there[0], IPv6Address):
             here, there = _as_v6(here), _as_v6(there)
-        first = number * 0x01000193 & 0xFFFFFFFF  # apart, as connections' numbers are
+        first = number * 0x01000193 & 0xFFFFFFFF  # spread out, as real initial sequence numbers are
         self._out = _Direction(here, there, first)
         self._in = _Direction(there, here, first ^ 0x5A5A5A5A)
         self._open = True
+        self._ended: _Direction | None = None
         options = struct.pack(">BBH", 2, 4, self._out.most)
         self._put(ts_ns, self._out, SYN, b"", options)
         self._put(ts_ns, self._in, SYN | ACK, b"", options)
         self._put(ts_ns, self._out, ACK)
 
-    def sent(self, ts_ns: int, data: bytes | bytearray | memoryview) -> None:
-        """Write bytes that were sent to the socket at `ts_ns`, ns since the epoch."""
-        self._data(ts_ns, self._out, data)
+    def sent(self, ts_ns: int, data: bytes | bytearray | memoryview, fault: str = "") -> None:
+        """Write bytes sent to the socket at `ts_ns`, ns since the epoch.
+
+        `fault`: the fault injected into their last request.
+        """
+        self._data(ts_ns, self._out, data, fault)
 
     def received(self, ts_ns: int, data: bytes | bytearray | memoryview) -> None:
-        """Write bytes that were read from the socket at `ts_ns`, ns since the epoch."""
+        """Write bytes read from the socket at `ts_ns`, ns since the epoch."""
         self._data(ts_ns, self._in, data)
+
+    def half_closed(self, ts_ns: int, *, by_peer: bool) -> None:
+        """Write a half-close of one side."""
+        if self._open and self._ended is None:
+            self._ended = self._in if by_peer else self._out
+            self._put(ts_ns, self._ended, FIN | ACK)
 
     def closed(self, ts_ns: int, *, by_peer: bool = False, reset: bool = False) -> None:
         """Write the end of the connection: closed by this client or the peer, or lost (`reset`)."""
         if not self._open:
             return
         self._open = False
+        if self._ended is not None and not reset:
+            by_peer = self._ended is self._in
         first, second = (self._in, self._out) if by_peer else (self._out, self._in)
         if reset:
             self._put(ts_ns, first, RST | ACK)
             return
-        self._put(ts_ns, first, FIN | ACK)
+        if self._ended is None:
+            self._put(ts_ns, first, FIN | ACK)
         self._put(ts_ns, second, FIN | ACK)
         self._put(ts_ns, first, ACK)
 
     def _data(
-        self, ts_ns: int, direction: _Direction, data: bytes | bytearray | memoryview
+        self,
+        ts_ns: int,
+        direction: _Direction,
+        data: bytes | bytearray | memoryview,
+        fault: str = "",
     ) -> None:
         if not self._open:
             return
         size, most = len(data), direction.most
         for at in range(0, size, most):
             piece = bytes(data[at : at + most])
-            self._put(ts_ns, direction, ACK | _PSH if at + most >= size else ACK, piece)
+            if at + most >= size:
+                self._put(ts_ns, direction, ACK | _PSH, piece, fault=fault)
+            else:
+                self._put(ts_ns, direction, ACK, piece)
 
     def _put(
         self,
@@ -171,11 +188,12 @@ class WireConnection:
         flags: int,
         payload: bytes = b"",
         options: bytes = b"",
+        fault: str = "",
     ) -> None:
         other = self._in if direction is self._out else self._out
         acknowledged = other.sequence if flags & ACK else 0
         packet = direction.packet(acknowledged, flags, payload, options)
-        self._capture.write(ts_ns, packet)
+        self._capture.write(ts_ns, packet, fault)
         taken = len(payload) + bool(flags & (SYN | FIN))
         direction.sequence = (direction.sequence + taken) & 0xFFFFFFFF
 
@@ -199,7 +217,7 @@ class _Direction:
         self._fixed = int.from_bytes(pseudo, "big")
 
     def packet(self, acknowledged: int, flags: int, payload: bytes, options: bytes) -> bytes:
-        """Return the whole packet, checksums filled in."""
+        """Return the complete packet with checksums."""
         size = 20 + len(options)
         fields = (*self._ports, self.sequence, acknowledged, size << 10 | flags, _WINDOW)
         head = _TCP_HEADER.pack(*fields, 0, 0) + options
@@ -222,13 +240,13 @@ class _Direction:
 
 
 def _complement(words: int) -> int:
-    """Return the checksum of 16-bit words, given as one number: 2¹⁶ is 1 modulo 2¹⁶ - 1."""
+    """Return the checksum of 16-bit words given as one number: 2¹⁶ is 1 modulo 2¹⁶ - 1."""
     folded = words % 0xFFFF
     return ~(folded or 0xFFFF) & 0xFFFF
 
 
 def _end_of(address: str) -> _End:
-    """Return the parts of `address:port`; a name that is not a valid address gives 0.0.0.0."""
+    """Split `address:port`; a name that is not an IP address becomes 0.0.0.0."""
     host, port = host_and_port_text(address)
     try:
         return ip_address(host.partition("%")[0]), (natural_of(port) or 0) & 0xFFFF

@@ -1,12 +1,11 @@
-"""RocketMQ traffic from packet captures: what programs import, and the command line `rmqtool`.
+"""RocketMQ traffic from packet captures: the Python API and the command line `rmqtool`.
 
-May import `dissectors`, `replay` and `analytics`; nothing imports it. `import rmqtool` loads
-nothing but this file; what is asked of it is imported then.
+`import rmqtool` loads only this file; attributes are imported on first use.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # type checkers take it for true; `typing` would be one more module
+TYPE_CHECKING = False  # type checkers evaluate it as true; importing `typing` costs time
 if TYPE_CHECKING:
     from analytics.diagnosis.problem import Problem
     from analytics.life.life import Life
@@ -62,13 +61,13 @@ _PLACES = {
     "Problem": ("analytics.diagnosis.problem", ""),
     **{name: ("errors", "") for name in __all__ if name.endswith("Error")},
 }
-"""name → module (of this package, unless it names another) and its name there; empty: the same"""
+"""name → module (of this package by default) and its name there; empty: the same"""
 _OTHER_PACKAGES = ("dissectors.", "analytics.")
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import what is asked for, once."""
+        """Import an attribute on first use."""
         if name not in _PLACES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
@@ -79,5 +78,5 @@ if not TYPE_CHECKING:
         return value
 
     def __dir__() -> list[str]:
-        """Name what can be asked for."""
+        """Return the public names."""
         return sorted({*globals(), *_PLACES})

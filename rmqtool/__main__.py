@@ -9,12 +9,13 @@ import signal
 import sys
 
 _COLLECT_AFTER = 50_000
-"""objects after which Python looks for circles: loading makes thousands, and each stays"""
+"""threshold of the garbage collector: loading makes thousands of lasting objects"""
 
 
 def _skip_collection() -> None:
-    """Look for no circles at the end: the memory goes with the process."""
-    if "duckdb" not in sys.modules:  # it lists on standard error what was not collected
+    """Disable the garbage collector at exit: the process frees its memory anyway."""
+    # It lists uncollected objects on standard error, even if its import was interrupted.
+    if "_duckdb" not in sys.modules:
         gc.freeze()
 
 
@@ -23,7 +24,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.set_threshold(_COLLECT_AFTER)
-    # NumPy's library for matrices, which nobody needs here, else starts a thread for each core.
+    # NumPy's matrix library, which is unused here, would otherwise start a thread per core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     atexit.register(_skip_collection)
     from .owners import said_of_owners

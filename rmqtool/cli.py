@@ -1,7 +1,7 @@
-"""The command line: what can be asked, with help; each command imports what it needs when it runs.
+"""The command line with its help; each command imports its modules when it runs.
 
-Rules: a command parses and calls; what it does is in a module of its own. Nothing heavy is imported
-here, so that `rmqtool --help` answers at once.
+Rules: a command parses and calls; its work is in a separate module. Nothing heavy is imported here,
+because `rmqtool --help` must be fast.
 """
 
 from __future__ import annotations
@@ -62,11 +62,16 @@ class _Decode(CommandGroup):
         "live": CommandPlace(
             "live.command",
             "decode_live",
-            "Decode live traffic on a network interface: one line per exchange by default.",
+            "Decode live traffic on a network interface, one line per exchange.",
             common=(
                 *("interface", "list_interfaces", "filter", "keep", "duration", "summary"),
                 *("verbose", "where", "limit", "format", "output", "force"),
             ),
+        ),
+        "store": CommandPlace(
+            "decode.store",
+            "decode_store",
+            "List the messages in a copy of a broker's store.",
         ),
         "hex": CommandPlace(
             "hex.command",
@@ -81,7 +86,7 @@ class _Decode(CommandGroup):
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the arguments; without a command, what they name is detected."""
+        """Return the arguments; without a command, detect it from the input."""
         from .hex.detection import command_for
 
         named = command_for(args, self.commands)
@@ -92,7 +97,7 @@ class _Root(CommandGroup):
     """The commands of `rmqtool`, next to `decode`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name; suggest one for a file."""
+        """Return the requested command; suggest one for a file."""
         if args[0] not in self.commands and (Path(args[0]).exists() or "." in args[0]):
             ctx.fail(f"{args[0]!r} is not a command. To decode a capture: rmqtool decode {args[0]}")
         return super().resolve_command(ctx, args)
@@ -102,6 +107,17 @@ class _Root(CommandGroup):
             "diagnose.command",
             "diagnose",
             "Find problems: what went wrong, why, and how to fix it.",
+            panel=_ANALYZE,
+        ),
+        "watch": CommandPlace(
+            "watch.command",
+            "watch",
+            "Watch live traffic for weeks: problems, metrics, and captures of incidents.",
+            common=(
+                *("source", "interfaces", "filter", "severity", "format", "webhook", "syslog"),
+                *("ring_folder", "ring", "incidents", "keep_severity", "before", "after"),
+                *("metrics", "otlp"),
+            ),
             panel=_ANALYZE,
         ),
         "trace": CommandPlace(
@@ -121,18 +137,22 @@ class _Root(CommandGroup):
             "report",
             "Build latency, retry, and broker-isolation reports.",
             common=(
-                *(
-                    "show_list",
-                    "tables",
-                    "compare",
-                    "window_us",
-                    "where",
-                    "since",
-                    "until",
-                    "format",
-                ),
+                *("show_list", "tables", "compare", "split", "slo", "window_us", "cells", "follow"),
+                *("where", "since", "until", "format"),
                 *("output", "force", "engine", "master_url"),
             ),
+            panel=_ANALYZE,
+        ),
+        "anonymize": CommandPlace(
+            "anonymize.command",
+            "anonymize",
+            "Replace names, addresses, and bodies, so that a capture can be shared.",
+            panel=_ANALYZE,
+        ),
+        "mcp": CommandPlace(
+            "mcp.command",
+            "mcp",
+            "Serve captures and decoded logs to AI agents (Model Context Protocol).",
             panel=_ANALYZE,
         ),
         "send": CommandPlace(
@@ -155,6 +175,22 @@ class _Root(CommandGroup):
             ),
             panel=_TEST,
         ),
+        "consume": CommandPlace(
+            "consume.command",
+            "consume",
+            "Read a topic without joining a group or committing offsets.",
+            common=(
+                *("namesrv", "topic", "start", "limit", "follow", "tags", "key", "where"),
+                *("format", "yes"),
+            ),
+            panel=_TEST,
+        ),
+        "topic": CommandPlace(
+            "consume.command",
+            "topic",
+            "Show the route, offsets, and consumer lag of a topic.",
+            panel=_TEST,
+        ),
         "broker": CommandPlace(
             "broker.command",
             "broker",
@@ -162,6 +198,16 @@ class _Root(CommandGroup):
             common=(
                 *("brokers", "port", "namesrv_port", "topics", "store", "fault", "faults"),
                 *("server_version", "log", "seconds", "format"),
+            ),
+            panel=_TEST,
+        ),
+        "proxy": CommandPlace(
+            "proxy.command",
+            "proxy",
+            "Front a real cluster: record its traffic, and inject faults into it.",
+            common=(
+                *("namesrv", "listen", "yes", "allow", "write", "fault", "faults"),
+                *("seconds", "format"),
             ),
             panel=_TEST,
         ),
@@ -227,12 +273,12 @@ def _framed(lines: Sequence[str]) -> list[str]:
         from .ui.screen.panels import error_lines
 
         return error_lines(lines, sys.stderr)
-    except Exception:  # what is wrong is to be said, however broken an installation is
+    except Exception:  # report the error even in a broken installation
         return []
 
 
 def _run_commands() -> None:
-    """Run what was asked for, and write what is left of it."""
+    """Run the command and flush its output."""
     try:
         app(prog_name="rmqtool")
     except SystemExit:
@@ -249,7 +295,7 @@ def main() -> None:
         _run_commands()
     except BrokenPipeError:
         silence_stdout()
-    except OSError as error:  # of what no command prints: help, the version
+    except OSError as error:  # of output without a command: help, the version
         sys.exit(said_of_system(error))
     except KeyboardInterrupt as error:
         terminated = isinstance(error, Terminated)

@@ -1,6 +1,6 @@
-"""Groups of commands that are imported when they are run, or when something asks for their options.
+"""Command groups whose commands are imported when they are run or their options are needed.
 
-A group knows of each command its name and what it does, in a sentence: its help needs no more.
+A group has only the name and summary of each command, which is enough for its help.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from typer.models import CommandInfo
 
 
 class CommandPlace(NamedTuple):
-    """Where a command is."""
+    """The location of a command."""
 
     module: str
     """module of this package"""
     function: str
-    """the command there, as typer wants it"""
+    """name of the command function"""
     summary: str
-    """what it does: the first paragraph of its help"""
+    """summary: the first paragraph of its help"""
     settings: Mapping[str, Any] | None = None
-    """settings of its context"""
+    """context settings"""
     panel: str | None = None
-    """heading in the help of its group"""
+    """help panel in its group"""
     common: tuple[str, ...] = ()
-    """parameters that `--help` shows, while `--help-all` shows all; none: it shows all"""
+    """parameters that `--help` shows; `--help-all` shows all; empty: all"""
 
 
 _NOT_DRAWN: Final = (("rich.markdown", "Markdown"), ("rich.traceback", "Traceback"))
-"""What typer draws with, but not the help of ours, and a quarter of the time that a start takes:
-Markdown has a parser, both have a highlighter of programs."""
+"""Modules that typer imports but our help does not need; they take a quarter of the startup time:
+Markdown has a parser, both have a syntax highlighter."""
 
 
 def _load_drawing() -> None:
-    """Load what typer draws help with, and stand-ins for what it does not draw here.
+    """Load the help renderer of typer, with stubs for unused modules.
 
-    They are taken back at once: who imports these modules later gets them.
+    The stubs are removed at once: later imports get the real modules.
     """
     if "typer.rich_utils" in sys.modules:
         return
@@ -62,12 +62,12 @@ class _WholeCommand(TyperCommand):
     """A command with its options."""
 
     common: tuple[str, ...] = ()
-    """parameters that `--help` shows; none: all"""
+    """parameters that `--help` shows; empty: all"""
     shows_all = False
     """`--help-all` was given"""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, without the options that are seldom used unless all were asked for."""
+        """Write the help, without rarely used options unless `--help-all` was given."""
         _load_drawing()
         rare = [] if self.shows_all or not self.common else self._rare_options()
         for option in rare:
@@ -88,11 +88,11 @@ class _WholeCommand(TyperCommand):
 
 
 HELP_ALL: Final = "--help-all"
-"""option that shows the help with all options"""
+"""the option `--help-all`"""
 
 
 class LazyCommand(TyperCommand):
-    """A command by name and summary; whatever else is asked, the whole command answers."""
+    """A command with name and summary; everything else is delegated to the imported command."""
 
     def __init__(self, name: str, place: CommandPlace) -> None:
         super().__init__(name, short_help=place.summary, rich_help_panel=place.panel)
@@ -100,7 +100,7 @@ class LazyCommand(TyperCommand):
         self._whole: _WholeCommand | None = None
 
     def whole(self) -> _WholeCommand:
-        """Return the command with its options; import it where that was not done."""
+        """Return the command with its options; import it if needed."""
         if self._whole is None:
             place = self._place
             function = getattr(import_module(f"{__package__}.{place.module}"), place.function)
@@ -118,19 +118,19 @@ class LazyCommand(TyperCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Return the context of the whole command; `--help-all` is a help that shows all."""
+        """Return the context of the imported command; handle `--help-all`."""
         whole = self.whole()
         whole.shows_all = HELP_ALL in args
-        known = ["--help" if one == HELP_ALL else one for one in args]
+        known = ["--help" if arg == HELP_ALL else arg for arg in args]
         return whole.make_context(info_name, known, parent, **extra)
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        """Return what completion shows beside the name."""
+        """Return the help for shell completion."""
         return self.whole().get_short_help_str(limit)
 
 
 class _Commands(dict[str, Any]):
-    """The commands of a group: who takes one from it gets the whole command."""
+    """The commands of a group; access returns the imported command."""
 
     def __getitem__(self, name: str) -> Any:
         return _whole(super().__getitem__(name))
@@ -150,7 +150,7 @@ def _whole(command: Any) -> Any:
 
 
 class CommandGroup(TyperGroup):
-    """A group whose commands are imported late; a class of its own says which they are."""
+    """A group with lazily imported commands, which a subclass lists."""
 
     places: ClassVar[Mapping[str, CommandPlace]] = {}
 

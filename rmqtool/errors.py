@@ -1,34 +1,34 @@
-"""The errors that programs catch: one family, each with the place and the way out in its text.
+"""The errors of the API: one hierarchy, each with position and hint in its text.
 
     Error
-    ├─ ReadError              what was named cannot be read: no such file, no capture, no right
-    ├─ FilterError            a filter is none; the text points at the place
-    ├─ ArgumentError          an argument makes no sense: an unknown table, a time that is none
-    ├─ WriteError             a result cannot be written where it should go
-    ├─ PluginError            a plug-in is not there, or cannot be loaded
+    ├─ ReadError              an input cannot be read: missing, not a capture, permission denied
+    ├─ FilterError            a filter is invalid; the text points at the position
+    ├─ ArgumentError          an argument is invalid, such as an unknown table or a malformed time
+    ├─ WriteError             a result cannot be written
+    ├─ PluginError            a plug-in is missing or cannot be loaded
     └─ MissingExtraError      a library of an extra is not installed
 
-Whatever a capture contains is not an error: it is a finding.
+Damage in a capture is not an error but a finding.
 """
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """What rmqtool raises on purpose; all else is a defect."""
+    """Base of all expected errors; any other exception is a defect."""
 
     def __init__(
         self, reason: str, source: str | None = None, offset: int | None = None, hint: str = ""
     ) -> None:
         super().__init__(reason, source, offset, hint)
         self.reason = reason
-        """what is wrong"""
+        """reason, as text"""
         self.source = source
-        """file, folder or interface that it is about; None: none"""
+        """file, folder, or interface, or None"""
         self.offset = offset
-        """byte in the file; None: it is about no place in it"""
+        """offset in the file, or None"""
         self.hint = hint
-        """the way out; may have several lines, or be empty"""
+        """hint; may have several lines, or be empty"""
 
     def __str__(self) -> str:
         where = self.source
@@ -43,15 +43,15 @@ class Error(Exception):
 
 
 class ReadError(Error):
-    """What was named cannot be read."""
+    """An input cannot be read."""
 
 
 class FilterError(Error, ValueError):
-    """A filter is none; the hint has the expression with a caret at the place."""
+    """A filter is invalid; the hint has the expression with a caret at the position."""
 
 
 class ArgumentError(Error, ValueError):
-    """An argument makes no sense."""
+    """An argument is invalid."""
 
 
 class WriteError(Error):
@@ -59,8 +59,8 @@ class WriteError(Error):
 
 
 class PluginError(Error):
-    """A plug-in is not there, or cannot be loaded."""
+    """A plug-in is missing or cannot be loaded."""
 
 
 class MissingExtraError(Error, ImportError):
-    """A library that an extra installs is not there; the hint has the command that installs it."""
+    """A library of an extra is not installed; the hint has the command that installs it."""

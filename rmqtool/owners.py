@@ -1,7 +1,7 @@
-"""Whether the packages beside `rmqtool` are its own: other distributions have such names, too.
+"""Check that the packages beside `rmqtool` are its own: other distributions use their names.
 
-`analytics`, `dissectors` and `replay` are common names. Where another distribution has one of them
-in the same environment, its files and ours lie in one folder, and what was installed last wins.
+`analytics`, `dissectors`, and `replay` are common names. If another distribution in the environment
+uses one, its files are in the same folder as ours, and the last installed file wins.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ ALONE = "install rmqtool in an environment of its own: pipx install rmqtool"
 
 
 class Clash(NamedTuple):
-    """Something of another owner where ours is, or was."""
+    """A clash with the files of another distribution."""
 
     text: str
-    """which file, and whose; then the way out"""
+    """the file and its owner, then a hint"""
     fatal: bool
-    """rmqtool cannot work: what is there in place of ours is not ours"""
+    """rmqtool cannot run: a file of ours was replaced"""
 
 
 def clash(folder: str | None = None) -> Clash | None:
-    """Return what is wrong with the packages beside this one, or None.
+    """Return a clash of the packages beside this one, or None.
 
-    Costs less than a millisecond where nothing is: a name is looked up, a list of files read.
+    Takes less than a millisecond without a clash: a name lookup and a list of files.
 
     Args:
-        folder: where the packages are; by default where this one is.
+        folder: folder of the packages; default: that of this package.
     """
     ours = folder or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return _shadowed(ours) or _mixed(ours)
 
 
 def _shadowed(ours: str) -> Clash | None:
-    """Return which package is imported from elsewhere."""
+    """Return the package that is imported from elsewhere, or None."""
     for name in PACKAGES:
         spec = find_spec(name)
         origin = spec.origin if spec is not None else None
@@ -59,7 +59,7 @@ def _shadowed(ours: str) -> Clash | None:
 
 
 def _mixed(ours: str) -> Clash | None:
-    """Return which file in the folders of our packages is of another distribution."""
+    """Return a file of another distribution in the folders of our packages, or None."""
     installed = _installed(os.path.join(ours, f"rmqtool-{VERSION}.dist-info", "RECORD"))
     if not installed:
         return None  # the source tree
@@ -80,13 +80,13 @@ def _mixed(ours: str) -> Clash | None:
         if owner is not None:
             path, distribution = owner
             text = f"{path} is of {distribution}, which has a package of a name that rmqtool uses"
-            said = "rmqtool cannot run" if fatal else f"{distribution} may not work any more"
-            return Clash(f"{text}; {said}\nTo have both, {ALONE}", fatal)
+            effect = "rmqtool cannot run" if fatal else f"{distribution} may not work any more"
+            return Clash(f"{text}; {effect}\nTo have both, {ALONE}", fatal)
     return None
 
 
 def _installed(record: str) -> Mapping[str, int]:
-    """Return the files that were installed, with their sizes; a file of ours that is not there."""
+    """Return the installed files with their sizes, and a missing file of ours."""
     try:
         with open(record, encoding="utf-8") as lines:
             fields = [line.rstrip("\n").rsplit(",", 2) for line in lines]
@@ -100,7 +100,7 @@ def _installed(record: str) -> Mapping[str, int]:
 
 
 def _owner_of(paths: list[str]) -> tuple[str, str] | None:
-    """Return one of the paths with the distribution that installed it; None where none did."""
+    """Return a path with the distribution that installed it, or None."""
     from importlib.metadata import distributions
 
     wanted = {os.path.realpath(path): path for path in paths}
@@ -110,17 +110,17 @@ def _owner_of(paths: list[str]) -> tuple[str, str] | None:
         for file in distribution.files or ():
             if file.parts[0] not in PACKAGES and file.stem not in PACKAGES:
                 continue
-            found = wanted.get(os.path.realpath(str(distribution.locate_file(file))))
-            if found is not None:
-                return found, f"{distribution.name} {distribution.version}"
+            match = wanted.get(os.path.realpath(str(distribution.locate_file(file))))
+            if match is not None:
+                return match, f"{distribution.name} {distribution.version}"
     return None
 
 
 def said_of_owners() -> bool:
-    """Say on standard error what is wrong; return whether rmqtool can run."""
-    found = clash()
-    if found is None:
+    """Report a clash on standard error; return whether rmqtool can run."""
+    problem = clash()
+    if problem is None:
         return True
-    first, way = found.text.split("\n")
+    first, way = problem.text.split("\n")
     print(f"rmqtool: {first}\n  {way}", file=sys.stderr)
-    return not found.fatal
+    return not problem.fatal

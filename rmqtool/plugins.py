@@ -1,7 +1,7 @@
-"""Find the plug-ins that decode bodies: by a file's name, or by that of an entry point.
+"""Find plug-ins that decode bodies, by file name or entry point.
 
-Rules: a plug-in is code, so it is run only where a user or a program names it; nothing that is
-read names one, and an installed one that nobody names is not loaded.
+Rules: a plug-in is code, so it is run only if a user or a program names it; inputs never name one,
+and installed plug-ins are not loaded by themselves.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from .errors import PluginError
 GROUP: Final = "rmqtool.bodies"
 """group of entry points"""
 FUNCTION: Final = "decode_body"
-"""what a file must define"""
+"""name of the function that a file must define"""
 
 BodyDecoder = Callable[[MessageBody], object]
 
 
 def decoders_of(plugins: Iterable[str | os.PathLike[str] | BodyDecoder]) -> list[NamedDecoder]:
-    """Return the decoders that are named, or given as functions; raise PluginError."""
-    return [_decoder_of(one) for one in plugins]
+    """Return the decoders with these names or functions; raise PluginError."""
+    return [_decoder_of(plugin) for plugin in plugins]
 
 
-def _decoder_of(one: str | os.PathLike[str] | BodyDecoder) -> NamedDecoder:
-    if callable(one):
-        return NamedDecoder(getattr(one, "__name__", type(one).__name__), one)
-    name = os.fspath(one)
+def _decoder_of(plugin: str | os.PathLike[str] | BodyDecoder) -> NamedDecoder:
+    if callable(plugin):
+        return NamedDecoder(getattr(plugin, "__name__", type(plugin).__name__), plugin)
+    name = os.fspath(plugin)
     if name.endswith(".py"):
         return NamedDecoder(Path(name).stem, _function_in(Path(name)))
-    found = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    for point in found:
+    entries = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    for point in entries:
         if point.name == name:
             try:
                 return NamedDecoder(name, _checked(name, point.load()))
             except (PluginError, KeyboardInterrupt):
                 raise
             except BaseException as error:  # SystemExit, too: a plug-in ends no program
-                raise PluginError(_told(error), f"plug-in {name}") from error
-    known = ", ".join(point.name for point in found) or "none"
+                raise PluginError(_text_of(error), f"plug-in {name}") from error
+    known = ", ".join(point.name for point in entries) or "none"
     raise PluginError(
         "there is no such plug-in",
         name,
@@ -65,7 +65,7 @@ def _function_in(path: Path) -> BodyDecoder:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise PluginError(_told(error), str(path)) from error
+        raise PluginError(_text_of(error), str(path)) from error
     if not hasattr(module, FUNCTION):
         raise PluginError(
             f"it has no function {FUNCTION}",
@@ -81,7 +81,7 @@ def _checked(name: str, function: object) -> BodyDecoder:
     return function
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     line = ""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         line = f", line {error.lineno}"

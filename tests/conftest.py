@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -66,6 +67,14 @@ def pytest_report_header() -> list[str]:
     return [f"decode path: {implementation()}", f"optional tools absent: {absent}{why}"]
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out folders whose tests would all be deselected: what they import takes long."""
+    place = f"{collection_path.relative_to(config.rootpath).as_posix()}/"
+    if "not commands" in config.option.markexpr and place.startswith(_WHOLE_COMMANDS):
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what can be seen: the Spark session, random examples, other processes."""
     for item in items:
@@ -93,7 +102,6 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_finish() -> None:
     """Take the tests, which stay until the end, out of what the garbage collector looks at."""
-    gc.collect()
     gc.freeze()
 
 

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 from _pytest.mark import ParameterSet
 
-from dissectors.decode.command_row import command_row_of, json_of
+from dissectors.decode.command_row import CommandLineWriter
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.tables import jsonl_of
 
@@ -63,9 +63,10 @@ def decoded(capture: Path) -> list[bytes]:
 
 def _lines(capture: Path) -> Iterator[bytes]:
     run = Decode([str(capture)])
+    writer = CommandLineWriter(run.sources, BODY_LIMIT)
     for batch in run.commands():
         for seen in batch:
-            yield json_of(command_row_of(seen, run.sources, BODY_LIMIT)).rstrip()
+            yield writer.line_of(seen).rstrip()
     run = Decode([str(capture)])
     for records in run.records():
         yield from jsonl_of(records).splitlines()

@@ -1,9 +1,10 @@
 """Which tests share a worker of pytest-xdist, and in which order the workers take them.
 
 Rules: a file is a lane, so fixtures of modules are made once; files that share a session fixture
-that is dear (Spark) are one lane, and so are files that share a cluster, which ends with its lane,
-or what is asked of Java's classes. Long lanes come first. Those of clusters mostly wait: they take
-half of the workers at most, the others compute meanwhile.
+that is dear (Spark) are one lane, without their neighbours that do without it, and so are files
+that share a cluster, which ends with its lane, or what is asked of Java's classes. Long lanes come
+first. Those of clusters mostly wait: they take half of the workers at most, the others compute
+meanwhile.
 """
 
 from __future__ import annotations
@@ -39,21 +40,24 @@ LANES: Final = (
     Lane(
         "spark reports",
         (
-            *("tests/analytics/reports/*", "tests/analytics/sends/*", "tests/rmqtool/report/*"),
-            "tests/analytics/test_kept.py::*",
+            *(f"tests/analytics/reports/test_{name}.py::*" for name in ("consumers", "diagnosis")),
+            *(f"tests/analytics/sends/test_{name}.py::*" for name in ("hops", "suspects")),
+            "tests/rmqtool/report/test_command.py::*",
             "tests/test_licence_border.py::test_report_runs*",
         ),
     ),
     Lane(
         "spark",
         (
-            "tests/analytics/*",
+            *("tests/analytics/inputs/*", "tests/analytics/spark/*"),
+            *(f"tests/analytics/test_{name}.py::*" for name in ("csv_tables", "result")),
+            "tests/analytics/sql/test_dialect.py::*",
+            "tests/analytics/test_report_hostile.py::*[[]on Spark*",
             "tests/dissectors/decode/test_decoded_log.py::test_spark_reads_it",
             *(
                 f"tests/rmqtool/api/test_{name}.py::*"
                 for name in ("capture_spark", "docs", "examples")
             ),
-            *("!*/page/*", "!*/diagnosis/*", "!*/isolation/*"),
         ),
     ),
     # A lane shares one cluster of the newest release; what kills brokers for good is its end.
@@ -70,6 +74,8 @@ LANES: Final = (
     _cluster("producer_kinds.py::*[[]4*"),
     _cluster("sandbox_clients.py::*[[]4*"),
     _cluster("sandbox_clients.py::*", "sandbox_faults.py::*"),
+    # It waits for minutes: begun last, it would be what all wait for.
+    Lane("live faults", ("tests/rmqtool/diagnose/test_live_faults.py::*",), waits=True),
     Lane(
         "classes",
         ("tests/cluster/decoding/test_oracle.py::*", "tests/test_reflection*.py::*"),

@@ -1,9 +1,7 @@
-"""The sources of the packages, parsed once for all tests that look at them."""
+"""The sources of the packages, for all tests that look at them."""
 
 from __future__ import annotations
 
-import ast
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -11,13 +9,15 @@ PACKAGES = ("dissectors", "replay", "analytics", "rmqtool")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    """Return the syntax tree of a source."""
-    return ast.parse(path.read_text())
+def _name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@cache
-def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """Return all nodes of a source, outer ones first."""
-    return tuple(ast.walk(tree_of(path)))
+MODULES = {_name_of(path): path for path in SOURCES}
+"""the modules of the packages by name"""
+
+
+def is_folder(module: str) -> bool:
+    """Return whether a module is the `__init__.py` of a folder."""
+    return module in MODULES and MODULES[module].name == "__init__.py"

@@ -28,7 +28,7 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip("no Java")
     from analytics.spark.session import SessionOptions, start_session
 
-    options = SessionOptions("local[2]", rows=1, memory="4g", settings=_SETTINGS)
+    options = SessionOptions("local[2]", memory="4g", settings=_SETTINGS)
     with patch.dict(os.environ, JAVA_TOOL_OPTIONS=_LASTING):
         session = start_session(options)
     yield session.spark
@@ -38,6 +38,7 @@ def spark() -> Iterator[SparkSession]:
 _ENDED = count(1)
 _RELEASED_EVERY = 10
 _SETTINGS = {
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.ui.retainedExecutions": "5",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",

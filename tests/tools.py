@@ -22,6 +22,7 @@ PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
     "Maven": ("mvn", "mvnDebug"),
     "Go": ("go", "gofmt"),
     "mandoc": ("mandoc",),
+    "systemd": ("systemd-analyze",),
 }
 """optional tool → its programs"""
 HOMES: Final = ("JAVA_HOME", "JDK_HOME", "MAVEN_HOME", "M2_HOME", "GOROOT")

@@ -1,4 +1,1 @@
-"""Fold rows of messages and exchanges to what consumers got and did; know nothing of Spark.
-
-May import `report`, `diagnosis`, `life.again`, `inputs.rows` and `dissectors`.
-"""
+"""Fold rows of messages and exchanges to the activity of consumers; independent of Spark."""

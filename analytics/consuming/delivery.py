@@ -1,4 +1,4 @@
-"""Items to sums, sums to the rows of the tables about delivery."""
+"""Fold items to sums, and sums to the rows of the delivery tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = list[dict[str, object]]
 
 
 def fold_items(items: Iterable[Item], known: Known) -> Sums:
-    """Return the sums of items that are sorted by key, `at`, `then` and text."""
+    """Return the sums of items sorted by key, `at`, `then` and text."""
     sums = Sums()
     key = ""
     messages: list[SeenMessage] = []
@@ -67,14 +67,14 @@ def _finish(
 
 
 def tables_of(sums: Sums, known: Known) -> Mapping[str, Rows]:
-    """Return the rows of each table, by its name."""
-    found = {
+    """Return the rows of each delivery table, by table name."""
+    tables = {
         "delivery_groups": _groups(sums),
         "delivery_times": _times(sums),
         "delivery_duplicates": _duplicates(sums),
         "delivery_lag": _lag(sums, known),
     }
-    return {name: [_encodable(row) for row in rows] for name, rows in found.items()}
+    return {name: [_encodable(row) for row in rows] for name, rows in tables.items()}
 
 
 def _encodable(row: dict[str, object]) -> dict[str, object]:
@@ -84,45 +84,49 @@ def _encodable(row: dict[str, object]) -> dict[str, object]:
 def _groups(sums: Sums) -> Rows:
     rows = []
     consumed = set()
-    for key, found in sums.groups.items():
+    for key, group_sums in sums.groups.items():
         topic, group = parts_of(key)
         consumed.add(topic)
         if topic == OTHERS:
-            found.to_fetch = found.to_commit = None  # no group was so far behind
-        rows.append(_of_topic(topic, sums.topics.get(topic)) | _of_group(group, found))
+            group_sums.to_fetch = group_sums.to_commit = None  # the row covers several groups
+        rows.append(_of_topic(topic, sums.topics.get(topic)) | _of_group(group, group_sums))
     for topic, sent in sums.topics.items():
         if topic not in consumed:
             rows.append(_of_topic(topic, sent))
     return rows
 
 
-def _of_topic(topic: str, found: TopicSums | None) -> dict[str, object]:
+def _of_topic(topic: str, topic_sums: TopicSums | None) -> dict[str, object]:
     row: dict[str, object] = {"topic": topic or None}
-    if found is not None:
-        row |= {"sent": found.sent, "stored": found.stored, "stored_again": found.stored_again}
+    if topic_sums is not None:
+        row |= {
+            "sent": topic_sums.sent,
+            "stored": topic_sums.stored,
+            "stored_again": topic_sums.stored_again,
+        }
     return row
 
 
-def _of_group(group: str, found: GroupSums) -> dict[str, object]:
-    known = found.commits > 0
+def _of_group(group: str, sums: GroupSums) -> dict[str, object]:
+    has_commits = sums.commits > 0
     return {
         "group": group,
-        "delivered": found.delivered,
-        "deliveries": found.deliveries,
-        "again": found.again,
-        "returned": found.returned,
-        "dead": found.dead,
-        "acknowledged": found.covered if known else None,
-        "unacknowledged": found.records - found.covered if known else None,
-        "skipped": found.skipped if known else None,
-        "filtered": found.filtered if known else None,
-        "unsure": found.unsure if known else None,
-        "out_of_order": found.out_of_order,
-        "to_fetch": found.to_fetch,
-        "to_commit": found.to_commit,
-        "clients": len(found.clients),
-        "first_time": _micros(found.first_time),
-        "last_time": _micros(found.last_time),
+        "delivered": sums.delivered,
+        "deliveries": sums.deliveries,
+        "again": sums.again,
+        "returned": sums.returned,
+        "dead": sums.dead,
+        "acknowledged": sums.covered if has_commits else None,
+        "unacknowledged": sums.records - sums.covered if has_commits else None,
+        "skipped": sums.skipped if has_commits else None,
+        "filtered": sums.filtered if has_commits else None,
+        "unsure": sums.unsure if has_commits else None,
+        "out_of_order": sums.out_of_order,
+        "to_fetch": sums.to_fetch,
+        "to_commit": sums.to_commit,
+        "clients": len(sums.clients),
+        "first_time": _micros(sums.first_time),
+        "last_time": _micros(sums.last_time),
     }
 
 
@@ -132,37 +136,37 @@ def _micros(time: int | None) -> int | None:
 
 def _times(sums: Sums) -> Rows:
     rows = []
-    for key, found in sums.times.items():
+    for key, spread in sums.times.items():
         topic, group, stage, clocks = parts_of(key)
-        about: dict[str, object] = {"topic": topic, "group": group or None, "stage": stage}
-        rows.append(about | {"clocks": clocks} | _percentiles(found))
+        row: dict[str, object] = {"topic": topic, "group": group or None, "stage": stage}
+        rows.append(row | {"clocks": clocks} | _percentiles(spread))
     return rows
 
 
-def _percentiles(found: Spread) -> dict[str, object]:
-    histogram = found.histogram()
+def _percentiles(spread: Spread) -> dict[str, object]:
+    histogram = spread.histogram()
     row: dict[str, object] = {
         f"p{name}_us": histogram.percentile(percent)
         for name, percent in (("50", 50), ("90", 90), ("99", 99), ("999", 99.9))
     }
-    return {"messages": found.count, "min_us": found.smallest, "max_us": found.largest} | row
+    return {"messages": spread.count, "min_us": spread.smallest, "max_us": spread.largest} | row
 
 
 def _duplicates(sums: Sums) -> Rows:
     rows = []
-    for key, found in sums.duplicates.items():
+    for key, duplicates in sums.duplicates.items():
         topic, group, cause = parts_of(key)
-        assert found.first is not None
-        time, capture, packet, message = found.first
+        assert duplicates.first is not None
+        time, capture, packet, message = duplicates.first
         rows.append(
             {
                 "topic": topic,
                 "group": group,
                 "cause": cause,
-                "deliveries": found.count,
-                "messages": found.messages,
+                "deliveries": duplicates.count,
+                "messages": duplicates.messages,
                 "first_time": _micros(time),
-                "last_time": _micros(found.last_time),
+                "last_time": _micros(duplicates.last_time),
                 "message": message,
                 "capture": capture,
                 "packet": packet,

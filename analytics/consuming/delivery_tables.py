@@ -1,4 +1,4 @@
-"""Tables about delivery."""
+"""Tables of the delivery report."""
 
 from __future__ import annotations
 

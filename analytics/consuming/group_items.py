@@ -1,6 +1,6 @@
-"""Rows to items for the fold of one consumer group: who is a member, who pulls what, who asks.
+"""Turn rows into items for the fold of one consumer group: members, pulls, locks, and commits.
 
-Items of a group come by time: that of the request, of a connection that of its begin and its end.
+Items of a group are sorted by the time of the request, or of the connection's start or end.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _KINDS: Final = {
 
 
 class GroupEvent(msgspec.Struct, array_like=True, gc=False):
-    """What was seen of a group; what does not apply is absent."""
+    """An event of a group; fields that do not apply are absent."""
 
     kind: str
     time: int
     client: str
-    """its client id, else its address"""
+    """client id, or its address if unknown"""
     endpoint: str
     """`address:port` of the client"""
     broker: str
@@ -80,24 +80,24 @@ class GroupEvent(msgspec.Struct, array_like=True, gc=False):
     conversation: int
     operation: str = ""
     result: str | None = None
-    """name of the answer; of a connection how it ended and by whom"""
+    """response code or status; for a connection, how it ended and which side ended it"""
     answered: int | None = None
-    """time of the answer"""
+    """time of the response"""
     topic: str | None = None
     queue: int | None = None
     asked: int | None = None
-    """offset of a pull or a commit; queues of a lock"""
+    """offset of a pull or commit; number of queues to lock"""
     following: int | None = None
-    """offset that is pulled next; queues that were locked"""
+    """next offset to pull; number of queues locked"""
     messages: int | None = None
     from_broker: str | None = None
-    """id of the broker to pull from next"""
+    """id of the suggested broker for the next pull"""
     texts: tuple[str, ...] = ()
     """facts of a heartbeat; members of a list"""
 
 
 def items_of_group_exchanges(rows: Iterable[ExchangeRecord], known: Known) -> Iterator[Item]:
-    """Yield what the fold takes of exchanges."""
+    """Yield the items of exchanges that concern consumer groups."""
     for row in rows:
         kind = _KINDS.get(row.request_code or 0)
         if kind is None or row.request_time is None:
@@ -117,8 +117,8 @@ def _groups_of(row: ExchangeRecord, kind: str) -> list[str]:
 
 
 def event_of(row: ExchangeRecord, kind: str, time: int, known: Known) -> GroupEvent:
-    """Return an exchange as the fold takes it."""
-    endpoint, address = row.requester, row.responder
+    """Return the event of an exchange."""
+    endpoint, address = row.client_address, row.server_address
     if row.request_code in ASKED_OF_CLIENTS:
         endpoint, address = address, endpoint
     event = GroupEvent(
@@ -154,9 +154,9 @@ def event_of(row: ExchangeRecord, kind: str, time: int, known: Known) -> GroupEv
 
 
 def items_of_connections(rows: Iterable[ConversationRecord], known: Known) -> Iterator[Item]:
-    """Yield begin and end of the connections on which members sent heartbeats."""
+    """Yield the start and end of connections on which members sent heartbeats."""
     for row in rows:
-        client = known.context.clients.get(row.client)
+        client = known.context.clients.get(row.client_address)
         if client is None:
             continue
         groups = known.groups.get(client, ())
@@ -169,9 +169,9 @@ def items_of_connections(rows: Iterable[ConversationRecord], known: Known) -> It
                 kind,
                 time,
                 client,
-                row.client,
-                known.broker(None, row.server),
-                row.server,
+                row.client_address,
+                known.broker(None, row.server_address),
+                row.server_address,
                 row.capture,
                 0,
                 row.conversation,

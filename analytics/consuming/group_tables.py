@@ -1,4 +1,4 @@
-"""Tables about consumer groups."""
+"""Tables of the consumer group report."""
 
 from __future__ import annotations
 

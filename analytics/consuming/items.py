@@ -1,7 +1,7 @@
-"""Rows to items: what a fold needs of a row, under the key by which rows are brought together.
+"""Turn rows into items: the part of a row that a fold needs, with the key to group it by.
 
 Items of a key are folded in the order of (`at`, `then`, `text`), which does not depend on how rows
-were cut. The first character of a key says which fold takes it.
+were partitioned. The first character of a key selects the fold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.row_facts.ext_fields import offsets_in
-from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from dissectors.remoting.topic_names import is_group_topic
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -37,7 +37,7 @@ QUEUE: Final = "q"
 LAG: Final = "l"
 """fold of one group and topic, by time"""
 ASKED: Final = "asked"
-"""event of a fetch: from where it was made"""
+"""event of a fetch: the offset it started from"""
 _COMMITS_FIRST: Final = -1
 
 
@@ -52,17 +52,17 @@ class Item(NamedTuple):
 
 
 class SeenMessage(msgspec.Struct, array_like=True, gc=False):
-    """What the folds need of a row of messages; names are those of `MessageRecord`."""
+    """Fields of a message row that the folds need; named as in `MessageRecord`."""
 
     time: int
     event: str
     topic: str | None
     origin: str
-    """topic that it was sent to, as far as that is known"""
+    """topic that it was sent to, if known"""
     queue_id: int | None
     queue_offset: int | None
     broker_name: str
-    broker_address: str
+    server_address: str
     client_address: str
     consumer_group: str | None
     capture: str
@@ -73,6 +73,7 @@ class SeenMessage(msgspec.Struct, array_like=True, gc=False):
     packet: int | None = None
     unique_key: str | None = None
     commit_log_offset: int | None = None
+    offset_msg_id: str | None = None
     tags: str | None = None
     born_time: int | None = None
     store_time: int | None = None
@@ -82,23 +83,23 @@ class SeenMessage(msgspec.Struct, array_like=True, gc=False):
 
 
 class SeenFetch(msgspec.Struct, array_like=True, gc=False):
-    """What a fetch, or a commit of an offset, says of a queue."""
+    """Offsets of a queue in a fetch or an offset commit."""
 
     time: int
     broker: str
     queue: int
     following: int | None
-    """offset that is fetched next"""
+    """next offset to fetch"""
     end: int | None
-    """offset at which the queue ends"""
+    """end offset of the queue"""
     committed: int | None
-    """offset that was stored"""
+    """committed offset"""
     client: str
-    """who fetches; empty for a commit"""
+    """client that fetches; empty for a commit"""
 
 
 def items_of_messages(rows: Sequence[MessageRecord], known: Known) -> Iterator[Item]:
-    """Yield what the folds take of messages."""
+    """Yield the items of message rows."""
     for row in rows:
         if row.event in (VIEWED, CHECKED):
             continue
@@ -107,17 +108,27 @@ def items_of_messages(rows: Sequence[MessageRecord], known: Known) -> Iterator[I
             yield from _of_commit(seen)
             continue
         text = ""
-        if row.unique_key is not None:
+        message = _key_of(seen)
+        if message is not None:
             text = json_text_of(seen)
-            yield Item(joined_key(MESSAGE, row.unique_key), seen.time, row.packet or 0, text)
+            yield Item(message, seen.time, row.packet or 0, text)
         placed = row.event in (DELIVERED, STORED) or row.covers is not None
         if placed and row.queue_id is not None and row.queue_offset is not None:
             key = joined_key(QUEUE, row.topic, seen.broker_name, str(row.queue_id))
             yield Item(key, row.queue_offset, seen.time, text or json_text_of(seen))
 
 
+def _key_of(seen: SeenMessage) -> str | None:
+    """Return the key of a message: its UNIQ_KEY, or its place in the commit log, or None."""
+    if seen.unique_key is not None:
+        return joined_key(MESSAGE, seen.unique_key)
+    if seen.event not in (DELIVERED, STORED) or seen.commit_log_offset is None:
+        return None
+    return joined_key(MESSAGE, "", seen.broker_name, str(seen.commit_log_offset))
+
+
 def _of_commit(seen: SeenMessage) -> Iterator[Item]:
-    """Yield an offset commit for its queue, before all messages of it, and for the lag."""
+    """Yield an offset commit for its queue, sorted before all messages, and for the lag."""
     group, queue, offset = seen.consumer_group, seen.queue_id, seen.queue_offset
     if seen.event != ACKNOWLEDGED or group is None or queue is None or offset is None:
         return
@@ -130,7 +141,7 @@ def _of_commit(seen: SeenMessage) -> Iterator[Item]:
 
 
 def items_of_exchanges(rows: Iterable[ExchangeRecord], known: Known) -> Iterator[Item]:
-    """Yield what the folds take of exchanges: who fetches, and how far a queue reaches."""
+    """Yield the items of fetches: clients, offsets, and ends of queues."""
     lowest: dict[tuple[str, str, str, int], SeenMessage] = {}
     for row in rows:
         if row.request_code not in FETCHES or row.request_time is None:
@@ -139,9 +150,9 @@ def items_of_exchanges(rows: Iterable[ExchangeRecord], known: Known) -> Iterator
             continue
         asked, following, _, end = offsets_in(row.facts)
         time = row.request_time if row.response_time is None else row.response_time
-        broker = known.broker(row.broker_name, row.responder)
+        broker = known.broker(row.broker_name, row.server_address)
         queue = -1 if row.queue_id is None else row.queue_id
-        client = known.context.client(row.requester)
+        client = known.context.client(row.client_address)
         fetch = SeenFetch(time, broker, queue, following, end, None, client)
         yield Item(joined_key(LAG, row.topic, row.group), time, 1, json_text_of(fetch))
         if asked is not None and asked >= 0:
@@ -155,7 +166,7 @@ def items_of_exchanges(rows: Iterable[ExchangeRecord], known: Known) -> Iterator
 
 
 def _position(row: ExchangeRecord, broker: str, time: int, asked: int) -> SeenMessage:
-    """Return from where a group fetches a queue, for the fold of that queue."""
+    """Return the start offset of a fetch as a row for the fold of its queue."""
     return SeenMessage(
         time=time,
         event=ASKED,
@@ -164,8 +175,8 @@ def _position(row: ExchangeRecord, broker: str, time: int, asked: int) -> SeenMe
         queue_id=row.queue_id,
         queue_offset=asked,
         broker_name=broker,
-        broker_address=row.responder,
-        client_address=row.requester,
+        server_address=row.server_address,
+        client_address=row.client_address,
         consumer_group=row.group,
         covers=BEFORE,
         capture=row.capture,
@@ -173,11 +184,11 @@ def _position(row: ExchangeRecord, broker: str, time: int, asked: int) -> SeenMe
 
 
 def seen_message(row: MessageRecord, known: Known) -> SeenMessage:
-    """Return what the folds need of a row."""
+    """Return the fields of a row that the folds need."""
     topic = row.topic or ""
     group = row.consumer_group
-    if group is None and (RETRY_PREFIX in topic or DLQ_PREFIX in topic):
-        group = group_of(topic)  # a consumer sent it there
+    if group is None and is_group_topic(topic):
+        group = group_of(topic)  # a consumer returned it
     client = row.client_id or known.context.clients.get(row.client_address)
     return SeenMessage(
         time=row.time or 0,
@@ -186,8 +197,8 @@ def seen_message(row: MessageRecord, known: Known) -> SeenMessage:
         origin=row.original_topic or topic,
         queue_id=row.queue_id,
         queue_offset=row.queue_offset,
-        broker_name=known.broker(row.broker_name, row.broker_address),
-        broker_address=row.broker_address,
+        broker_name=known.broker(row.broker_name, row.server_address),
+        server_address=row.server_address,
         client_address=row.client_address,
         consumer_group=group,
         capture=row.capture,
@@ -198,6 +209,7 @@ def seen_message(row: MessageRecord, known: Known) -> SeenMessage:
         packet=row.packet,
         unique_key=row.unique_key,
         commit_log_offset=row.commit_log_offset,
+        offset_msg_id=row.offset_msg_id,
         tags=row.tags,
         born_time=row.born_time,
         store_time=row.store_time,
@@ -208,5 +220,5 @@ def seen_message(row: MessageRecord, known: Known) -> SeenMessage:
 
 
 def is_own(topic: str | None) -> bool:
-    """Return whether a topic is one that RocketMQ made for a group."""
-    return topic is None or RETRY_PREFIX in topic or DLQ_PREFIX in topic
+    """Return whether RocketMQ created the topic for a group (retry or DLQ)."""
+    return topic is None or is_group_topic(topic)

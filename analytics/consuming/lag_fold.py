@@ -1,7 +1,6 @@
-"""One group and topic by time: how far it is behind the end of its queues.
+"""Lag of one group and topic over time.
 
-The end of a queue is known from answers to pulls only; what the last of them said holds until the
-next one.
+Only pull responses carry the end of a queue; the last value is used until the next one.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def _behind(end: int | None, at: int | None) -> int | None:
 
 
 class LagFold:
-    """Takes fetches and commits by time."""
+    """Folds fetches and commits in order of time."""
 
     def __init__(self, topic: str, group: str, known: Known, sums: Sums) -> None:
         self._topic = topic
@@ -48,7 +47,7 @@ class LagFold:
         self._point: LagPoint | None = None
 
     def add(self, row: SeenFetch) -> None:
-        """Take a row."""
+        """Add a fetch or commit."""
         if row.committed is None:
             sums = self._sums.group(self._topic, self._group)
             sums.fetches += 1
@@ -72,7 +71,7 @@ class LagFold:
         self._note(row.time - row.time % self._width)
 
     def _note(self, start: int) -> None:
-        """Keep the largest lag of each window."""
+        """Record the largest lag of each window."""
         if self._to_fetch is None and self._to_commit is None:
             return
         point = self._point
@@ -85,7 +84,7 @@ class LagFold:
         point.queues = len(self._queues)
 
     def finish(self) -> None:
-        """Note how far behind the group is at last."""
+        """Record the final lag of the group."""
         if self._to_fetch is None and self._to_commit is None:
             return
         sums = self._sums.group(self._topic, self._group)
@@ -93,11 +92,11 @@ class LagFold:
 
 
 def _moved(total: int | None, before: int | None, after: int | None) -> int | None:
-    """Return a sum over queues in which the share of one changed."""
+    """Return a sum over queues after the value of one queue changed."""
     if after is None:
         return total
     return (total or 0) + after - (before or 0)
 
 
-def _largest(one: int | None, other: int | None) -> int | None:
-    return max((value for value in (one, other) if value is not None), default=None)
+def _largest(first: int | None, second: int | None) -> int | None:
+    return max((value for value in (first, second) if value is not None), default=None)

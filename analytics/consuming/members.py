@@ -1,4 +1,4 @@
-"""Who is a member of a group and when, and what each change of members led to."""
+"""Membership of a group over time, and the effects of each change."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ MAX_MEMBERS: Final = 4096
 MAX_CHANGES: Final = 20_000
 MICRO: Final = 1000
 SETTLES_NS: Final = 60_000_000_000
-"""a queue that moves later is not counted for a change: members share out anew every 20 s"""
+"""time after a change in which moved queues count for it: members rebalance every 20 s"""
 BEFORE, JOINED = "before the capture", "joined"
 OPEN, LEAVES = "still a member", "left"
 
 
 class Stretch(msgspec.Struct, gc=False):
-    """A time in which a client was a member."""
+    """A period in which a client was a member."""
 
     client: str
     endpoint: str
     first: int
     last: int
-    """its last sign"""
+    """time of its last activity"""
     began: str | None
-    """None: the input does not say"""
+    """None: unknown"""
     ended: str = OPEN
     heartbeats: int = 0
     type: str | None = None
@@ -40,14 +40,14 @@ class Stretch(msgspec.Struct, gc=False):
 
 
 class Change(msgspec.Struct, gc=False):
-    """Something after which members share out their queues anew."""
+    """An event after which members rebalance."""
 
     time: int
     cause: str
     client: str | None
     before: int | None
     after: int | None
-    """members by what was seen of them; None: not known"""
+    """number of members seen; None: unknown"""
     told: int = 0
     lists: int = 0
     moved: int = 0
@@ -57,7 +57,7 @@ class Change(msgspec.Struct, gc=False):
 
 
 class Members:
-    """Takes the events of one group by time."""
+    """Folds the events of one group in order of time."""
 
     def __init__(self, group: str, with_connections: bool) -> None:
         self._group = group
@@ -65,7 +65,7 @@ class Members:
         self._now: dict[str, Stretch] = {}
         self._past: list[Stretch] = []
         self._opened: set[str] = set()
-        """endpoints of which the begin was seen"""
+        """endpoints whose connection start was captured"""
         self._open: dict[str, set[str]] = {}
         """client -> endpoints on which it sends heartbeats"""
         self._gone: set[str] = set()
@@ -74,7 +74,7 @@ class Members:
         self._told = 0
 
     def add(self, event: GroupEvent) -> None:
-        """Take an event."""
+        """Add an event."""
         if event.kind == BEAT:
             self._beat(event)
         elif event.kind == LEFT:
@@ -96,7 +96,7 @@ class Members:
             stretch.last = max(stretch.last, event.time)
 
     def pulled(self, event: GroupEvent) -> None:
-        """Take a pull: of a client whose heartbeats were not seen, it is the sign of life."""
+        """Add a pull: it shows a member without captured heartbeats."""
         stretch = self._now.get(event.client)
         if stretch is None and event.client not in self._gone:
             if len(self._now) + len(self._past) >= MAX_MEMBERS:
@@ -107,7 +107,7 @@ class Members:
             stretch.last = max(stretch.last, event.time)
 
     def moved(self, time: int) -> None:
-        """Note that a queue went to another member then."""
+        """Count a queue that moved to another member at this time."""
         change = self.changes[-1] if self.changes else None
         if change is None or time - change.time > SETTLES_NS:
             change = self._change(time, "not seen", None, None)
@@ -123,7 +123,8 @@ class Members:
         return Stretch(event.client, event.endpoint, event.time, event.time, began)
 
     def _beat(self, event: GroupEvent) -> None:
-        said = next((one for one in consumers_in(event.texts) if one.name == self._group), None)
+        consumers = consumers_in(event.texts)
+        consumer = next((each for each in consumers if each.name == self._group), None)
         stretch = self._now.get(event.client)
         if stretch is None:
             if len(self._now) + len(self._past) >= MAX_MEMBERS:
@@ -137,10 +138,10 @@ class Members:
             self._gone.discard(event.client)
         stretch.heartbeats += 1
         stretch.brokers.add(event.broker)
-        if said is not None:
-            stretch.type, stretch.model = said.type, said.model
+        if consumer is not None:
+            stretch.type, stretch.model = consumer.type, consumer.model
         self._open.setdefault(event.client, set()).add(event.endpoint)
-        form = tuple(sorted(one for one in event.texts if one.startswith("subscription=")))
+        form = tuple(sorted(text for text in event.texts if text.startswith("subscription=")))
         before = self._forms.get(event.client)
         if form and before is not None and before != form:
             self._change(event.time, "subscribed otherwise", event, len(self._now))
@@ -156,15 +157,15 @@ class Members:
             del self._open[event.client]
             self._end(event, f"connection ended: {event.result}")
 
-    def _end(self, event: GroupEvent, how: str) -> None:
+    def _end(self, event: GroupEvent, reason: str) -> None:
         stretch = self._now.pop(event.client, None)
         if stretch is None:
             return
         count = len(self._now) + 1
-        stretch.ended, stretch.last = how, max(stretch.last, event.time)
+        stretch.ended, stretch.last = reason, max(stretch.last, event.time)
         self._past.append(stretch)
         self._gone.add(event.client)
-        change = self._change(event.time, how, event, count)
+        change = self._change(event.time, reason, event, count)
         if change is not None:
             change.after = count - 1
 
@@ -180,7 +181,7 @@ class Members:
         return change
 
     def _notice(self, event: GroupEvent) -> None:
-        """Count a notice for the change before it; without one, somebody else made the change."""
+        """Count a notification for the preceding change, or add a change without known cause."""
         change = self.changes[-1] if self.changes else None
         if change is None or event.time - max(change.time, self._told) > 20 * TOGETHER_NS:
             change = self._change(event.time, "told by the broker", event, None)
@@ -191,27 +192,27 @@ class Members:
         change.told += 1
 
     def ends(self) -> Iterator[tuple[str, int]]:
-        """Yield clients that are no longer members, and when they ended."""
-        for one in self._past:
-            yield one.client, one.last
+        """Yield former members and the time their membership ended."""
+        for stretch in self._past:
+            yield stretch.client, stretch.last
 
     def member_rows(self) -> Rows:
         """Return the rows of the table of members."""
         return [
             {
                 "group": self._group,
-                "client": one.client,
-                "address": one.endpoint,
-                "since": one.first // MICRO,
-                "until": one.last // MICRO,
-                "began": one.began,
-                "ended": one.ended,
-                "heartbeats": one.heartbeats,
-                "type": one.type,
-                "model": one.model,
-                "brokers": sorted(one.brokers),
+                "client": stretch.client,
+                "address": stretch.endpoint,
+                "since": stretch.first // MICRO,
+                "until": stretch.last // MICRO,
+                "began": stretch.began,
+                "ended": stretch.ended,
+                "heartbeats": stretch.heartbeats,
+                "type": stretch.type,
+                "model": stretch.model,
+                "brokers": sorted(stretch.brokers),
             }
-            for one in [*self._past, *self._now.values()]
+            for stretch in [*self._past, *self._now.values()]
         ]
 
     def rebalance_rows(self) -> Rows:
@@ -219,17 +220,17 @@ class Members:
         return [
             {
                 "group": self._group,
-                "time": one.time // MICRO,
-                "cause": one.cause,
-                "client": one.client,
-                "members_before": one.before,
-                "members_after": one.after,
-                "told": one.told,
-                "lists": one.lists,
-                "queues_moved": one.moved,
-                "length_us": (one.last_move - one.time) // MICRO if one.moved else None,
-                "capture": one.capture or None,
-                "packet": one.packet or None,
+                "time": change.time // MICRO,
+                "cause": change.cause,
+                "client": change.client,
+                "members_before": change.before,
+                "members_after": change.after,
+                "told": change.told,
+                "lists": change.lists,
+                "queues_moved": change.moved,
+                "length_us": (change.last_move - change.time) // MICRO if change.moved else None,
+                "capture": change.capture or None,
+                "packet": change.packet or None,
             }
-            for one in self.changes
+            for change in self.changes
         ]

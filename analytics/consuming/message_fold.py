@@ -1,7 +1,7 @@
-"""All rows with one UNIQ_KEY, by time: sent, stored, delivered to whom how often and why again.
+"""Fold of all rows with one UNIQ_KEY, by time: sends, copies, deliveries, and redeliveries.
 
-A relay between client and broker makes an exchange twice; of these the client's own counts. A
-message is dead by the rule of the diagnosis (`ReturnedMessage`), why it came again is judged by
+A relay between client and broker doubles an exchange; only the client's own one counts. Dead
+letters follow the rule of the diagnosis (`ReturnedMessage`), causes of redelivery
 `analytics.life.again`.
 """
 
@@ -24,26 +24,26 @@ from .known import Known
 from .sums import Sums
 
 MAX_ROWS: Final = 2000
-"""rows of one message"""
+"""most rows of one message"""
 MAX_CLIENTS: Final = 1024
-"""clients of a group that are told apart"""
+"""most distinct clients of a group"""
 BORN_STORED, STORED_DELIVERED, BORN_DELIVERED = (
     "born to stored",
     "stored to delivered",
     "born to delivered",
 )
 CAPTURE, PRODUCERS, BROKERS = "capture", "producer and capture", "broker and capture"
-"""whose clocks measured"""
+"""clocks of a measured time"""
 
 
 def fold_messages(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None:
-    """Add the messages with one UNIQ_KEY: one for each topic that it was sent to."""
+    """Add the messages with one UNIQ_KEY, one for each topic that it was sent to."""
     for message in messages_among(rows):
-        _add_message(without_inner_hops(message), known, sums)
+        _add_message(without_inner_hops(message, known), known, sums)
 
 
 def messages_among(rows: Sequence[SeenMessage]) -> list[list[SeenMessage]]:
-    """Return the rows of each message; a row may say its place in the log or its group alone."""
+    """Return the rows of each message; rows without topic match by log position or group."""
     topics = dict.fromkeys(row.origin for row in rows if row.origin and names_itself(row.origin))
     if len(topics) < 2:
         return [list(rows)]
@@ -67,23 +67,24 @@ def messages_among(rows: Sequence[SeenMessage]) -> list[list[SeenMessage]]:
 
 def _add_message(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None:
     origins = [row.origin for row in rows if row.origin]
-    topic = next((one for one in origins if not is_own(one)), origins[0] if origins else "")
+    default = origins[0] if origins else ""
+    topic = next((origin for origin in origins if not is_own(origin)), default)
     stored_at = _add_sends(rows, topic, sums)
     groups: dict[str, list[SeenMessage]] = {}
     for row in rows:
         if row.consumer_group is not None and row.event in (DELIVERED, RETURNED, DEAD):
             groups.setdefault(row.consumer_group, []).append(row)
-    for group, mine in groups.items():
-        _add_group(mine, topic, group, known, sums)
-        delivered = next((row for row in mine if row.event == DELIVERED), None)
+    for group, group_rows in groups.items():
+        _add_group(group_rows, topic, group, known, sums)
+        delivered = next((row for row in group_rows if row.event == DELIVERED), None)
         if delivered is not None and not delivered.is_delayed:
             _add_times(delivered, stored_at, topic, group, sums)
 
 
-def without_inner_hops(rows: Sequence[SeenMessage]) -> list[SeenMessage]:
-    """Return the rows by time, without those that a relay caused."""
-    first = sorted(rows, key=lambda one: (one.time, one.packet or 0))[:MAX_ROWS]
-    inner = inner_rows(first)
+def without_inner_hops(rows: Sequence[SeenMessage], known: Known) -> list[SeenMessage]:
+    """Return the rows by time, without those caused by a relay."""
+    first = sorted(rows, key=lambda row: (row.time, row.packet or 0))[:MAX_ROWS]
+    inner = inner_rows(first, known.context.relays)
     return [row for place, row in enumerate(first) if place not in inner]
 
 
@@ -92,23 +93,23 @@ def _end_of(row: SeenMessage) -> int:
 
 
 def _add_sends(rows: Sequence[SeenMessage], topic: str, sums: Sums) -> int | None:
-    """Add what the producer did; return when the message was stored first, by the capture, ns."""
+    """Add the producer's side; return the capture time of the first store in ns, or None."""
     sends = [row for row in rows if is_send(row.request_name) and not is_own(row.topic)]
     ends = [row for row in rows if row.event == COMMITTED]
     stored = [row for row in (*sends, *ends) if row.event in (STORED, COMMITTED)]
     if not sends and not ends:
         return None
-    found = sums.topic(topic)
-    found.sent += 1
-    # A delivery proves what the answer to a send that was not seen would have said.
+    topic_sums = sums.topic(topic)
+    topic_sums.sent += 1
+    # A delivery proves that the message was stored even if its send was not captured.
     records = {
         record_of(row)
         for row in rows
         if row.event in (STORED, DELIVERED) and row.queue_offset is not None
         if not is_own(row.topic)
     }
-    found.stored += bool(stored or records)
-    found.stored_again += max(0, len(records) - 1)
+    topic_sums.stored += bool(stored or records)
+    topic_sums.stored_again += max(0, len(records) - 1)
     if not stored:
         return None
     first = stored[0]
@@ -122,33 +123,33 @@ def _add_sends(rows: Sequence[SeenMessage], topic: str, sums: Sums) -> int | Non
 def _add_group(
     rows: Sequence[SeenMessage], topic: str, group: str, known: Known, sums: Sums
 ) -> None:
-    found = sums.group(topic, group)
+    group_sums = sums.group(topic, group)
     returned = ReturnedMessage("")
     deliveries = [row for row in rows if row.event == DELIVERED]
-    found.delivered += bool(deliveries)
-    found.deliveries += len(deliveries)
+    group_sums.delivered += bool(deliveries)
+    group_sums.deliveries += len(deliveries)
     causes = []
     for row in rows:
-        found.seen(row.time)
+        group_sums.seen(row.time)
         if row.event != DELIVERED:
             limit = row.max_reconsume_times
             returned.take(row.commit_log_offset, limit, row.event == DEAD or limit == 0)
-            found.returned += 1
-    for mine in _by_receiver(rows, group in known.broadcasting):
-        for index, row in enumerate(mine):
-            cause = why_again(row, mine[:index]) if row.event == DELIVERED else None
+            group_sums.returned += 1
+    for received in _by_receiver(rows, group in known.context.broadcasting):
+        for index, row in enumerate(received):
+            cause = why_again(row, received[:index]) if row.event == DELIVERED else None
             if cause is not None:
                 causes.append((cause, row))
-    found.again += len(causes)
-    found.dead += returned.dead
+    group_sums.again += len(causes)
+    group_sums.dead += returned.dead
     for row in deliveries:
-        if len(found.clients) < MAX_CLIENTS:
-            found.clients.add(row.client_id or host_of(row.client_address))
+        if len(group_sums.clients) < MAX_CLIENTS:
+            group_sums.clients.add(row.client_id or host_of(row.client_address))
     _add_duplicates(causes, topic, group, sums)
 
 
 def _by_receiver(rows: Sequence[SeenMessage], broadcast: bool) -> Iterable[list[SeenMessage]]:
-    """Return the rows apart where each member of a group gets every message."""
+    """Group rows by member for broadcasting groups, in which every member gets every message."""
     if not broadcast:
         return [list(rows)]
     clients: dict[str, list[SeenMessage]] = {}
@@ -161,18 +162,18 @@ def _add_duplicates(
     causes: Sequence[tuple[Again, SeenMessage]], topic: str, group: str, sums: Sums
 ) -> None:
     for cause in dict.fromkeys(cause for cause, _ in causes):
-        mine = [row for one, row in causes if one is cause]
-        found = sums.duplicate(topic, group, cause)
-        found.count += len(mine)
-        found.messages += 1
-        first = mine[0]
+        redeliveries = [row for row_cause, row in causes if row_cause is cause]
+        duplicates = sums.duplicate(topic, group, cause)
+        duplicates.count += len(redeliveries)
+        duplicates.messages += 1
+        first = redeliveries[0]
         place = (first.time, first.capture, first.packet or 0, first.unique_key or "")
-        found.first = place if found.first is None else min(found.first, place)
-        found.last_time = max(found.last_time, mine[-1].time)
+        duplicates.first = place if duplicates.first is None else min(duplicates.first, place)
+        duplicates.last_time = max(duplicates.last_time, redeliveries[-1].time)
 
 
 def _add_times(row: SeenMessage, stored_at: int | None, topic: str, group: str, sums: Sums) -> None:
-    """Add how long the first delivery took; by the capture's clock alone where it saw both."""
+    """Add the latency of the first delivery, by the capture's clock if both ends were captured."""
     if stored_at is not None:
         spread = sums.time(topic, group, STORED_DELIVERED, CAPTURE)
         # A long poll may be answered before the producer is.

@@ -1,7 +1,7 @@
-"""One queue in the order of its offsets: what was covered, passed over, delivered out of order.
+"""Fold of one queue in order of offsets: covered, skipped, and out-of-order records.
 
-The commits of each group come first, so that a record is judged when it is seen. One record is kept
-at a time.
+Commits of all groups come first, so each record can be judged at once. One record is held at a
+time.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .message_fold import without_inner_hops
 from .sums import Sums
 
 MAX_GROUPS: Final = 1024
-"""groups of one queue"""
+"""most groups of one queue"""
 
 
 class _Group(msgspec.Struct, gc=False):
-    """Where a group is in the queue."""
+    """Position of a group in the queue."""
 
     lowest: int
-    """the first offset that is known of it"""
+    """lowest known offset"""
     highest: int
-    """all before was committed"""
+    """committed offset: all records before it are covered"""
     latest: dict[str, int] = {}
-    """member, of broadcasting, else empty -> time of the latest first delivery so far, ns"""
+    """member (empty unless broadcasting) -> time of its latest first delivery, ns"""
 
 
 class QueueFold:
-    """Takes the rows of one queue: commits, then records by offset."""
+    """Folds the rows of one queue: commits, then records by offset."""
 
     def __init__(self, topic: str, known: Known, sums: Sums) -> None:
         self._topic = topic
@@ -45,7 +45,7 @@ class QueueFold:
         self._rows: list[SeenMessage] = []
 
     def add(self, row: SeenMessage) -> None:
-        """Take a row."""
+        """Add a row."""
         offset = row.queue_offset
         group = row.consumer_group
         if offset is None:
@@ -62,64 +62,64 @@ class QueueFold:
         self._rows.append(row)
 
     def finish(self) -> None:
-        """Judge the record that was seen last."""
-        rows, self._rows = without_inner_hops(self._rows), []
+        """Judge the last record."""
+        rows, self._rows = without_inner_hops(self._rows, self._known), []
         if not rows:
             return
         origin = next((row.origin for row in rows if not is_own(row.origin)), rows[0].origin)
         for group in dict.fromkeys(row.consumer_group for row in rows):
             if group is not None:
-                mine = [row for row in rows if row.consumer_group == group]
-                self._delivered(group, origin, mine)
+                group_rows = [row for row in rows if row.consumer_group == group]
+                self._delivered(group, origin, group_rows)
         if not is_own(self._topic):
             self._passed(origin, rows)
 
     def _place(self, group: str, offset: int, committed: int) -> None:
-        found = self._groups.get(group)
-        if found is not None:
-            found.lowest = min(found.lowest, offset)
-            found.highest = max(found.highest, committed)
+        position = self._groups.get(group)
+        if position is not None:
+            position.lowest = min(position.lowest, offset)
+            position.highest = max(position.highest, committed)
         elif len(self._groups) < MAX_GROUPS:
             self._groups[group] = _Group(offset, committed)
 
     def _delivered(self, group: str, origin: str, rows: Iterable[SeenMessage]) -> None:
         sums = self._sums.group(origin, group)
-        place = self._groups.get(group)
-        if place is None and len(self._groups) < MAX_GROUPS:
-            place = self._groups[group] = _Group(self._offset, 0)
+        position = self._groups.get(group)
+        if position is None and len(self._groups) < MAX_GROUPS:
+            position = self._groups[group] = _Group(self._offset, 0)
         firsts: dict[str, int] = {}
         acknowledged = False
         for row in rows:
             if row.event == DELIVERED:
                 member = ""
-                if group in self._known.broadcasting:
+                if group in self._known.context.broadcasting:
                     member = row.client_id or row.client_address
                 firsts.setdefault(member, row.time)
             elif row.covers == THIS:
                 acknowledged = True
                 sums.commits += 1
         sums.records += len(firsts)
-        if place is None:
+        if position is None:
             return
-        place.lowest = min(place.lowest, self._offset)
-        sums.commits += place.highest > 0
-        if acknowledged or self._offset < place.highest:
+        position.lowest = min(position.lowest, self._offset)
+        sums.commits += position.highest > 0
+        if acknowledged or self._offset < position.highest:
             sums.covered += len(firsts)
         if is_own(self._topic):
             return
         for member, time in firsts.items():
-            latest = place.latest.get(member, 0)
+            latest = position.latest.get(member, 0)
             if time < latest:
                 sums.out_of_order += 1
-            elif member in place.latest or len(place.latest) < MAX_GROUPS:
-                place.latest[member] = time
+            elif member in position.latest or len(position.latest) < MAX_GROUPS:
+                position.latest[member] = time
 
     def _passed(self, origin: str, rows: list[SeenMessage]) -> None:
-        """Count a record that a group's commits passed and that it was not seen to get."""
+        """Count a record that a group's commits passed without a captured delivery."""
         tags = next((row.tags for row in rows if row.event in (STORED, DELIVERED)), None)
-        got = {row.consumer_group for row in rows if row.event == DELIVERED}
-        for group, place in self._groups.items():
-            if group in got or not place.lowest <= self._offset < place.highest:
+        receivers = {row.consumer_group for row in rows if row.event == DELIVERED}
+        for group, position in self._groups.items():
+            if group in receivers or not position.lowest <= self._offset < position.highest:
                 continue
             sums = self._sums.group(origin, group)
             wanted = self._known.is_wanted(group, self._topic, tags)

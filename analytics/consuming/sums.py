@@ -1,4 +1,4 @@
-"""What folds add up, by topic and group: numbers that parts of the rows can be merged to."""
+"""Mergeable sums of the delivery folds, by topic and group."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..diagnosis.keys import joined_key, parts_of
 
 T = TypeVar("T")
 MAX_SUMS: Final = 200_000
-"""topics and groups that have a row of their own: some 100 MB"""
+"""most topics and groups with a row of their own: about 100 MB"""
 OTHERS: Final = "(others)"
-"""the topic and group of the row that all further ones have together; no topic may be called so"""
+"""topic and group of the row for all further ones; not a valid topic name"""
 
 
 class Spread(msgspec.Struct, gc=False):
-    """A histogram (`dissectors.histogram`) that can be sent."""
+    """A serializable histogram (`dissectors.histogram`)."""
 
     buckets: dict[int, int] = {}
     count: int = 0
@@ -28,42 +28,42 @@ class Spread(msgspec.Struct, gc=False):
     largest: int = 0
 
     def add(self, value: int) -> None:
-        """Count a value."""
-        found = self.histogram()
-        found.add(value)
-        self._take(found)
+        """Add a value."""
+        histogram = self.histogram()
+        histogram.add(value)
+        self._take(histogram)
 
     def merge(self, other: Spread) -> None:
-        """Count all values of another one."""
-        found = self.histogram()
-        found.merge(other.histogram())
-        self._take(found)
+        """Add all values of another spread."""
+        histogram = self.histogram()
+        histogram.merge(other.histogram())
+        self._take(histogram)
 
     def histogram(self) -> Histogram:
-        """Return it as what can tell percentiles; both share their buckets."""
-        found = Histogram()
-        found.buckets, found.count, found.total = self.buckets, self.count, self.total
-        found.smallest, found.largest = self.smallest, self.largest
-        return found
+        """Return a histogram that shares the buckets."""
+        histogram = Histogram()
+        histogram.buckets, histogram.count, histogram.total = self.buckets, self.count, self.total
+        histogram.smallest, histogram.largest = self.smallest, self.largest
+        return histogram
 
-    def _take(self, found: Histogram) -> None:
-        self.count, self.total = found.count, found.total
-        self.smallest, self.largest = found.smallest, found.largest
+    def _take(self, histogram: Histogram) -> None:
+        self.count, self.total = histogram.count, histogram.total
+        self.smallest, self.largest = histogram.smallest, histogram.largest
 
 
 class TopicSums(msgspec.Struct, gc=False):
-    """What producers sent to a topic."""
+    """Messages sent to a topic."""
 
     sent: int = 0
     """messages"""
     stored: int = 0
-    """of them stored, once or more often"""
+    """messages stored at least once"""
     stored_again: int = 0
-    """times that one of them was stored besides"""
+    """additional stored copies"""
 
 
 class GroupSums(msgspec.Struct, gc=False):
-    """What a group got of a topic."""
+    """Deliveries of a topic to a group."""
 
     fetches: int = 0
     delivered: int = 0
@@ -73,11 +73,11 @@ class GroupSums(msgspec.Struct, gc=False):
     returned: int = 0
     dead: int = 0
     records: int = 0
-    """stored records that were delivered; of broadcasting, to each member"""
+    """stored records delivered; for broadcasting, per member"""
     covered: int = 0
-    """of them covered by a commit or an acknowledgement"""
+    """delivered records covered by a commit or an acknowledgement"""
     commits: int = 0
-    """commits and acknowledgements that were seen"""
+    """captured commits and acknowledgements"""
     skipped: int = 0
     filtered: int = 0
     unsure: int = 0
@@ -91,23 +91,23 @@ class GroupSums(msgspec.Struct, gc=False):
     """last lag: messages not committed"""
 
     def seen(self, time: int) -> None:
-        """Note that something happened then."""
+        """Extend the time range of the group."""
         self.first_time = time if self.first_time is None else min(self.first_time, time)
         self.last_time = time if self.last_time is None else max(self.last_time, time)
 
 
 class Duplicates(msgspec.Struct, gc=False):
-    """Deliveries for one cause."""
+    """Redeliveries with one cause."""
 
     count: int = 0
     messages: int = 0
     first: tuple[int, str, int, str] | None = None
-    """time, capture, packet, unique key of the first one"""
+    """time, capture, packet, and unique key of the first one"""
     last_time: int = 0
 
 
 class LagPoint(msgspec.Struct, gc=False):
-    """How far a group was behind in one window."""
+    """Lag of a group in one window."""
 
     start: int
     """ns"""
@@ -149,7 +149,7 @@ class Sums(msgspec.Struct, gc=False):
         return _sums_of(self.times, joined_key(topic, group, stage, clocks), others, Spread)
 
     def merge(self, other: Sums) -> None:
-        """Add what was found elsewhere."""
+        """Add the sums of another task."""
         for name, topic in other.topics.items():
             _add_numbers(self.topic(name), topic)
         for key, group in other.groups.items():
@@ -160,14 +160,14 @@ class Sums(msgspec.Struct, gc=False):
                 if time is not None:
                     mine.seen(time)
             if group.to_fetch is not None:
-                mine.to_fetch = group.to_fetch  # one task has all of one group and topic
+                mine.to_fetch = group.to_fetch  # a single task folds each group and topic
             if group.to_commit is not None:
                 mine.to_commit = group.to_commit
-        for key, found in other.duplicates.items():
+        for key, duplicates in other.duplicates.items():
             own = self.duplicate(*parts_of(key))
-            _add_numbers(own, found)
-            own.last_time = max(own.last_time, found.last_time)
-            firsts = [one for one in (own.first, found.first) if one is not None]
+            _add_numbers(own, duplicates)
+            own.last_time = max(own.last_time, duplicates.last_time)
+            firsts = [first for first in (own.first, duplicates.first) if first is not None]
             own.first = min(firsts, default=None)
         for key, spread in other.times.items():
             self.time(*parts_of(key)).merge(spread)
@@ -175,13 +175,13 @@ class Sums(msgspec.Struct, gc=False):
 
 
 def _sums_of(known: dict[str, T], key: str, others: tuple[str, ...], make: Callable[[], T]) -> T:
-    """Return the sums of a key, or where there are too many those of all further ones."""
-    found = known.get(key)
-    if found is None:
+    """Return the sums of a key, or the shared sums of `others` at the limit."""
+    sums = known.get(key)
+    if sums is None:
         if len(known) >= MAX_SUMS:
             key = joined_key(*others)
-        found = known.setdefault(key, make())
-    return found
+        sums = known.setdefault(key, make())
+    return sums
 
 
 _TIMES: Final = frozenset(("first_time", "last_time", "to_fetch", "to_commit"))

@@ -1,4 +1,4 @@
-"""What an answer for a route says, read once: clients ask for the same routes all the time."""
+"""Parsed route responses, cached because clients request the same routes repeatedly."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dissectors.remoting.row_facts.routes import RoutedBroker, routed_brokers_in
 from dissectors.rows.record import ExchangeRecord
 
 REMEMBERED: Final = 256
-"""different routes that are remembered"""
+"""different routes in the cache"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredRoute:
-    """What an answer says. Answers that say the same have the same object, while it is remembered.
+    """Brokers and addresses of a route response. Equal responses share one cached object.
 
-    Such an object is equal to itself only, so that it may be a key for what was made of it.
+    Instances compare by identity, so they can be keys of derived data.
     """
 
     brokers: list[RoutedBroker]
@@ -29,18 +29,19 @@ class AnsweredRoute:
     """(name, address) of brokers"""
     addresses: frozenset[str]
     slaves: Mapping[str, str]
-    """address -> id of those that are not a master"""
+    """address -> broker id of slaves"""
 
 
 _RECENT: Final[dict[int, tuple[ExchangeRecord, AnsweredRoute]]] = {}
-"""by its `id` an exchange, which each rule asks for, and what its answer says; by _LAST the last"""
+"""parsed responses by the `id` of their exchange, which every rule looks up; _LAST has the latest
+"""
 _LAST: Final = 0
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 def answered_route(row: ExchangeRecord) -> AnsweredRoute:
-    """Return what the answer of an exchange says of brokers."""
+    """Return the brokers in the route response of an exchange."""
     known = _RECENT.get(id(row))
     if known is not None and known[0] is row:
         return known[1]
@@ -56,9 +57,9 @@ def answered_route(row: ExchangeRecord) -> AnsweredRoute:
 
 
 def latest_routes(rows: Sequence[ExchangeRecord]) -> Sequence[ExchangeRecord]:
-    """Return exchanges of one flow; of equal routes in a row only the earliest and the latest.
+    """Return exchanges of one flow; keep only the first and last of consecutive equal routes.
 
-    That is enough to know since when and until when something was said.
+    This is enough to know the period of each route.
     """
     first = rows[0]
     if len(rows) == 1 or first.request_code != _ROUTE or first.response_code != _SUCCESS:
@@ -77,7 +78,7 @@ def _answer_time(row: ExchangeRecord) -> int:
 
 @lru_cache(REMEMBERED)
 def _route_of(brokers: tuple[str, ...], facts: tuple[str, ...]) -> AnsweredRoute:
-    parts = (one.rpartition(SEPARATOR) for one in brokers)
+    parts = (broker.rpartition(SEPARATOR) for broker in brokers)
     named = tuple((name, address) for name, _, address in parts)
     addresses = frozenset(address for _, address in named)
     return AnsweredRoute(routed_brokers_in(facts), named, addresses, slaves_in(facts))

@@ -1,7 +1,7 @@
-"""What all rows together say: names, clients, routes, and how whole the capture is.
+"""Knowledge from all rows: names, clients, routes, and capture quality.
 
-Folds are given it when they are asked for their cases. Rules: everything is bounded; two contexts
-of parts of the rows can be merged, so that it may be made on several machines.
+Folds receive the context when they build their cases. Rules: everything is bounded; contexts of
+partial inputs can be merged, so they can be built on several machines.
 """
 
 from __future__ import annotations
@@ -11,38 +11,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from dissectors.broker_store.evidence import StoreEvidence
 from dissectors.endpoint import host_of
 from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.heartbeats import consumers_in, starts_in
-from dissectors.remoting.row_facts.names import CLIENT, fact_in
+from dissectors.remoting.row_facts.names import CLIENT, ENDPOINT, GROUP, fact_in, facts_in
 from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.broker_names import NAMING_CODES, BrokerNames
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
+from dissectors.rows.relays import Relay
 
 from .answered_routes import answered_route, latest_routes
 from .keys import Add, Flow
 from .need import CALLS_OF_CLIENTS, GROUPS, NEEDS_OF_CALLS, TRANSACTIONS, Need
 
 MAX_NAMES: Final = 20_000
-"""addresses, clients, topics that are named"""
+"""maximum number of named addresses, clients, and topics"""
 BROADCASTING: Final = "BROADCASTING"
-"""MessageModel of groups of which each member gets every message"""
+"""MessageModel of groups whose members each get every message"""
 CLUSTERING: Final = "CLUSTERING"
-"""MessageModel of groups whose members share out the queues"""
+"""MessageModel of groups whose members share the queues"""
 MAX_SEATS: Final = 64
-"""addresses of one broker name"""
+"""maximum addresses of one broker name"""
 ACTIVELY: Final = "CONSUME_ACTIVELY"
 """ConsumeType of pull consumers"""
 BROKER: Final = "broker"
 NAMESRV: Final = "namesrv"
 PROXY: Final = "proxy"
 ROLES: Final = (PROXY, NAMESRV, BROKER)
-"""of two that an address shows the last one counts"""
+"""if an address shows two roles, the later one in this list counts"""
 ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -52,41 +55,44 @@ _TO_NAMESRV: Final = frozenset(
 )
 _UNREGISTER: Final = int(RequestCode.UNREGISTER_BROKER)
 _BATCH_ACK: Final = int(RequestCode.BATCH_ACK_MESSAGE)
+_LOCK: Final = int(RequestCode.LOCK_BATCH_MQ)
 
 
 @dataclass(slots=True)
 class Quality:
-    """What the capture could not show."""
+    """Known gaps of the capture."""
 
     connections: int = 0
     midstream: int = 0
     """connections whose beginning was not captured"""
     one_sided: set[str] = field(default_factory=set)
-    """connections of which packets of one side only were seen, as `capture:conversation`"""
+    """connections with packets of one side only, as `capture:conversation`"""
     unpaired: set[str] = field(default_factory=set)
-    """those with requests that have no answer, or answers without a request"""
+    """connections that have requests without a response, or responses without a request"""
     with_gaps: int = 0
     """connections with bytes that were not captured"""
     truncated: int = 0
-    """capture files that end inside a packet"""
+    """capture files that end within a packet"""
     damaged: int = 0
     """findings of packets cut by the snap length, damaged files, limits"""
 
     @property
     def one_direction(self) -> int:
-        """Connections of which one side was not captured; a one-way request needs no answer."""
+        """Connections with one side captured; a oneway request needs no response."""
         return len(self.one_sided & self.unpaired)
 
     def reasons(self) -> list[str]:
-        """Return why the capture is not whole; empty where it is."""
-        said = []
+        """Return why the capture is incomplete; empty if it is complete."""
+        reasons = []
         if self.with_gaps:
-            said.append(f"bytes are missing in {_counted(self.with_gaps)}")
+            reasons.append(f"bytes are missing in {counted(self.with_gaps, 'connection')}")
         if self.one_direction:
-            said.append(f"one direction of {_counted(self.one_direction)} was not captured")
+            reasons.append(
+                f"one direction of {counted(self.one_direction, 'connection')} was not captured"
+            )
         if self.damaged:
-            said.append("packets were cut or lost")
-        return said
+            reasons.append("packets were cut or lost")
+        return reasons
 
 
 _DAMAGE: Final = frozenset(
@@ -102,10 +108,6 @@ _DAMAGE: Final = frozenset(
 )
 
 
-def _counted(connections: int) -> str:
-    return f"{connections:,} connection{'' if connections == 1 else 's'}"
-
-
 _UNPAIRED: Final = frozenset((UNANSWERED, ORPHAN))
 
 
@@ -116,92 +118,103 @@ def _remember(places: set[str], row: ExchangeRecord | ConversationRecord) -> Non
 
 @dataclass(slots=True)
 class Context:
-    """What is known besides the rows of one fold."""
+    """Knowledge about the capture beyond the rows of one fold."""
 
     broker_names: BrokerNames = field(default_factory=BrokerNames)
-    """names of brokers by address"""
+    """broker names by address"""
     clients: dict[str, str] = field(default_factory=dict)
     """`address:port` of a client -> its client id"""
     routes: dict[str, list[RoutedBroker]] = field(default_factory=dict)
-    """topic -> brokers of its last route"""
+    """topic -> brokers of its latest route"""
     route_times: dict[str, int] = field(default_factory=dict)
-    """topic -> time of that route, ns"""
+    """topic -> time of that route in ns"""
     servers: dict[str, str] = field(default_factory=dict)
-    """`address:port` that answered as a server -> `namesrv`, `broker`, or of gRPC `proxy`"""
+    """`address:port` of a server -> its role: `namesrv`, `broker`, or `proxy` (gRPC)"""
     ranks: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """address of a broker -> time of the last route that names it, and the broker's id there"""
+    """broker address -> time of the latest route with it, and its broker id in that route"""
     seats: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
-    """name of a broker -> its addresses -> when a NameServer said so first and last, ns"""
+    """broker name -> its addresses -> first and last time in a NameServer's route, ns"""
     sent: set[str] = field(default_factory=set)
-    """topics that messages were sent to"""
+    """topics of sent messages"""
     pulling: set[str] = field(default_factory=set)
-    """groups of pull consumers, whose program says itself at which offset it goes on"""
+    """groups of pull consumers, whose application chooses its offsets"""
     clustering: set[str] = field(default_factory=set)
-    """groups whose members share out the queues, by their heartbeats"""
+    """groups whose members share the queues, from their heartbeats"""
     broadcasting: set[str] = field(default_factory=set)
-    """groups of which each member gets every message, by their heartbeats"""
+    """groups whose members each get every message, from their heartbeats"""
+    endpoints: set[str] = field(default_factory=set)
+    """addresses in routes of proxies"""
+    orderly: set[str] = field(default_factory=set)
+    """groups whose members lock their queues"""
     starts: dict[str, str] = field(default_factory=dict)
-    """group -> where it starts without an offset, by its heartbeats"""
+    """group -> its start position if it has no offset, from its heartbeats"""
     new_groups: set[str] = field(default_factory=set)
     """groups whose retry topic had no route: they did not run before"""
     left: dict[str, set[int]] = field(default_factory=dict)
-    """name of a broker -> times at which it took itself out of the routes, as one that is shut down
-    does; ns"""
+    """broker name -> times at which it unregistered, as on an orderly shutdown; ns"""
+    relays: set[Relay] = field(default_factory=set)
+    """relays proved by sends captured on both sides"""
     batch_acks: bool = False
-    """messages of POP were acknowledged together, which names no group"""
+    """POP messages were acknowledged in batches, which name no group"""
     needs: set[Need] = field(default_factory=set)
-    """what the capture has"""
+    """kinds of traffic in the capture"""
     called: set[Need] = field(default_factory=set)
-    """what it has by gRPC, for rules that cover it"""
+    """kinds of traffic in gRPC calls, for rules that cover them"""
     quality: Quality = field(default_factory=Quality)
     watched: bool = False
-    """what was not settled was given while the capture went on"""
+    """pending exchanges were reported during the capture"""
     goes_on: bool = False
-    """the capture goes on"""
+    """the capture is still running"""
+    store: StoreEvidence | None = None
+    """copies of broker stores for message lookups; None: no copies"""
     exchanges: int = 0
     first_time: int | None = None
-    """ns; None: nothing was seen"""
+    """ns; None: no exchanges"""
     last_time: int | None = None
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Address of a broker -> its name."""
+        """Broker names by address."""
         return self.broker_names.names()
 
     def broker(self, address: str) -> str:
-        """Return the name of the broker at an address, else the address."""
+        """Return the name of the broker at an address, or the address if unknown."""
         return self.broker_names.of(address)
 
     def is_proxy(self, address: str) -> bool:
-        """Return whether what answers at an address speaks gRPC and is no broker."""
+        """Return whether the server at an address speaks gRPC and is not a broker."""
         return self.servers.get(address) == PROXY
 
+    def server(self, address: str) -> str:
+        """Return the name of the broker at an address; for other servers the address."""
+        return f"proxy {address}" if self.is_proxy(address) else self.broker(address)
+
     def refuser(self, address: str) -> str:
-        """Return who refused a request: the broker, or one behind the proxy that says so."""
+        """Return the server that refused a request: a broker, or a broker behind the proxy."""
         proxied = self.is_proxy(address)
         return f"a broker behind proxy {address}" if proxied else self.broker(address)
 
     def own_address(self, address: str) -> str:
-        """Return the address that a broker is known by, where this is its VIP channel."""
+        """Return the broker's main address for the address of its VIP channel."""
         return self.broker_names.own_address(address)
 
     def names_of_ports(self) -> dict[str, str]:
-        """Return address -> name of the broker, VIP channels included."""
+        """Return broker names by address, including VIP channels."""
         return self.broker_names.names_with_vip()
 
     def client(self, endpoint: str) -> str:
-        """Return the id of the client at `address:port`, else its address without port."""
+        """Return the client id at `address:port`, or the address without port if unknown."""
         return self.clients.get(endpoint) or host_of(endpoint)
 
     def slave_id(self, address: str) -> str | None:
-        """Return the id of the slave at an address; None for a master and where none is known."""
+        """Return the broker id of the slave at an address; None for masters and unknown brokers."""
         rank = self.ranks.get(address, (0, MASTER_ID))[1]
         return rank if rank != MASTER_ID else None
 
     def moved(self, address: str, since: int) -> tuple[str, int] | None:
-        """Return where the broker that was at an address appeared after a time, and when.
+        """Return the new address of a broker that left `address` after `since`, and the time.
 
-        None where no NameServer says so, as of a broker that is gone or whose slave took over.
+        None if no NameServer reports a move, as for a stopped broker or one whose slave took over.
         """
         own = self.own_address(address)
         seats = self.seats.get(self.names.get(own, ""), {})
@@ -213,29 +226,29 @@ class Context:
                 for other, (first, last) in seats.items()
                 if other != own and first > since and last > until and self.slave_id(other) == rank
             ),
-            key=lambda one: (one[1], one[0]),
+            key=lambda item: (item[1], item[0]),
             default=None,
         )
 
     def brokers_of(self, topic: str | None) -> list[RoutedBroker]:
-        """Return the brokers of a topic by its last route; empty where none was seen."""
+        """Return the brokers in the latest route of a topic; empty if no route was captured."""
         return self.routes.get(topic, []) if topic is not None else []
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        """Take what one exchange says."""
+        """Add one exchange."""
         self.learn(row)
         if row.status in _UNPAIRED:
             _remember(self.quality.unpaired, row)
 
     def learn(self, row: ExchangeRecord) -> None:
-        """Take the names in an exchange, which may not be settled."""
+        """Add the names in an exchange, which may be pending."""
         code = row.request_code
         if code in NAMING_CODES and row.broker_name:
             served = row.response_code == _SUCCESS
-            self.broker_names.add_asked(row.responder, row.broker_name, served=served)
+            self.broker_names.add_asked(row.server_address, row.broker_name, served=served)
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
-            self._server(row.responder, NAMESRV)
+            self._server(row.server_address, NAMESRV)
             if row.response_code == _SUCCESS:
                 self._take_route(row)
             elif row.response_code == _NO_TOPIC and len(self.new_groups) < MAX_NAMES:
@@ -246,7 +259,7 @@ class Context:
             self.needs.add(Need.HEARTBEATS)
             client = fact_in(row.facts, CLIENT)
             if client:
-                self._client(row.requester, client)
+                self._client(row.client_address, client)
             for group in consumers_in(row.facts):
                 if group.type == ACTIVELY and len(self.pulling) < MAX_NAMES:
                     self.pulling.add(group.name)
@@ -256,30 +269,34 @@ class Context:
                     self.broadcasting.add(group.name)
             for name, where in starts_in(row.facts).items():
                 self._start(name, where)
-            self._server(row.responder, BROKER)
+            self._server(row.server_address, BROKER)
         elif code in SENDS:
             self.needs.add(Need.SENDS)
             if row.topic is not None and len(self.sent) < MAX_NAMES:
                 self.sent.add(row.topic)
-            self._server(row.responder, BROKER)
+            self._server(row.server_address, BROKER)
         elif code in FETCHES:
             self.needs.add(Need.PULLS)
-            self._server(row.responder, BROKER)
+            self._server(row.server_address, BROKER)
         elif code == _BATCH_ACK:
             self.batch_acks = True
         elif code in GROUPS:
             self.needs.add(Need.GROUPS)
+            if code == _LOCK and len(self.orderly) < MAX_NAMES:
+                self.orderly.update(facts_in(row.facts, GROUP))
         elif code in TRANSACTIONS:
             self.needs.add(Need.TRANSACTIONS)
         elif code in _TO_NAMESRV:
-            self._server(row.responder, NAMESRV)
+            self._server(row.server_address, NAMESRV)
         elif code == _UNREGISTER and row.broker_name and row.request_time is not None:
             self._left(row.broker_name, row.request_time)
         elif code is None and row.request_name in CALLS_OF_CLIENTS:
-            self._server(row.responder, PROXY)
+            self._server(row.server_address, PROXY)
+            if row.request_name == "QueryRoute" and len(self.endpoints) < MAX_NAMES:
+                self.endpoints.update(facts_in(row.facts, ENDPOINT))
             self.called.update(NEEDS_OF_CALLS.get(row.request_name, ()))
             if client := fact_in(row.facts, CLIENT):
-                self._client(row.requester, client)
+                self._client(row.client_address, client)
         if row.brokers:
             self.broker_names.add_routed(row.brokers)
             time = row.response_time if row.response_time is not None else row.request_time or 0
@@ -287,7 +304,7 @@ class Context:
                 self._seat(name, address, time, time)
 
     def adder_of(self, flow: Flow) -> Add | None:
-        """Return what takes further exchanges of a flow; None: they say what the first one did."""
+        """Return the function for further exchanges of a flow; None if they add nothing new."""
         if not flow.plain or flow.status in _UNPAIRED:
             return self._add_exchanges
         return self._name_by_uses if flow.request_code in NAMING_CODES else None
@@ -297,21 +314,21 @@ class Context:
             self.add_exchange(row)
 
     def _name_by_uses(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Count the names that exchanges of one flow carry."""
+        """Count the broker names in exchanges of one flow."""
         served = rows[0].response_code == _SUCCESS
         for name, count in Counter([row.broker_name for row in rows]).items():
             if name:
-                self.broker_names.add_asked(rows[0].responder, name, count, served)
+                self.broker_names.add_asked(rows[0].server_address, name, count, served)
 
     def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Note from when to when these exchanges were seen."""
+        """Extend the observed period by these exchanges."""
         times = [row.request_time for row in rows if row.request_time is not None]
         times += [row.response_time for row in rows if row.response_time is not None]
         if times:
             self.add_times(min(times), max(times), len(rows))
 
     def add_times(self, first: int, last: int, count: int) -> None:
-        """Note from when to when exchanges were seen, in ns."""
+        """Extend the observed period, in ns."""
         self.exchanges += count
         if self.first_time is None or first < self.first_time:
             self.first_time = first
@@ -319,7 +336,7 @@ class Context:
             self.last_time = last
 
     def add_connection(self, row: ConversationRecord) -> None:
-        """Take what one connection says."""
+        """Add one connection."""
         self.note_connection(row)
         quality = self.quality
         quality.connections += 1
@@ -331,20 +348,20 @@ class Context:
             _remember(quality.one_sided, row)
 
     def note_connection(self, row: ConversationRecord) -> None:
-        """Note that there are rows of connections; this one may not have ended."""
+        """Record that connections are available; this one may still be open."""
         self.needs.add(Need.CONNECTIONS)
         if row.start != tcp.MIDSTREAM:
             self.needs.add(Need.HANDSHAKES)
 
     def add_finding(self, info: ExpertInfo) -> None:
-        """Take a finding about the input."""
+        """Add a capture finding."""
         if info.kind is ExpertKind.CAPTURE_TRUNCATED:
             self.quality.truncated += 1
         if info.kind in _DAMAGE:
             self.quality.damaged += 1
 
     def merge(self, other: Context) -> None:
-        """Add what was seen of other rows."""
+        """Merge the context of other rows."""
         self.broker_names.merge(other.broker_names)
         for endpoint, client in other.clients.items():
             self._client(endpoint, client)
@@ -363,10 +380,13 @@ class Context:
         self.needs |= other.needs
         self.called |= other.called
         self.batch_acks |= other.batch_acks
+        self.relays |= other.relays
         self.sent |= other.sent
         self.pulling |= other.pulling
         self.clustering |= other.clustering
         self.broadcasting |= other.broadcasting
+        self.orderly |= other.orderly
+        self.endpoints |= other.endpoints
         self.new_groups |= other.new_groups
         for group, where in other.starts.items():
             self._start(group, where)
@@ -385,7 +405,7 @@ class Context:
             self._rank(address, (time, route.slaves.get(address, MASTER_ID)))
 
     def _route(self, topic: str, brokers: list[RoutedBroker], time: int) -> None:
-        """Keep the later route; of two of one time any, but always the same."""
+        """Keep the later route; resolve ties independently of the order."""
         known = self.routes.get(topic)
         if known is None:
             if len(self.routes) >= MAX_NAMES:
@@ -398,7 +418,7 @@ class Context:
         self.route_times[topic] = time
 
     def _start(self, group: str, where: str) -> None:
-        """Keep where a group starts; of members that differ always the same one."""
+        """Keep the start position of a group; resolve conflicts independently of the order."""
         before = self.starts.get(group)
         if (where < before) if before is not None else len(self.starts) < MAX_NAMES:
             self.starts[group] = where
@@ -430,7 +450,7 @@ class Context:
             self.clients[endpoint] = client
 
     def _server(self, endpoint: str, role: str) -> None:
-        """Note what answered; what serves messages and routes, as a proxy does, is a broker."""
+        """Record a server's role; one that serves messages and routes, as a proxy, is a broker."""
         if endpoint in self.servers:
             if ROLES.index(role) > ROLES.index(self.servers[endpoint]):
                 self.servers[endpoint] = role

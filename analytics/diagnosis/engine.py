@@ -1,9 +1,9 @@
-"""All rules in one pass over rows: which rule takes which row, state per key, problems at the end.
+"""Run all rules in one pass over rows: dispatch rows, keep state per key, return problems.
 
-Rules: which rules may take a row depends on its codes and status, and most of their keys on its
-flow (`Flow`), so that both are looked up once per flow, and the rows of a flow are given to a state
-together; memory is bounded by keys a rule (`MAX_KEYS`), beyond which new keys are counted and said.
-Problems come sorted: incidents by their gravest problem, the cause first.
+Rules: a row's codes and status determine the rules that take it; its flow (`Flow`) determines most
+keys. Both are looked up once per flow, and the rows of a flow are passed to a state together.
+Memory is bounded by the keys per rule (`MAX_KEYS`); further keys are counted and reported. Problems
+are sorted: incidents by their gravest problem, the cause first.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissectors.expert import ExpertInfo
+from dissectors.quantities import counted
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
+from dissectors.times import Bounds
 
 from .context import PROXY, Context
 from .incidents import grouped, merged
@@ -37,26 +39,26 @@ from .rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .spells import spells
 
 MAX_KEYS: Final = 10_000
-"""states of one rule"""
+"""maximum states of one rule"""
 MAX_FLOWS: Final = 10_000
-"""flows that are known at a time; a long-lived client has a few, a short-lived one is one"""
+"""maximum flows kept at a time; a long-lived client has a few, a short-lived client has one"""
 BATCH: Final = 24_576
-"""exchanges that are taken together, so that there are many of most flows; some 25 MiB"""
+"""exchanges per batch, large enough to have many per flow; about 25 MiB"""
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What the rules say of a capture."""
+    """The result of all rules for a capture."""
 
     problems: list[Problem]
     """by incident, the gravest first; in an incident the cause first"""
     context: Context
     silent: dict[str, list[str]] = field(default_factory=dict)
-    """what the capture does not have -> rules that could therefore not speak"""
+    """missing kind of traffic -> rules skipped because of it"""
     spoke: int = 0
-    """rules that could"""
+    """number of rules that ran"""
     limits: list[str] = field(default_factory=list)
-    """bounds that were reached"""
+    """limits that were reached"""
 
 
 class _Taker:
@@ -70,35 +72,34 @@ class _Taker:
         self.left_out = 0
 
     def fold(self, key: str) -> Fold | None:
-        """Return the state of a key; None where there are too many."""
-        found = self.folds.get(key)
-        if found is None:
+        """Return the state of a key, or None if the limit is reached."""
+        fold = self.folds.get(key)
+        if fold is None:
             if len(self.folds) >= MAX_KEYS:
                 self.left_out += 1
                 return None
-            found = self.folds[key] = self.rule.new_fold(key)
-        return found
+            fold = self.folds[key] = self.rule.new_fold(key)
+        return fold
 
 
 @dataclass(slots=True)
 class _FlowTakers:
-    """What takes the exchanges of one flow."""
+    """States and rules for the exchanges of one flow."""
 
     adders: list[Add]
-    """states, whose keys are known, and what the context learns from those that are not the first
-    """
+    """states with known keys, and the context for all exchanges after the first"""
     others: list[tuple[Exchanges, _Taker]]
-    """rules whose key is that of the exchange"""
+    """rules whose key depends on the exchange"""
     rows: FlowRows = field(default_factory=FlowRows)
-    """exchanges of the flow that wait"""
+    """queued exchanges of the flow"""
 
     def take(self) -> None:
-        """Give the exchanges that wait to the rules."""
+        """Pass the queued exchanges to the rules."""
         rows, self.rows = self.rows, FlowRows()
         for add in self.adders:
             add(rows)
-        for one, taker in self.others:
-            key_of, folds = one.key, taker.folds
+        for exchanges, taker in self.others:
+            key_of, folds = exchanges.key, taker.folds
             for row in rows:
                 key = key_of(row)
                 if key is not None:
@@ -108,12 +109,14 @@ class _FlowTakers:
 
 
 class Engine:
-    """Rules over rows. Feed it, then ask for `diagnosis`, also several times."""
+    """Run rules over rows. Feed it, then call `diagnosis`, repeatedly if needed."""
 
     def __init__(self, rules: Sequence[DiagnosisRule], only: Collection[str] | None = None) -> None:
         self.context = Context()
         self._only = only
-        """ids of the rules whose problems are wanted; None: all"""
+        """ids of rules whose problems are reported; None: all"""
+        self._times: list[Bounds] = []
+        """periods whose problems are reported; empty: all"""
         self._takers = [_Taker(rule) for rule in rules]
         self._taker_of = {taker.rule.id: taker for taker in self._takers}
         self._plan = Takers(rules)
@@ -130,36 +133,36 @@ class Engine:
         ]
         self._store = AttemptStore()
         self._waiting: list[ExchangeRecord] = []
-        """fewer than BATCH exchanges, which are taken with those that follow"""
+        """fewer than BATCH exchanges, queued until the next batch"""
         self._with_pending: list[Fold] = []
-        """states that were given something that is not settled"""
+        """states with pending exchanges or open connections"""
 
     def begin_input(self, name: str) -> None:
-        """Take what follows for rows of that input: conversations are numbered anew in each."""
+        """Start an input: conversation numbers are unique only within one input."""
         self._take_waiting()
         self._store.source = name
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Take exchanges, in any order."""
+        """Add exchanges, in any order."""
         self._waiting += rows
         if len(self._waiting) >= BATCH:
             self._take_waiting()
 
     def _take_waiting(self) -> None:
-        """Give the exchanges that wait to context and rules."""
+        """Pass the queued exchanges to the context and the rules."""
         rows, self._waiting = self._waiting, []
         if not rows:
             return
         flows, touched = self._flows, []
         for row in rows:
-            # In the order of `Flow`, which equals it: a tuple takes a third of the time.
+            # Same field order as `Flow`: the tuple compares equal and takes a third of the time.
             flow = (
                 row.request_code,
                 row.response_code,
                 row.status,
                 not (row.facts or row.brokers),
-                row.requester,
-                row.responder,
+                row.client_address,
+                row.server_address,
                 row.topic,
                 row.group,
             )
@@ -174,35 +177,35 @@ class Engine:
         self.context.add_span(rows)
 
     def _takers_of_flow(self, flow: Flow, row: ExchangeRecord) -> _FlowTakers:
-        """Return what takes the exchanges of a flow, of which this is one."""
+        """Return the states and rules for a flow, given one of its exchanges."""
         adders: list[Add] = []
         others: list[tuple[Exchanges, _Taker]] = []
         missing = False
-        for one, rule in self._plan.of(row):
+        for exchanges, rule in self._plan.of(row):
             taker = self._taker_of[rule.id]
-            if one.of_flow:
-                key = one.key(row)
+            if exchanges.of_flow:
+                key = exchanges.key(row)
                 if key is not None:
                     fold = taker.folds.get(key) or taker.fold(key)
                     if fold is not None:
                         adders.append(fold.adder_of(flow))
                     missing = missing or fold is None
-            elif not (one.with_facts and flow.plain):
-                others.append((one, taker))
+            elif not (exchanges.with_facts and flow.plain):
+                others.append((exchanges, taker))
         self.context.add_exchange(row)
         if (learn := self.context.adder_of(flow)) is not None:
             adders.append(learn)
         if (store := self._store.adder_of(flow)) is not None:
             adders.append(store)
         takers = _FlowTakers(adders, others)
-        if not missing:  # else the rows that a state is missing for are counted one by one
+        if not missing:  # otherwise count the rows without a state one by one
             if len(self._flows) >= MAX_FLOWS:
                 self._flows.clear()
             self._flows[flow] = takers
         return takers
 
     def add_connections(self, rows: Iterable[ConversationRecord]) -> None:
-        """Take TCP connections."""
+        """Add TCP connections."""
         for row in rows:
             self.context.add_connection(row)
             self._store.add_connection(row)
@@ -219,10 +222,10 @@ class Engine:
         requests: Iterable[ExchangeRecord],
         connections: Iterable[ConversationRecord],
     ) -> None:
-        """Take what is not settled at a moment, in place of what was not before.
+        """Replace the pending rows by those of now.
 
-        `now` is in ns, by the clock of the capture; 0: it has ended, and all is settled. The rows
-        are provisional: the final ones are added when they are settled.
+        `now` is in ns, in capture time; 0: the capture has ended and nothing is pending. The rows
+        are provisional: their final versions are added once they are complete.
         """
         self._take_waiting()
         for before in self._with_pending:
@@ -230,9 +233,11 @@ class Engine:
         self._with_pending = []
         for row in requests:
             self.context.learn(row)
-            for one, rule in self._plan.of(row):
-                if rule.takes_pending and not (one.with_facts and not (row.facts or row.brokers)):
-                    fold = self._fold_of_pending(self._taker_of[rule.id], one.key(row))
+            for exchanges, rule in self._plan.of(row):
+                if rule.takes_pending and not (
+                    exchanges.with_facts and not (row.facts or row.brokers)
+                ):
+                    fold = self._fold_of_pending(self._taker_of[rule.id], exchanges.key(row))
                     if fold is not None:
                         fold.pending.append(row)
         for connection in connections:
@@ -247,7 +252,7 @@ class Engine:
             self.context.last_time = max(self.context.last_time, now)
 
     def _fold_of_pending(self, taker: _Taker, key: str | None) -> Fold | None:
-        """Return the state of a key that is given something that is not settled."""
+        """Return the state of a key for pending rows."""
         fold = None if key is None else taker.folds.get(key)
         if fold is None and key is not None and len(taker.folds) < MAX_KEYS:
             fold = taker.fold(key)
@@ -256,20 +261,29 @@ class Engine:
         return fold
 
     def add_findings(self, found: Iterable[ExpertInfo]) -> None:
-        """Take findings about the input."""
+        """Add capture findings."""
         for info in found:
             self.context.add_finding(info)
 
     def diagnosis(self) -> Diagnosis:
-        """Return what is wrong so far."""
+        """Return the problems so far."""
         self._take_waiting()
         folds = {id(taker): taker.folds for taker in self._takers}
         problems: list[Problem] = []
         limits: list[str] = []
         messages = self._store.messages(self.context.names_of_ports())
+        self.context.relays = set(self._store.relays)
         of_messages = self._message_folds(messages, limits)
-        for taker in self._takers:
-            states = [*folds[id(taker)].values(), *of_messages.get(taker.rule.id, ())]
+        states_of = [
+            [*folds[id(taker)].values(), *of_messages.get(taker.rule.id, ())]
+            for taker in self._takers
+        ]
+        if self.context.store is not None:  # one pass for all rules
+            sought = (fold.sought() for states in states_of for fold in states)
+            self.context.store.look_up(
+                {key: topic for topics in sought for key, topic in topics.items()}
+            )
+        for taker, states in zip(self._takers, states_of, strict=True):
             problems.extend(problems_of(taker.rule, states, self.context, limits))
             if taker.left_out:
                 limits.append(f"{taker.rule.id}: {taker.left_out} rows of further keys")
@@ -278,22 +292,30 @@ class Engine:
         rules, only = [taker.rule for taker in self._takers], self._only
         if only is not None:
             rules = [rule for rule in rules if rule.id in only]
-            problems = [one for one in problems if one.rule in only]
+            problems = [problem for problem in problems if problem.rule in only]
+        problems = wanted(problems, self._times, self.context)
         return concluded(rules, problems, self.context, limits)
+
+    def want(self, asked: Bounds) -> None:
+        """Limit the report to problems in this period and with these ids.
+
+        For inputs that extend beyond the period of interest.
+        """
+        self._times.append(asked)
 
     def _message_folds(
         self, messages: Iterable[ObservedMessage], limits: list[str]
     ) -> dict[str, list[Fold]]:
-        """Return states that took the messages, which are stitched anew each time.
+        """Return states with the messages, which are stitched again each time.
 
-        They are apart from the states of exchanges, unless the rule asks for them there; cases of
-        one subject are joined later.
+        They are separate from the states of exchanges unless the rule joins them; cases of one
+        subject are merged later.
         """
         for _, taker in self._of_messages:
             if taker.rule.joined_messages:
                 for joined in taker.folds.values():
                     joined.forget_messages()
-        found: dict[str, dict[str, list[ObservedMessage]]] = {}
+        folds: dict[str, dict[str, list[ObservedMessage]]] = {}
         left_out: Counter[str] = Counter()
         for message in messages:
             for key_of, taker in self._of_messages:
@@ -302,10 +324,10 @@ class Engine:
                     continue
                 if taker.rule.joined_messages:
                     with_rows = taker.folds.get(key)
-                    if with_rows is not None:  # else the rows of its key are over a bound
+                    if with_rows is not None:  # otherwise the rows of its key exceed a limit
                         with_rows.add_message(message)
                     continue
-                by_key = found.setdefault(taker.rule.id, {})
+                by_key = folds.setdefault(taker.rule.id, {})
                 if key not in by_key and len(by_key) >= MAX_KEYS:
                     left_out[taker.rule.id] += 1
                     continue
@@ -319,14 +341,34 @@ class Engine:
                 for key, several in by_key.items()
                 for fold in folds_of_messages(self._taker_of[name].rule, key, several)
             ]
-            for name, by_key in found.items()
+            for name, by_key in folds.items()
         }
+
+
+def wanted(problems: list[Problem], times: Sequence[Bounds], context: Context) -> list[Problem]:
+    """Return the problems that overlap one of these periods, or all problems without periods.
+
+    An exchange belongs to the period of its request, even if its response came later, so no problem
+    falls between two consecutive periods.
+    """
+    if not times:
+        return problems
+    answered = -1 if context.last_time is None or context.watched else context.last_time
+    return [
+        problem
+        for problem in problems
+        if any(
+            (since is None or problem.last_time >= since)
+            and (until is None or problem.first_time < until or problem.first_time <= answered)
+            for since, until in times
+        )
+    ]
 
 
 def folds_of_messages(
     rule: DiagnosisRule, key: str, messages: Iterable[ObservedMessage]
 ) -> list[Fold]:
-    """Return states that took the messages of one key, one for each spell."""
+    """Return states with the messages of one key, one per spell."""
     folds = []
     for spell in spells(messages, span_of_message, rule.lasts):
         fold = rule.new_fold(key)
@@ -339,26 +381,26 @@ def folds_of_messages(
 def problems_of(
     rule: DiagnosisRule, folds: Iterable[Fold], context: Context, limits: list[str]
 ) -> list[Problem]:
-    """Return the problems of one rule: its cases, those of one subject together."""
+    """Return the problems of one rule, with cases of one subject merged."""
     return merged(found_by(rule, folds, context), limits)
 
 
 def found_by(rule: DiagnosisRule, folds: Iterable[Fold], context: Context) -> list[Problem]:
-    """Return a problem for each case of one rule; `merged` joins those of one subject."""
+    """Return one problem per case of a rule; `merged` joins those of one subject."""
     doubts = context.quality.reasons()
-    found = []
+    problems = []
     for fold in folds:
         for case in fold.cases(context):
             of = rule if case.rule is None else rule_of(case.rule)
             assert of is not None, f"{rule.id} has cases of {case.rule}, which is not a rule"
-            found.append(_problem(of, case, doubts if of.rests_on_absence else []))
-    return found
+            problems.append(_problem(of, case, doubts if of.rests_on_absence else []))
+    return problems
 
 
 def concluded(
     rules: Sequence[DiagnosisRule], problems: list[Problem], context: Context, limits: list[str]
 ) -> Diagnosis:
-    """Return the diagnosis: problems in incidents, and which rules were skipped."""
+    """Return the diagnosis: problems grouped into incidents, and skipped rules."""
     silent: dict[str, list[str]] = {}
     for rule in rules:
         met = context.needs | context.called if rule.grpc == COVERED else context.needs
@@ -379,20 +421,20 @@ def concluded(
 
 
 def _keep_open(problems: Sequence[Problem], rules: Mapping[str, DiagnosisRule]) -> None:
-    """Let quiet end nothing that follows from a problem that quiet does not end."""
+    """Keep consequences of an ongoing problem open if quiet does not end that problem."""
     last = {
-        (one.incident, one.rule)
-        for one in problems
-        if one.state is not ProblemState.OVER and not rules[one.rule].quiet_ends
+        (problem.incident, problem.rule)
+        for problem in problems
+        if problem.state is not ProblemState.OVER and not rules[problem.rule].quiet_ends
     }
-    for one in problems:
-        cause = (one.incident, one.consequence_of)
-        if one.state is ProblemState.OVER and rules[one.rule].quiet_ends and cause in last:
-            one.state = None
+    for item in problems:
+        cause = (item.incident, item.consequence_of)
+        if item.state is ProblemState.OVER and rules[item.rule].quiet_ends and cause in last:
+            item.state = None
 
 
 def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> ProblemState | None:
-    """Return whether a problem was over when the capture ended."""
+    """Return whether a problem had ended by the end of the capture."""
     if problem.state is not None:
         return problem.state
     if rule.lasts is None or end is None:
@@ -407,9 +449,9 @@ def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> Problem
 
 def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
     confidence, reason = case.confidence, case.reason
-    if doubts:
+    if doubts and not case.settled:
         confidence = LOWER[confidence]
-        reason = "; ".join(filter(None, (reason, f"the capture is not whole: {doubts[0]}")))
+        reason = "; ".join(filter(None, (reason, f"the capture is incomplete: {doubts[0]}")))
     return Problem(
         rule=rule.id,
         severity=case.severity or rule.severity,
@@ -430,11 +472,12 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         spans=case.spans if len(case.spans) <= MOST_SPANS else [],
         part=case.part,
         leads_within=case.leads_within,
+        impact=case.impact or ({rule.impact: case.count} if rule.impact is not None else {}),
     )
 
 
 def not_judged(diagnosis: Diagnosis) -> list[str]:
-    """Return what the capture could not show, a sentence each: what is missing, rules skipped."""
+    """Return the limits of the diagnosis, one sentence each: capture gaps and skipped rules."""
     skipped = [
         f"Skipped without {what}: {', '.join(rules)}."
         for what, rules in zip(_missing(diagnosis), diagnosis.silent.values(), strict=True)
@@ -443,27 +486,27 @@ def not_judged(diagnosis: Diagnosis) -> list[str]:
 
 
 def not_judged_in_short(diagnosis: Diagnosis) -> list[str]:
-    """Return the same with one sentence for all rules that were skipped."""
+    """Return the limits of the diagnosis, with one sentence for all skipped rules."""
     rules = {rule for rules in diagnosis.silent.values() for rule in rules}
     missing = _missing(diagnosis)
     if not rules:
         return _quality(diagnosis)
     *others, last = missing
     what = f"{', '.join(others)} or {last}" if others else last
-    skipped = f"{len(rules)} rule{'' if len(rules) == 1 else 's'} skipped"
+    skipped = f"{counted(len(rules), 'rule')} skipped"
     return [*_quality(diagnosis), f"{skipped}: no {what} captured."]
 
 
 def _quality(diagnosis: Diagnosis) -> list[str]:
     quality = diagnosis.context.quality
-    lines = [f"Not the whole capture: {one}." for one in quality.reasons()]
+    lines = [f"Not the whole capture: {reason}." for reason in quality.reasons()]
     if quality.truncated:
         lines.append("A capture file ends inside a packet: what came after it is not known.")
     return lines
 
 
 def _missing(diagnosis: Diagnosis) -> list[str]:
-    """Return what the capture does not have, in the order of `Diagnosis.silent`."""
+    """Return the missing kinds of traffic, in the order of `Diagnosis.silent`."""
     calls = PROXY in diagnosis.context.servers.values()
     return [
         f"{Need(need)}{' by remoting' if calls and need in BY_REMOTING else ''}"

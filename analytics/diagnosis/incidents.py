@@ -1,48 +1,52 @@
-"""Problems that are one, and those that are one incident: the cause first, then consequences.
+"""Merge problems of one subject and group problems into incidents, the cause first.
 
-Rules: which rule's problems may follow from which is data of the rules (`consequence_of`). A
-problem is put under another one where both happened at about one time and neither speaks of a
-broker, topic or group that the other one contradicts. A problem has one cause: of those that fit
-the nearest in time, of several of its time the one that went on at most of its evidence, then the
-gravest and earliest. Incidents are ordered by their gravest problem.
+Rules: `consequence_of` of a rule names its possible causes. A problem becomes a consequence of
+another one if both happened at about the same time and their brokers, topics, and groups do not
+conflict. Each problem has one cause: the nearest in time; of several at that time the one that
+covers most of its evidence, then the gravest and earliest. Incidents are ordered by their gravest
+problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
+from .impact import Impact, impact_text
 from .problem import MOST_SPANS, Problem, Subject, Tally, filter_of, period
 from .registry import rule_of
 from .rule import DiagnosisRule
 from .spells import HOUR, spells
 
 MAX_CASES: Final = 200
-"""problems of one rule; those over it are counted in the last"""
+"""maximum problems of one rule; the last one counts the rest"""
 
 
 def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
-    """Return problems of which those of one rule, subject, part and spell are one.
+    """Merge problems with the same rule, subject, part, and spell.
 
-    It does not matter in which order they come. At most MAX_CASES of a rule are kept.
+    The result does not depend on their order. At most MAX_CASES of a rule are kept.
     """
     by_rule: dict[str, dict[tuple[Subject, str], list[Problem]]] = {}
-    for one in problems:
-        by_rule.setdefault(one.rule, {}).setdefault((one.subject, one.part), []).append(one)
+    for problem in problems:
+        by_rule.setdefault(problem.rule, {}).setdefault((problem.subject, problem.part), []).append(
+            problem
+        )
     result: list[Problem] = []
     for rule, by_subject in by_rule.items():
         described = rule_of(rule)
         lasts = described.lasts if described is not None else HOUR
-        found = [
+        merged_problems = [
             _joined(spell)
             for several in by_subject.values()
             for spell in spells(several, _span, lasts)
         ]
-        found.sort(key=_by_frequency)
-        if len(found) > MAX_CASES:
-            limits.append(f"{rule}: {len(found) - MAX_CASES} further problems")
-        result += found[:MAX_CASES]
+        merged_problems.sort(key=_by_frequency)
+        if len(merged_problems) > MAX_CASES:
+            limits.append(f"{rule}: {len(merged_problems) - MAX_CASES} further problems")
+        result += merged_problems[:MAX_CASES]
     return result
 
 
@@ -51,27 +55,33 @@ def _span(problem: Problem) -> tuple[int, int]:
 
 
 def _joined(problems: list[Problem]) -> Problem:
-    """Return problems of one subject as one, in the words of the most frequent one."""
+    """Merge problems of one subject, with the text of the most frequent one."""
     if len(problems) == 1:
         return problems[0]
     ordered = sorted(problems, key=_by_frequency)
     tally = Tally()
-    for one in ordered:
+    for item in ordered:
         part = Tally()
-        part.count, part.first, part.last = one.count, one.first_time, one.last_time
-        part.evidence = one.evidence
+        part.count, part.first, part.last = item.count, item.first_time, item.last_time
+        part.evidence = item.evidence
         tally.merge(part)
     best = ordered[0]
-    if any(one.state is None for one in ordered):
+    if any(problem.state is None for problem in ordered):
         best.state = None
-    best.severity = max(one.severity for one in ordered)
-    best.leads_within = max(one.leads_within for one in ordered)
-    others = dict.fromkeys(f"also: {one.title}" for one in ordered if one.title != best.title)
-    details = dict.fromkeys(text for one in ordered for text in one.details)
+    best.severity = max(problem.severity for problem in ordered)
+    best.leads_within = max(problem.leads_within for problem in ordered)
+    others = dict.fromkeys(
+        f"also: {problem.title}" for problem in ordered if problem.title != best.title
+    )
+    details = dict.fromkeys(text for problem in ordered for text in problem.details)
     best.details = [*others, *details]
+    impact = Counter[Impact]()
+    for item in ordered:
+        impact.update(item.impact)
+    best.impact = dict(impact)
     best.count, best.first_time, best.last_time = tally.count, tally.first, tally.last
     best.evidence, best.filter = tally.evidence, filter_of(tally.evidence)
-    times = sorted(time for one in ordered for time in spans_of(one))
+    times = sorted(time for problem in ordered for time in spans_of(problem))
     best.spans = times if len(times) <= MOST_SPANS else []
     return best
 
@@ -81,26 +91,21 @@ def _by_frequency(problem: Problem) -> tuple[int, int, str, str]:
 
 
 def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list[Problem]:
-    """Return the problems by incident, numbered from 1."""
+    """Return the problems grouped by incident, numbered from 1."""
     by_weight = sorted(problems, key=_weight)
     parent: dict[int, Problem] = {}
     of_causes: dict[frozenset[str], list[Problem]] = {}
+    of_all = [problem for problem in by_weight if rules[problem.rule].leads_to_all]
     for problem in by_weight:
         rule = rules[problem.rule]
         causes = rule.consequence_of
         if causes not in of_causes:
-            of_causes[causes] = [one for one in by_weight if one.rule in causes]
-        fitting = [
-            (apart, -_covered(one, problem), place, one)
-            for place, one in enumerate(of_causes[causes])
-            if one is not problem
-            and _agree(one.subject, problem.subject)
-            and (apart := _apart(one, problem)) <= min(rule.follows_within, one.leads_within)
-        ]
-        for _, _, _, other in sorted(fitting, key=itemgetter(0, 1, 2)):
-            if not _leads_to(other, problem, parent):
-                parent[id(problem)] = other
-                _say_times(problem, other)
+            of_causes[causes] = [problem for problem in by_weight if problem.rule in causes]
+        for known in (of_causes[causes], of_all if rule.lasts is not None else []):
+            cause = _cause_of(problem, known, rule, parent)
+            if cause is not None:
+                parent[id(problem)] = cause
+                _add_cause_periods(problem, cause)
                 break
     members: dict[int, list[Problem]] = {}
     for problem in by_weight:
@@ -112,15 +117,51 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
     ordered = sorted(members.values(), key=_weight_of_incident)
     result = []
     for number, incident in enumerate(ordered, 1):
-        incident.sort(key=lambda one: (one.consequence_of is not None, _weight(one)))
+        incident.sort(key=lambda item: (item.consequence_of is not None, _weight(item)))
         for problem in incident:
             problem.incident = number
             result.append(problem)
     return result
 
 
+def _cause_of(
+    problem: Problem,
+    known: Sequence[Problem],
+    rule: DiagnosisRule,
+    parent: Mapping[int, Problem],
+) -> Problem | None:
+    """Return the best candidate for the cause of a problem, or None."""
+    fitting = [
+        (apart, -_covered(entry, problem), place, entry)
+        for place, entry in enumerate(known)
+        if entry is not problem
+        and _agree(entry.subject, problem.subject)
+        and (apart := _apart(entry, problem)) <= min(rule.follows_within, entry.leads_within)
+    ]
+    ordered = (other for _, _, _, other in sorted(fitting, key=itemgetter(0, 1, 2)))
+    return next((other for other in ordered if not _leads_to(other, problem, parent)), None)
+
+
+def impact_of(problems: Sequence[Problem]) -> str:
+    """Return the impact of an incident's problems on messages as one line.
+
+    ``5 sends failed; 12 messages of group orders were not consumed``. Empty if unknown.
+    """
+    counts: Counter[Impact] = Counter()
+    groups: dict[Impact, set[str | None]] = {}
+    for problem in problems:
+        for impact, count in problem.impact.items():
+            counts[impact] += count
+            groups.setdefault(impact, set()).add(problem.subject.group)
+    return "; ".join(
+        impact_text(impact, counts[impact], groups[impact])
+        for impact in Impact
+        if counts[impact] > 0
+    )
+
+
 def _weight(problem: Problem) -> tuple[int, int, str, str, str]:
-    """Return the key by which problems are sorted; no two of one rule have one subject."""
+    """Return the sort key of a problem; subjects are unique within a rule."""
     grade = -_GRADE[problem.severity]
     return grade, problem.first_time, problem.rule, problem.title, str(problem.subject)
 
@@ -135,7 +176,7 @@ def _weight_of_incident(incident: list[Problem]) -> tuple[int, int, int]:
 
 
 def _leads_to(cause: Problem, problem: Problem, parent: Mapping[int, Problem]) -> bool:
-    """Return whether `cause` itself follows from `problem`."""
+    """Return whether `cause` is itself a consequence of `problem`."""
     one: Problem | None = cause
     while one is not None:
         if one is problem:
@@ -145,12 +186,12 @@ def _leads_to(cause: Problem, problem: Problem, parent: Mapping[int, Problem]) -
 
 
 def spans_of(problem: Problem) -> list[tuple[int, int]]:
-    """Return the times in which a problem went on, ns since the epoch."""
+    """Return the periods of a problem, ns since the epoch."""
     return problem.spans or [(problem.first_time, problem.last_time)]
 
 
 def _apart(one: Problem, other: Problem) -> int:
-    """Return the ns between the times of two problems; 0 where they overlap."""
+    """Return the gap between two problems in ns; 0 if they overlap."""
     return min(
         max(first - last_there, first_there - last, 0)
         for first, last in spans_of(one)
@@ -159,29 +200,31 @@ def _apart(one: Problem, other: Problem) -> int:
 
 
 def _covered(cause: Problem, problem: Problem) -> int:
-    """Return how much evidence of a problem is of a time in which another one went on."""
+    """Return how much of a problem's evidence is within the periods of another one."""
     times = spans_of(cause)
-    return sum(any(first <= one.time <= last for first, last in times) for one in problem.evidence)
+    return sum(
+        any(first <= item.time <= last for first, last in times) for item in problem.evidence
+    )
 
 
-def _say_times(problem: Problem, cause: Problem) -> None:
-    """Say at which times of its cause a problem was seen, where that is not at all of them."""
+def _add_cause_periods(problem: Problem, cause: Problem) -> None:
+    """Add the periods of its cause in which a problem was observed, unless it was in all."""
     times = spans_of(cause)
     if problem.count > len(problem.evidence):
-        return  # what is not shown may be of other times
+        return  # the omitted evidence may be from other periods
     met = [
         period(first, last)
         for first, last in times
-        if any(first <= one.time <= last for one in problem.evidence)
+        if any(first <= item.time <= last for item in problem.evidence)
     ]
     if met and len(met) < len(times):
         problem.details.append(f"of the times of {cause.rule} at these only: {', '.join(met)} UTC")
 
 
 def _agree(one: Subject, other: Subject) -> bool:
-    """Return whether two subjects may be of one incident: no part of both differs."""
+    """Return whether two subjects can belong to one incident: no common part differs."""
     same = ["broker", "topic", "group", "client"]
-    if (one.broker is None) == (other.broker is None):  # else one is of a proxy or NameServer
+    if (one.broker is None) == (other.broker is None):  # otherwise one is a proxy or NameServer
         same.append("server")
     return all(
         getattr(one, name) is None

@@ -1,9 +1,9 @@
-"""Messages whose attempts are looked at one by one: kept while they may matter, then stitched.
+"""Collect messages whose attempts are analyzed individually, then stitch them.
 
-Rules: the stitching is that of the retry report (`analytics.sends.attempts`, `chains`), so that
-both say the same of a message. Of all sends only recent ones are kept; one that failed, took long,
-was seen twice or followed a failed connect is kept to the end. Numbers are bounded, and what went
-over a bound is counted.
+Rules: the stitching is that of the retry report (`analytics.sends.attempts`, `calls`, `chains`), so
+both agree on each message. Only recent sends are kept; a send that failed, was slow, was captured
+twice, or followed a failed connect is kept to the end. Numbers are bounded, and omissions are
+counted.
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
 """
 
@@ -17,12 +17,15 @@ from itertools import islice, repeat
 from typing import Final, cast
 
 from dissectors.endpoint import host_of
+from dissectors.grpc import send_codes
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.ids.message_ids import KEY_LENGTHS
-from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from dissectors.remoting.row_facts.names import STREAM_RESET, fact_in
+from dissectors.remoting.topic_names import is_group_topic
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.outcome import SEND_CALLS
 from dissectors.rows.record import (
     ONEWAY,
     ORPHAN,
@@ -30,56 +33,49 @@ from dissectors.rows.record import (
     MessageIdentity,
     identity_of,
 )
-from dissectors.rows.relays import hop_of, inner_hops, proven_relays
+from dissectors.rows.relays import Relay, hop_of, inner_hops, proven_relays
 
-from ..sends.attempts import (
-    DEFAULT_TIMEOUT_US,
-    SOON_US,
-    ConnectFailure,
-    ObservedAttempt,
-    Send,
-    attempts_of,
-)
-from ..sends.births import lead_to
+from ..sends.attempts import DEFAULT_TIMEOUT_US, SOON_US, ConnectFailure, ObservedAttempt, Send
+from ..sends.calls import attempts_of_message, with_broker_outcomes
 from ..sends.chains import Chain, Limits, chain_of
 from ..sends.timeouts import timeout_learnt
 from .keys import Add, Flow, ask_times, flow_of, message_keys, slowest_of
 
 MAX_RECENT: Final = 20_000
-"""messages that were stored at once and may still be sent again"""
+"""messages that were stored at once and may still be retried"""
 MAX_SENDS: Final = 64
-"""sends of one message"""
+"""maximum sends of one message"""
 MAX_TELLING: Final = 20_000
-"""messages whose attempts are looked at"""
+"""maximum messages whose attempts are analyzed"""
 MAX_CONNECTIONS: Final = 50_000
-"""connections that sends may have been on"""
+"""maximum connections that may carry sends"""
 MAX_FAILURES: Final = 20_000
-"""connects that failed"""
+"""maximum failed connects"""
 LONG_US: Final = DEFAULT_TIMEOUT_US * 9 // 10
-"""time of a send from which on it may have been given up"""
+"""latency from which a send may have timed out at the client"""
 RETRIES: Final = 2
-"""retryTimesWhenSendFailed unless it is set"""
+"""default of retryTimesWhenSendFailed"""
 Placed = tuple[str, ExchangeRecord]
-"""a send and the input it was seen in"""
+"""a send and its input"""
 _Connection = tuple[str, int, str, str]
-"""input, number of the conversation in it, both ends; a fold does not know the input"""
+"""input, conversation number in it, and both ends; a fold does not know the input"""
 _SOON: Final = SOON_US * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedMessage:
-    """A message of a producer with its attempts."""
+    """A producer's message with its attempts."""
 
     key: str
     """UNIQ_KEY"""
     attempts: list[ObservedAttempt]
     chain: Chain
     timeout_us: int
-    """sendMsgTimeout that was assumed"""
+    """assumed sendMsgTimeout"""
     timeout_known: bool
-    """learnt from what the client did"""
+    """inferred from the client's behavior"""
     rows: list[ExchangeRecord]
-    """the exchanges, by time"""
+    """the exchanges, sorted by time"""
 
     @property
     def last(self) -> ObservedAttempt:
@@ -88,50 +84,57 @@ class ObservedMessage:
 
 
 def span_of_message(message: ObservedMessage) -> tuple[int, int]:
-    """Return when a message was first sent, and when its last attempt began; ns."""
+    """Return the start times of the first and last attempts of a message, in ns."""
     return message.attempts[0].begin * 1000, message.attempts[-1].begin * 1000
 
 
 class AttemptStore:
-    """Sends by message, as far as they may matter."""
+    """Sends by message, as far as they may be relevant."""
 
     def __init__(self) -> None:
         self._source = ""
         self._recent: dict[MessageIdentity, ExchangeRecord | Placed] = {}
+        self._of_proxies: dict[MessageIdentity, list[Placed]] = {}
+        """sends by proxies for recent calls"""
         self._telling: dict[MessageIdentity, list[Placed]] = {}
         self._connections: OrderedDict[_Connection, ConversationRecord] = OrderedDict()
         self._failures: list[ConversationRecord] = []
         self._failed: dict[str, list[int]] = {}
-        """host of a client -> when its connects failed, ns, by time"""
+        """client host -> times of its failed connects in ns, sorted"""
+        self.relays: frozenset[Relay] = frozenset()
+        """relays proved by the messages, set by `messages`"""
         self.left_out = 0
-        """messages that would have been looked at, over MAX_TELLING"""
+        """messages omitted because of MAX_TELLING"""
 
     @property
     def source(self) -> str:
-        """Input that the rows come from: a number of a conversation is unique in it."""
+        """Input of the rows: conversation numbers are unique within one input."""
         return self._source
 
     @source.setter
     def source(self, name: str) -> None:
-        for key, one in self._recent.items():
-            self._recent[key] = self._placed(one)
+        for key, send in self._recent.items():
+            self._recent[key] = self._placed(send)
         self._source = name
 
     def add(self, row: ExchangeRecord) -> None:
-        """Take an exchange; anything but a send is passed over."""
+        """Add an exchange; ignore everything except sends."""
         add = self.adder_of(flow_of(row))
         if add is not None:
             add([row])
 
     def adder_of(self, flow: Flow) -> Add | None:
-        """Return what takes the exchanges of a flow; None: they are not sends of a client."""
-        if flow.request_code not in SENDS or flow.status == ORPHAN:
+        """Return the function that adds exchanges of a flow; None if they are no client sends."""
+        call = flow.request_code is None  # of any kind: a flow does not tell which
+        if not (call or flow.request_code in SENDS) or flow.status == ORPHAN:
             return None
         oneway = flow.status == ONEWAY
-        stored = flow.response_code in STORED
+        stored = flow.response_code in (send_codes.STORED if call else STORED)
         telling, recent, topic = self._telling, self._recent, flow.topic
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
+            if call and not (rows := [row for row in rows if is_send_call(row)]):
+                return
             if not stored or not self._took_quick(rows, topic):
                 add_each(rows)
             if len(recent) > MAX_RECENT:
@@ -148,7 +151,7 @@ class AttemptStore:
                     stored and (latency := row.latency_us) is not None and latency <= LONG_US
                 ):
                     if recent.setdefault(key, row) is not row:
-                        self._add_again(key, row)
+                        self._add_second(key, row)
                 elif key in recent:
                     self._add_again(key, row)
                 elif is_producers(row):
@@ -157,9 +160,7 @@ class AttemptStore:
         return add
 
     def _took_quick(self, rows: Sequence[ExchangeRecord], topic: str | None) -> bool:
-        """Take sends that were stored at once and are the first of their messages; False, and none
-        is taken, where one is not.
-        """
+        """Add quick first sends of their messages; return False and add nothing if any is not."""
         keys, recent, slowest = message_keys(rows), self._recent, slowest_of(rows)
         if slowest is None or slowest > LONG_US or None in keys or None in ask_times(rows):
             return False
@@ -170,64 +171,87 @@ class AttemptStore:
         recent.update(zip(messages, rows, strict=True))
         if len(recent) == before + len(rows):
             return True
-        for key in messages:  # one was sent twice
+        for key in messages:  # a message was sent twice
             recent.pop(key, None)
         return False
 
+    def _add_second(self, key: MessageIdentity, row: ExchangeRecord) -> None:
+        """Add a quick send of a message that already has a quick send.
+
+        A call and the send that a proxy derives from it are one, and stay among the recent ones.
+        """
+        before = self._recent[key]
+        both = self._placed(before)[1], row
+        made = inner_hops([hop_of(send) for send in both])
+        if len(made) != 1 or len({send.request_code is None for send in both}) != 2:
+            self._add_again(key, row)
+            return
+        (inner,) = made
+        self._of_proxies.setdefault(key, []).append(
+            (self.source, row) if inner else self._placed(before)
+        )
+        if not inner:
+            self._recent[key] = row
+
     def _add_again(self, key: MessageIdentity, row: ExchangeRecord) -> None:
-        """Take a send of a message that another one was seen of."""
+        """Add another send of a known message."""
         rows = self._telling.get(key)
         if rows is not None:
             if len(rows) < MAX_SENDS:
                 rows.append((self.source, row))
             return
-        before = self._recent.pop(key)
+        before = [self._placed(self._recent.pop(key)), *self._of_proxies.pop(key, ())]
         if is_producers(row):
-            self.keep(key, [self._placed(before), (self.source, row)])
+            self.keep(key, [*before, (self.source, row)])
 
     def add_connection(self, row: ConversationRecord) -> None:
-        """Take a TCP connection that has ended."""
+        """Add a closed TCP connection."""
         if row.end in tcp.NEVER_OPENED:
             if len(self._failures) < MAX_FAILURES:
                 self._failures.append(row)
-                insort(self._failed.setdefault(host_of(row.client), []), row.end_time)
+                insort(self._failed.setdefault(host_of(row.client_address), []), row.end_time)
             return
         if row.commands:
-            self._connections[self.source, row.conversation, row.client, row.server] = row
+            self._connections[
+                self.source, row.conversation, row.client_address, row.server_address
+            ] = row
             if len(self._connections) > MAX_CONNECTIONS:
                 self._connections.popitem(last=False)
 
     def _forget(self) -> None:
-        """Let go of the oldest of the recent sends but those that a failed connect came before."""
+        """Drop the oldest recent sends, except those preceded by a failed connect."""
         recent = self._recent
         oldest = list(islice(recent, len(recent) - MAX_RECENT * 3 // 4))
         if not self._failed:
             for key in oldest:
                 del recent[key]
+                self._of_proxies.pop(key, None)
             return
         for key in oldest:
             one = self._placed(recent.pop(key))
+            self._of_proxies.pop(key, None)
             if self._after_failure(one[1]):
                 self.keep(key, [one])
 
     def _keep_after_failures(self) -> None:
-        """Keep the recent sends that failed connects came before, whichever was told first."""
+        """Keep recent sends preceded by failed connects, whichever was reported first."""
         if self._failed:
-            for key, one in [(key, self._placed(one)) for key, one in self._recent.items()]:
+            for key, one in [(key, self._placed(send)) for key, send in self._recent.items()]:
                 if self._after_failure(one[1]):
                     del self._recent[key]
                     self.keep(key, [one])
 
-    def _placed(self, one: ExchangeRecord | Placed) -> Placed:
-        """Return a recent send with its input, which that of the present input has not."""
-        return one if isinstance(one, tuple) else (self._source, one)
+    def _placed(self, send: ExchangeRecord | Placed) -> Placed:
+        """Return a recent send with its input; sends of the current input are stored without it."""
+        return send if isinstance(send, tuple) else (self._source, send)
 
     def _after_failure(self, row: ExchangeRecord) -> bool:
         """Return whether a connect of the same host failed right before a send."""
         begin = row.request_time or 0
-        failed = self._failed.get(host_of(row.requester), ())
+        failed = self._failed.get(host_of(row.client_address), ())
         place = bisect_right(failed, begin)
-        return place > 0 and begin - failed[place - 1] <= _SOON and is_producers(row)
+        soon = place > 0 and begin - failed[place - 1] <= _SOON
+        return soon and row.request_code is not None and is_producers(row)
 
     def keep(self, key: MessageIdentity, rows: list[Placed]) -> None:
         """Keep the sends of a message to the end."""
@@ -237,9 +261,9 @@ class AttemptStore:
         self._telling[key] = rows
 
     def messages(self, names: Mapping[str, str]) -> list[ObservedMessage]:
-        """Return the messages that matter, by the time of their first attempt.
+        """Return the relevant messages, sorted by the time of their first attempt.
 
-        `names` are those of brokers by address.
+        `names` are broker names by address.
         """
         self._keep_after_failures()
         failures = self._connect_failures(names)
@@ -250,59 +274,52 @@ class AttemptStore:
             for key, rows in self._telling.items()
             if len(rows) > 1
         }
-        relays = proven_relays(hops.values())
+        self.relays = proven_relays(hops.values())
         for key, rows in self._telling.items():
-            inner = inner_hops(hops.get(key, ()), relays)
-            own = [one for place, one in enumerate(rows) if place not in inner]
-            own.sort(key=lambda one: (one[1].request_time or 0, one[1].opaque))
+            inner = inner_hops(hops.get(key, ()), self.relays)
+            own = [row for place, row in enumerate(rows) if place not in inner]
+            own.sort(key=lambda item: (item[1].request_time or 0, item[1].opaque))
             rows_of[key] = [row for _, row in own]
             made = [self._send_of(source, row, names) for source, row in own]
+            made = with_broker_outcomes(made, [row for _, row in rows])
             by_process.setdefault(process_of(key[0], made[0].host), []).append(made)
-        found = []
+        observed = []
         for several in by_process.values():
             learnt = timeout_learnt(several)
             timeout = learnt if learnt is not None else DEFAULT_TIMEOUT_US
             limits = Limits(timeout, RETRIES, learnt is not None)
             for made in several:
                 near = failures.get(made[0].host, [])
-                attempts = attempts_of(made, near, timeout, learnt is not None)
+                attempts = attempts_of_message(made, near, limits)
                 first = made[0]
                 chain = chain_of(attempts, limits)
                 own_rows = rows_of[first.unique_key, first.topic]
-                found.append(
+                observed.append(
                     ObservedMessage(
                         first.unique_key, attempts, chain, timeout, learnt is not None, own_rows
                     )
                 )
-        found.sort(key=lambda one: (one.attempts[0].begin, one.key, one.last.send.topic or ""))
-        return found
+        observed.sort(
+            key=lambda item: (item.attempts[0].begin, item.key, item.last.send.topic or "")
+        )
+        return observed
 
     def _connect_failures(self, names: Mapping[str, str]) -> dict[str, list[ConnectFailure]]:
-        found: dict[str, list[ConnectFailure]] = {}
-        for row in sorted(self._failures, key=lambda one: (one.start_time, one.conversation)):
-            if row.server not in names:
+        failures: dict[str, list[ConnectFailure]] = {}
+        for row in sorted(
+            self._failures, key=lambda failure: (failure.start_time, failure.conversation)
+        ):
+            if row.server_address not in names:
                 continue
-            host = host_of(row.client)
-            found.setdefault(host, []).append(
-                ConnectFailure(
-                    host,
-                    row.server,
-                    names[row.server],
-                    row.start_time // 1000,
-                    row.end_time // 1000,
-                    row.end == tcp.REFUSED,
-                    "",
-                    row.capture,
-                    row.conversation,
-                )
-            )
-        return found
+            failure = failure_of(row, names[row.server_address])
+            failures.setdefault(failure.host, []).append(failure)
+        return failures
 
     def _send_of(self, source: str, row: ExchangeRecord, names: Mapping[str, str]) -> Send:
         place = source, row.conversation
-        connection = self._connections.get((*place, row.requester, row.responder))
-        if connection is None:  # its beginning was not seen: the ends may be the other way round
-            connection = self._connections.get((*place, row.responder, row.requester))
+        connection = self._connections.get((*place, row.client_address, row.server_address))
+        if connection is None:  # its start was not captured: the ends may be swapped
+            connection = self._connections.get((*place, row.server_address, row.client_address))
         connected = closed = None
         ended_by: str | None = None
         whole: bool | None = None
@@ -318,12 +335,12 @@ class AttemptStore:
         key = row.unique_key or ""
         return Send(
             unique_key=key,
-            host=host_of(row.requester),
+            host=host_of(row.client_address),
             group=row.group,
             topic=row.topic,
-            requester=row.requester,
-            responder=row.responder,
-            broker=names.get(row.responder, row.responder),
+            client_address=row.client_address,
+            server_address=row.server_address,
+            broker=names.get(row.server_address, row.server_address),
             asked_broker=row.broker_name,
             queue_id=row.queue_id,
             opaque=row.opaque,
@@ -343,20 +360,42 @@ class AttemptStore:
             request_packet=row.request_packet,
             response_packet=row.response_packet,
             offset_msg_id=row.offset_msg_id,
-            lead=lead_to(key, begin),
+            lead=None if row.key_time is None else begin - row.key_time // 1000,
             connected=connected,
             closed=closed,
             ended_by=ended_by,
             whole=whole,
+            call=row.request_code is None,
+            reset=fact_in(row.facts, STREAM_RESET),
         )
 
 
+def failure_of(row: ConversationRecord, broker: str) -> ConnectFailure:
+    """Return the failed connect as an attempt at the broker of that name."""
+    return ConnectFailure(
+        host=host_of(row.client_address),
+        server=row.server_address,
+        broker=broker,
+        begin=row.start_time // 1000,
+        end=row.end_time // 1000,
+        refused=row.end == tcp.REFUSED,
+        source="",
+        capture=row.capture,
+        conversation=row.conversation,
+    )
+
+
+def is_send_call(row: ExchangeRecord) -> bool:
+    """Return whether an exchange is a gRPC send."""
+    return row.request_code is None and row.request_name in SEND_CALLS
+
+
 def is_producers(row: ExchangeRecord) -> bool:
-    """Return whether a send is one of a producer, not of a consumer to its retry topic."""
-    topic = row.topic or ""
-    return row.request_code in SENDS and RETRY_PREFIX not in topic and DLQ_PREFIX not in topic
+    """Return whether a send is from a producer, not from a consumer to its retry topic."""
+    sent = row.request_code in SENDS or is_send_call(row)
+    return sent and not is_group_topic(row.topic or "")
 
 
 def process_of(key: str, host: str) -> str:
-    """Return what tells a client process: address and the digits of it in a UNIQ_KEY."""
+    """Return the identity of a client process: its address and the process digits of a UNIQ_KEY."""
     return f"{host} {key[-24:-12]}" if len(key) in KEY_LENGTHS else host

@@ -1,4 +1,4 @@
-"""What a capture must have for a rule to run."""
+"""Kinds of traffic that rules need in a capture."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ GROUPS: Final = frozenset(
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
     )
 )
-"""requests that show that there are consumer groups"""
+"""requests that prove consumer groups"""
 TRANSACTIONS: Final = frozenset(
     (int(RequestCode.END_TRANSACTION), int(RequestCode.CHECK_TRANSACTION_STATE))
 )
-"""requests that show that there are transactions"""
+"""requests that prove transactions"""
 CALLS_OF_CLIENTS: Final = frozenset(
     (
         "QueryRoute",
@@ -30,14 +30,15 @@ CALLS_OF_CLIENTS: Final = frozenset(
         "SendMessage",
         "ReceiveMessage",
         "AckMessage",
+        "EndTransaction",
         "ForwardMessageToDeadLetterQueue",
     )
 )
-"""calls of gRPC that clients make of a proxy, which calls them for other things"""
+"""gRPC calls of clients; a proxy's own calls have other purposes"""
 
 
 class Need(StrEnum):
-    """What a capture must have for a rule to run."""
+    """A kind of traffic that a rule needs in a capture."""
 
     ROUTES = "NameServer responses"
     SENDS = "producer sends"
@@ -53,9 +54,10 @@ NEEDS_OF_CALLS: Final = {
     "SendMessage": (Need.SENDS,),
     "ReceiveMessage": (Need.PULLS, Need.GROUPS),
     "Heartbeat": (Need.HEARTBEATS,),
+    "EndTransaction": (Need.TRANSACTIONS,),
 }
-"""what calls of gRPC show, for rules that cover them"""
+"""kinds of traffic that gRPC calls show, for rules that cover them"""
 BY_REMOTING: Final = frozenset(
     (Need.ROUTES, Need.SENDS, Need.PULLS, Need.HEARTBEATS, Need.GROUPS, Need.TRANSACTIONS)
 )
-"""needs that calls of gRPC do not meet"""
+"""kinds of traffic that gRPC calls do not show"""

@@ -1,7 +1,7 @@
-"""A problem: what a rule found, as the one form for terminal, JSON, page and live display.
+"""A problem found by a rule: one form for terminal, JSON, HTML, and live display.
 
-Rules: a fold gives a `Case`, which holds what was seen; the engine joins it with the description of
-its rule to a `Problem`. Times are ns since the epoch; written as JSON they are ISO 8601 in UTC.
+Rules: a fold returns a `Case` with the observations; the engine combines it with the description of
+its rule into a `Problem`. Times are ns since the epoch, in JSON ISO 8601 in UTC.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from typing import Final, Self
 
 import msgspec
 
+from dissectors.quantities import plain_duration
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import text_of_time
 
-_SECOND: Final = 1_000_000_000
+from .impact import Impact
+
 MOST_EVIDENCE: Final = 8
-"""exchanges and connections named as proof of one problem"""
+"""maximum exchanges and connections listed as evidence of one problem"""
 
 
 class ProblemSeverity(StrEnum):
-    """How much a problem matters; it is ordered by that, not as a text."""
+    """Severity of a problem, ordered by gravity and not by name."""
 
     INFO = "info"
     WARNING = "warning"
@@ -46,18 +48,18 @@ _GRADES: Final = ("info", "warning", "error")
 
 
 class ProblemState(StrEnum):
-    """Whether a problem is over at the end of the capture."""
+    """Whether a problem has ended by the end of the capture."""
 
     OVER = "ended"
     GOING_ON = "ongoing"
 
 
 OVER: Final = 30_000_000_000
-"""ns without a new sign after which a problem is over, unless its signs come more rarely"""
+"""ns without a new sign after which a problem has ended, unless its signs are rarer"""
 
 
 class Confidence(StrEnum):
-    """How sure a verdict is; anything less than certain has a reason."""
+    """Confidence in a verdict; anything less than certain has a reason."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -69,54 +71,58 @@ LOWER: Final = {
     Confidence.LIKELY: Confidence.POSSIBLE,
     Confidence.POSSIBLE: Confidence.POSSIBLE,
 }
-"""Confidence of a verdict that rests on what is absent, where the capture is not whole."""
+"""confidence of a verdict based on missing traffic if the capture is incomplete"""
 
 
 class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a problem is about, as far as parts apply."""
+    """The subject of a problem; only applicable parts are set."""
 
     broker: str | None = None
-    """broker name, else address"""
+    """broker name, or address if unknown"""
     topic: str | None = None
     group: str | None = None
     client: str | None = None
-    """client id, else address"""
+    """client id, or address if unknown"""
     queue: int | None = None
     server: str | None = None
-    """address of a NameServer, or of what is neither that nor a broker"""
+    """address of a NameServer, or of a server with an unknown role"""
     message: str | None = None
-    """UNIQ_KEY, else offset message id"""
+    """UNIQ_KEY, or offset message id"""
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An exchange or connection that proves a problem."""
+    """An exchange or connection as evidence of a problem."""
 
     capture: str
     packet: int | None
-    """packet number in the capture (`frame.number`); None: the row has none"""
+    """packet number in the capture (`frame.number`); None: unknown"""
     time: int
     """ns since the epoch"""
     conversation: int
     """TCP connection, as in the decoded log"""
     what: str
-    """what is seen there, one line"""
+    """description in one line"""
+
+    def __lt__(self, other: Evidence) -> bool:
+        """Order evidence by time, so containers can be sorted even if a row occurs twice."""
+        return place_of(self) < place_of(other)
 
 
 ANY_TIME: Final = 1 << 62
-"""ns: as many as anybody may ask for"""
+"""ns: upper bound of any requested time"""
 MOST_SPANS: Final = 16
-"""times in which a problem went on; of one that has more only the first and the last count"""
+"""maximum periods of a problem; beyond that only the first and last are kept"""
 
 
 @dataclass(slots=True)
 class Case:
-    """What a fold found: one problem of its rule."""
+    """One problem of a rule, as found by its fold."""
 
     title: str
-    """one plain sentence with the real names"""
+    """one plain sentence with concrete names"""
     subject: Subject
     count: int
-    """how often it was seen"""
+    """number of occurrences"""
     first_time: int
     last_time: int
     evidence: list[Evidence]
@@ -124,21 +130,25 @@ class Case:
     reason: str | None = None
     """why the confidence is less than certain"""
     severity: ProblemSeverity | None = None
-    """None: that of the rule"""
+    """None: as in the rule"""
     advice: str | None = None
-    """None: that of the rule"""
+    """None: as in the rule"""
     details: list[str] = field(default_factory=list)
-    """further sentences for `-v`: figures, versions, what follows"""
+    """further sentences for `-v`: figures, versions, consequences"""
     state: ProblemState | None = None
-    """at the end of the capture, where what was seen shows it"""
+    """at the end of the capture, if known"""
     rule: str | None = None
-    """id of another rule that this is a case of, by the same state; None: that of the fold"""
+    """id of another rule reported by the same state; None: the rule of the fold"""
     spans: list[tuple[int, int]] = field(default_factory=list)
-    """times in which it went on, ns since the epoch; none: from its first time to its last"""
+    """periods of the problem, ns since the epoch; empty: from first to last"""
     part: str = ""
-    """cases of one subject with different parts have different causes, and are not joined"""
+    """cases of one subject with different parts have different causes and are not merged"""
     leads_within: int = ANY_TIME
-    """ns within which others may follow from it, where their rules would allow more"""
+    """maximum ns to its consequences, if shorter than their rules allow"""
+    impact: dict[Impact, int] = field(default_factory=dict)
+    """effects on messages with counts; empty: as in the rule"""
+    settled: bool = False
+    """proved by a broker's store: certain regardless of capture gaps"""
 
 
 class Problem(msgspec.Struct, kw_only=True):
@@ -154,18 +164,20 @@ class Problem(msgspec.Struct, kw_only=True):
     first_time: int
     last_time: int
     state: ProblemState | None = None
-    """at the end of the capture; None: nobody can tell, as of a setting"""
+    """at the end of the capture; None: unknown, as for a setting"""
     evidence: list[Evidence]
     filter: str
-    """Wireshark display filter that shows the evidence"""
+    """Wireshark display filter for the evidence"""
     details: list[str]
     explanation: str
     advice: str
     references: list[str]
     incident: int = 0
-    """number of the incident; problems of one incident have one cause"""
+    """incident number; problems of one incident have one cause"""
     consequence_of: str | None = None
-    """rule of the problem in this incident that led to it; None: it is the cause"""
+    """rule of the causing problem in this incident; None: this is the cause"""
+    impact: dict[Impact, int] = {}
+    """effect on messages -> number of messages"""
     spans: list[tuple[int, int]] = []
     """as in `Case`"""
     part: str = ""
@@ -175,13 +187,13 @@ class Problem(msgspec.Struct, kw_only=True):
 
 
 NOT_WRITTEN: Final = ("spans", "part", "leads_within")
-"""what a line of JSON does not have of a problem"""
+"""fields omitted from JSON lines"""
 
 
 class Tally:
-    """Counts what was seen and keeps the earliest of it as evidence.
+    """Count occurrences and keep the earliest as evidence.
 
-    The result does not depend on the order in which rows come.
+    The result does not depend on the order of rows.
     """
 
     __slots__ = ("count", "evidence", "first", "last")
@@ -195,32 +207,32 @@ class Tally:
 
     @classmethod
     def of(cls, found: Iterable[Evidence]) -> Self:
-        """Return the tally of these occurrences."""
+        """Return a tally of these occurrences."""
         tally = cls()
-        for one in found:
-            tally.add(one)
+        for item in found:
+            tally.add(item)
         return tally
 
-    def add(self, one: Evidence, count: int = 1, last: int | None = None) -> None:
-        """Count an occurrence that ended at `last`, by default its own time."""
-        ended = one.time if last is None else last
-        if not self.count or one.time < self.first:
-            self.first = one.time
+    def add(self, item: Evidence, count: int = 1, last: int | None = None) -> None:
+        """Count an occurrence that ended at `last`, by default at its own time."""
+        ended = item.time if last is None else last
+        if not self.count or item.time < self.first:
+            self.first = item.time
         if not self.count or ended > self.last:
             self.last = ended
         self.count += count
         evidence = self.evidence
         if len(evidence) < MOST_EVIDENCE:
-            evidence.append(one)
+            evidence.append(item)
             evidence.sort(key=place_of)
-        elif place_of(one) < place_of(evidence[-1]):
-            evidence[-1] = one
+        elif place_of(item) < place_of(evidence[-1]):
+            evidence[-1] = item
             evidence.sort(key=place_of)
 
     def add_late(self, time: int) -> bool:
-        """Count an occurrence that is too late to be evidence; return whether it was.
+        """Count an occurrence if it is too late to be evidence; return whether it was counted.
 
-        It spares the evidence of what is seen often.
+        This avoids building evidence for frequent events.
         """
         evidence = self.evidence
         if len(evidence) < MOST_EVIDENCE or time <= evidence[-1].time:
@@ -231,7 +243,7 @@ class Tally:
         return True
 
     def add_all_late(self, first: int, last: int, count: int) -> bool:
-        """Count so many occurrences between two times, as `add_late` counts one."""
+        """Count occurrences between two times, as `add_late` counts one."""
         evidence = self.evidence
         if len(evidence) < MOST_EVIDENCE or first <= evidence[-1].time:
             return False
@@ -241,7 +253,7 @@ class Tally:
         return True
 
     def merge(self, other: Tally) -> None:
-        """Add what another tally counted."""
+        """Merge another tally."""
         if not other.count:
             return
         self.first = min(self.first, other.first) if self.count else other.first
@@ -250,57 +262,65 @@ class Tally:
         self.evidence = sorted({*self.evidence, *other.evidence}, key=place_of)[:MOST_EVIDENCE]
 
     def case(self, title: str, subject: Subject) -> Case:
-        """Return the case of all that was counted."""
+        """Return a case for all counted occurrences."""
         return Case(title, subject, self.count, self.first, self.last, list(self.evidence))
 
 
-def place_of(one: Evidence) -> tuple[int, str, int, int, str]:
-    """Return the key by which evidence is sorted: time, then place."""
-    return one.time, one.capture, one.packet or 0, one.conversation, one.what
+def place_of(evidence: Evidence) -> tuple[int, str, int, int, str]:
+    """Return the sort key of evidence: time, then position."""
+    return (
+        evidence.time,
+        evidence.capture,
+        evidence.packet or 0,
+        evidence.conversation,
+        evidence.what,
+    )
 
 
 def time_of(row: ExchangeRecord) -> int:
-    """Return when an exchange was asked, or where that was not seen answered; ns."""
+    """Return the request time of an exchange, or its response time; ns."""
     time = row.request_time if row.request_time is not None else row.response_time
     return time if time is not None else 0
 
 
 def end_of(row: ExchangeRecord) -> int:
-    """Return when an exchange was answered, else asked; ns."""
+    """Return the response time of an exchange, or its request time; ns."""
     time = row.response_time if row.response_time is not None else row.request_time
     return time if time is not None else 0
 
 
 def span_of_exchange(row: ExchangeRecord) -> tuple[int, int]:
-    """Return when an exchange was asked, and when it was answered; ns."""
+    """Return the request and response times of an exchange; ns."""
     return time_of(row), end_of(row)
 
 
 def shown(row: ExchangeRecord, what: str | None = None) -> Evidence:
-    """Return an exchange as evidence, at its response where there is one.
+    """Return an exchange as evidence, at its response if captured.
 
-    `what` None: request and answer with the beginning of the remark.
+    `what` None: request and response with the start of the remark.
     """
     packet = row.response_packet if row.response_packet is not None else row.request_packet
-    return Evidence(row.capture, packet, end_of(row), row.conversation, what or what_is_seen(row))
+    return Evidence(row.capture, packet, end_of(row), row.conversation, what or description_of(row))
 
 
 def asked(row: ExchangeRecord, what: str | None = None) -> Evidence:
     """Return an exchange as evidence, at its request."""
     packet = row.request_packet if row.request_packet is not None else row.response_packet
-    return Evidence(row.capture, packet, time_of(row), row.conversation, what or what_is_seen(row))
+    return Evidence(
+        row.capture, packet, time_of(row), row.conversation, what or description_of(row)
+    )
 
 
 def connected(row: ConversationRecord, what: str) -> Evidence:
-    """Return a TCP connection as evidence, at its beginning."""
+    """Return a TCP connection as evidence, at its start."""
     return Evidence(row.capture, None, row.start_time, row.conversation, what)
 
 
 _REMARK_SHOWN: Final = 160
 
 
-def what_is_seen(row: ExchangeRecord) -> str:
-    """Return a line that says what an exchange is: request, answer, remark."""
+def description_of(row: ExchangeRecord) -> str:
+    """Return a description of an exchange in one line: request, response, remark."""
     name = row.request_name or "response"
     if row.response_name is None:
         ended = f", connection {row.end}" if row.end and row.end != "open" else ""
@@ -311,36 +331,36 @@ def what_is_seen(row: ExchangeRecord) -> str:
 
 
 def first_line(remark: str) -> str:
-    """Return the beginning of a remark, on one line."""
+    """Return the start of a remark, on one line."""
     line = " ".join(remark.split())
     return line if len(line) <= _REMARK_SHOWN else line[: _REMARK_SHOWN - 1] + "…"
 
 
 def filter_of(evidence: list[Evidence]) -> str:
-    """Return a Wireshark display filter for the packets, or the connections where none is known.
+    """Return a Wireshark display filter for the packets, or for the connections if none is known.
 
-    Packet numbers are those of the capture that the first evidence is in.
+    Packet numbers are those of the capture of the first evidence.
     """
     if not evidence:
         return ""
-    here = [one for one in evidence if one.capture == evidence[0].capture]
-    packets = sorted({one.packet for one in here if one.packet is not None})
+    here = [item for item in evidence if item.capture == evidence[0].capture]
+    packets = sorted({item.packet for item in here if item.packet is not None})
     if packets:
         return f"frame.number in {{{', '.join(map(str, packets))}}}"
-    streams = sorted({one.conversation for one in here})
+    streams = sorted({item.conversation for item in here})
     return f"tcp.stream in {{{', '.join(map(str, streams))}}}"
 
 
 def as_json(problem: Problem) -> dict[str, object]:
-    """Return a problem with its times as text, for JSON."""
+    """Return a problem for JSON, with times as text."""
     value: dict[str, object] = msgspec.to_builtins(problem)
     for name in NOT_WRITTEN:
         del value[name]
     for name in ("first_time", "last_time"):
         value[name] = text_of_time(getattr(problem, name))
     shown_evidence = msgspec.to_builtins(problem.evidence)
-    for one, evidence in zip(shown_evidence, problem.evidence, strict=True):
-        one["time"] = text_of_time(evidence.time)
+    for item, evidence in zip(shown_evidence, problem.evidence, strict=True):
+        item["time"] = text_of_time(evidence.time)
     value["evidence"] = shown_evidence
     return value
 
@@ -351,18 +371,16 @@ def clock(time: int) -> str:
 
 
 def clock_after(begin: int, time: int) -> str:
-    """Return the time of day, with its date where that is another than that of `begin`."""
+    """Return the time of day, with the date if it differs from that of `begin`."""
     text = text_of_time(time)
     return clock(time) if text[:10] == text_of_time(begin)[:10] else f"{text[:10]} {text[11:19]}"
 
 
 def period(begin: int, end: int) -> str:
-    """Return two times of day, as ``02:46:11 to 02:47:05``, with a date where they differ in it."""
+    """Return two times of day, as ``02:46:11 to 02:47:05``, with dates if they differ."""
     return f"{clock(begin)} to {clock_after(begin, end)}"
 
 
-def seconds(length: int) -> str:
-    """Return a length of time in ns for people: ``13.6 s``, ``700 ms``."""
-    if length < _SECOND:
-        return f"{length / 1_000_000:.0f} ms"
-    return f"{length / _SECOND:.1f} s"
+def duration(length: int) -> str:
+    """Return a duration in ns as readable text: ``13.6 s``, ``700 ms``, ``5 min 2 s``."""
+    return plain_duration(length // 1000)

@@ -1,53 +1,57 @@
-"""The fold that most rules about refused requests share: who and what was refused, by whom.
+"""The shared fold of rules about refused requests: which requests and clients, by which brokers.
 
-A rule takes it as it is, or overrides `title`, `subject`, `details`, `judge` and `take`. Rules:
-there is a case for each spell, with `per_broker` for each of each broker, by its name, because a
-broker may be asked at several addresses; what `take` keeps therefore goes through `note_figure` and
-`note_name`, which can be joined. Where a relay was captured on both sides, a refusal counts once:
-that of its client; of one between gRPC and remoting that of the broker.
+A rule uses it as it is, or overrides `title`, `subject`, `details`, `judge`, and `take`. Rules:
+there is one case per spell, or with `per_broker` one per spell and broker name, because a broker
+may have several addresses; state of `take` therefore goes through `note_figure` and `note_name`,
+which can be merged. If a relay was captured on both sides, a refusal counts once, as that of its
+client; between gRPC and remoting as that of the broker.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from functools import partial
 from typing import ClassVar, Final, NamedTuple, Self
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.topic_names import is_trace_topic
 from dissectors.rows.outcome import SEND_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
+from dissectors.rows.relays import Hop, Relay, hop_of, inner_hops
 
 from .context import Context
+from .impact import Impact
 from .keys import WHOLE, whole, with_remark
-from .problem import Case, Subject, Tally, end_of, shown, time_of
+from .problem import Case, Subject, Tally, end_of, shown
 from .rule import Exchanges, Fold
 from .spells import Parts, span_of, spells
 
 MAX_NAMED: Final = 256
-"""topics, groups and clients that a fold tells apart"""
+"""maximum topics, groups, and clients of a fold"""
 MAX_PARTS: Final = 1000
-"""addresses, and intervals of time of each, that a fold tells apart"""
+"""maximum addresses of a fold, and intervals of each"""
 MAX_MESSAGES: Final = 5000
-"""messages of which a fold keeps who refused them"""
+"""maximum messages with known refusals"""
 MAX_ATTEMPTS: Final = 16
-"""refusals of one message that are kept"""
+"""maximum refusals of one message"""
 MOST_SAID: Final = 3
-"""names in one sentence"""
+"""maximum names in one sentence"""
 CALL_REFUSALS: Final = frozenset(range(40_000, 60_001)) - {40_401, 40_404}
-"""codes of RocketMQ in gRPC, but MESSAGE_NOT_FOUND and OFFSET_NOT_FOUND, which refuse nothing"""
+"""RocketMQ codes in gRPC, except MESSAGE_NOT_FOUND and OFFSET_NOT_FOUND, which are no refusals"""
 
 
 def refused_with(
     *remarks: str, codes: Iterable[ResponseCode], requests: frozenset[int] | None = None
 ) -> tuple[Exchanges, ...]:
-    """Return which exchanges a rule takes: the response has a code, its remark one of the texts.
+    """Return the exchanges of a rule: responses with a code and a remark with one of the texts.
 
-    A proxy passes the remark on in its response to a send by gRPC, with a code of its own.
+    A proxy copies the remark into its gRPC response, with a code of its own.
     """
     responses = frozenset(map(int, codes))
     taken = Exchanges(with_remark(*remarks, key=whole), requests, responses)
@@ -57,17 +61,15 @@ def refused_with(
 
 
 def whole_of_sends(row: ExchangeRecord) -> str | None:
-    """Return the one key for sends by gRPC whose message is known: a hop behind it is found so."""
+    """Return the only key for gRPC sends with a known message, to find the hop behind the proxy."""
     return WHOLE if row.request_name in SEND_CALLS and row.unique_key else None
 
 
 class RefusedAttempt(NamedTuple):
-    """One refusal of a message that is told by its UNIQ_KEY."""
+    """One refusal of a message that is identified by its UNIQ_KEY."""
 
-    begin: int
-    end: int
-    requester: str
-    responder: str
+    hop: Hop
+    client_address: str
     opaque: int
     topic: str | None
     group: str | None
@@ -78,7 +80,7 @@ class Refusals(Fold):
     """Refused requests of one key."""
 
     per_broker: ClassVar[bool] = False
-    """one case for each broker"""
+    """one case per broker"""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -86,14 +88,14 @@ class Refusals(Fold):
         self.topics: Counter[str] = Counter()
         self.groups: Counter[str] = Counter()
         self.hosts: Counter[str] = Counter()
-        """requests by address of the client"""
+        """requests by client address"""
         self.brokers: Counter[str] = Counter()
         """by `address:port`"""
         self.requests: Counter[str] = Counter()
         self.clients: Counter[str] = Counter()
         """by `address:port` of the client"""
         self.figures: dict[str, tuple[int, int]] = {}
-        """least and most of each figure"""
+        """minimum and maximum of each figure"""
         self.names: dict[str, Counter[str]] = {}
         self.tried: dict[MessageIdentity, list[RefusedAttempt]] = {}
         """message -> its refusals"""
@@ -107,24 +109,24 @@ class Refusals(Fold):
             part._count(row)
 
     def part(self, row: ExchangeRecord) -> Self | None:
-        """Return what is kept of a broker at the time of an answer; None where that is too much."""
+        """Return the state of a broker at a response time, or None if the limit is reached."""
         if self._parts is None:
             self._parts = Parts(MAX_PARTS, type(self), type(self)._join)
-        name = row.responder if self.per_broker else self.key
+        name = row.server_address if self.per_broker else self.key
         return self._parts.part(name, end_of(row), self.lasts)
 
     def take(self, row: ExchangeRecord) -> None:
-        """Take what the rule needs besides, such as numbers in the remark."""
+        """Collect further data that the rule needs, such as numbers in the remark."""
 
     def note_figure(self, name: str, value: int | None) -> None:
-        """Keep the least and the most of a figure; None is none."""
+        """Record the minimum and maximum of a figure; ignore None."""
         if value is None:
             return
         least, most = self.figures.get(name, (value, value))
         self.figures[name] = (min(least, value), max(most, value))
 
     def note_name(self, name: str, value: str | None, count: int = 1) -> None:
-        """Count a value of something that has names."""
+        """Count a named value."""
         if value:
             names = self.names.get(name)
             if names is None:
@@ -132,56 +134,56 @@ class Refusals(Fold):
             _add(names, value, count)
 
     def named(self, name: str) -> Counter[str]:
-        """Return what was counted by `note_name`."""
+        """Return the counts of `note_name`."""
         return self.names.get(name, Counter())
 
     def subject(self, context: Context) -> Subject:
-        """Return what the case is about: what all refusals have in common."""
-        proxies = {one for one in self.brokers if context.is_proxy(one)}
-        brokers = self.brokers.keys() - proxies
-        return Subject(
-            broker=only(context.broker(one) for one in brokers),
-            topic=only(self.topics),
-            group=only(self.groups),
-            server=None if brokers else only(proxies),
-        )
+        """Return the subject: the attributes that all refusals share."""
+        return subject_of(self.brokers, context, only(self.topics), only(self.groups))
 
     def title(self, context: Context) -> str:
-        """Return the sentence that says what is wrong, with names."""
+        """Return the title: a sentence with concrete names."""
         raise NotImplementedError
 
     def details(self, context: Context) -> list[str]:
-        """Return further sentences: by default whose requests were refused."""
-        said = []
+        """Return further sentences: by default the clients of the refused requests."""
+        lines = []
         if self.topics:
-            said.append(f"topics: {counted_names(self.topics)}")
+            lines.append(f"topics: {counted_names(self.topics)}")
         if self.groups:
-            said.append(f"groups: {counted_names(self.groups)}")
+            lines.append(f"groups: {counted_names(self.groups)}")
         if clients := self._clients(context):
-            said.append(f"clients: {counted_names(clients)}")
-        return said
+            lines.append(f"clients: {counted_names(clients)}")
+        return lines
 
     def _clients(self, context: Context) -> Counter[str]:
-        """Return refusals by client id, by address where ids are not known or are too many."""
+        """Return refusals by client id, or by address if ids are unknown or too many."""
         if self.clients.total() < self.hosts.total():
             return self.hosts
         return by_client(self.clients, context)
 
+    def impact(self) -> dict[Impact, int]:
+        """Return the impact on messages; empty: as in the rule."""
+        sends = sum(number for name, number in self.requests.items() if name in _SEND_NAMES)
+        sends -= sum(number for topic, number in self.topics.items() if is_trace_topic(topic))
+        return {Impact.SENDS_FAILED: sends} if sends > 0 else {}
+
     def judge(self, case: Case, context: Context) -> None:
-        """Change what the rule says in general: confidence, severity, advice."""
+        """Override the rule's confidence, severity, or advice."""
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case, or one for each broker, if anything was refused."""
+        """Return one case, or one per broker, if anything was refused."""
         for view in self._views(context):
             if view.tally.count:
                 case = view.tally.case(view.title(context), view.subject(context))
                 case.details = view.details(context)
+                case.impact = view.impact()
                 view.judge(case, context)
                 yield case
 
     @property
     def what(self) -> str:
-        """The refused requests with their number: ``12 sends``."""
+        """The number of refused requests as text: ``12 sends``."""
         kinds = set(self.requests)
         if kinds <= _SEND_NAMES:
             noun = "send"
@@ -191,9 +193,10 @@ class Refusals(Fold):
             noun = "request"
         return counted(self.tally.count, noun)
 
-    def sent_again(self) -> tuple[int, int]:
-        """Return how many messages were refused more than once, and how often the most."""
-        often = [len(one) for one in map(own_attempts, self.tried.values()) if len(one) > 1]
+    def sent_again(self, context: Context) -> tuple[int, int]:
+        """Return the number of messages with several refusals, and the maximum per message."""
+        own = (own_attempts(attempts, context.relays) for attempts in self.tried.values())
+        often = [len(refusals) for refusals in own if len(refusals) > 1]
         return len(often), max(often, default=0)
 
     def _count(self, row: ExchangeRecord) -> None:
@@ -201,10 +204,10 @@ class Refusals(Fold):
         for counter, name in (
             (self.topics, row.topic),
             (self.groups, row.group),
-            (self.hosts, host_of(row.requester)),
-            (self.brokers, row.responder),
+            (self.hosts, host_of(row.client_address)),
+            (self.brokers, row.server_address),
             (self.requests, row.request_name),
-            (self.clients, row.requester),
+            (self.clients, row.client_address),
         ):
             if name:
                 _add(counter, name)
@@ -222,10 +225,8 @@ class Refusals(Fold):
         if len(attempts) < MAX_ATTEMPTS:
             attempts.append(
                 RefusedAttempt(
-                    time_of(row),
-                    end_of(row),
-                    row.requester,
-                    row.responder,
+                    hop_of(row),
+                    row.client_address,
                     row.opaque,
                     row.topic,
                     row.group,
@@ -234,11 +235,15 @@ class Refusals(Fold):
             )
 
     def _views(self, context: Context) -> Iterator[Refusals]:
-        """Return a copy for each spell, that refusals at inner hops are taken out of.
+        """Return a copy per spell, without refusals at inner hops.
 
-        With `per_broker` for each of each broker.
+        With `per_broker` also one per broker.
         """
-        again = [one for attempts in self.tried.values() for one in repeated_views(attempts)]
+        again = [
+            attempt
+            for attempts in self.tried.values()
+            for attempt in repeated_views(attempts, context.relays)
+        ]
         by_name: dict[str, list[_Part]] = {}
         for part in map(_Part._make, self._parts.items() if self._parts is not None else ()):
             name = context.broker(part.name) if self.per_broker else self.key
@@ -248,7 +253,7 @@ class Refusals(Fold):
             for spell in spells(signs, _Part.span, self.lasts):
                 first = min(part.kept.tally.first for part in spell)
                 last = max(part.kept.tally.last for part in spell)
-                near = [one for one in parts if one.begin <= last and one.end > first]
+                near = [part for part in parts if part.begin <= last and part.end > first]
                 view = near[0].kept._copied()
                 for part in near[1:]:
                     view._join(part.kept)
@@ -282,25 +287,25 @@ class Refusals(Fold):
             self.names.setdefault(name, Counter()).update(counter)
 
     def _take_out(self, again: Iterable[RefusedAttempt]) -> None:
-        for one in again:
+        for attempt in again:
             self.tally.count -= 1
             for counter, name in (
-                (self.topics, one.topic),
-                (self.groups, one.group),
-                (self.hosts, host_of(one.requester)),
-                (self.requests, one.request),
-                (self.clients, one.requester),
+                (self.topics, attempt.topic),
+                (self.groups, attempt.group),
+                (self.hosts, host_of(attempt.client_address)),
+                (self.requests, attempt.request),
+                (self.clients, attempt.client_address),
             ):
                 if name is not None and name in counter:
                     counter[name] -= 1
                     if counter[name] <= 0:
                         del counter[name]
-            if is_call(one.request):
-                self.brokers.pop(one.responder, None)
+            if is_call(attempt.request):
+                self.brokers.pop(attempt.hop.server, None)
 
 
 class _Part(NamedTuple):
-    """What is kept of one broker in an interval of time."""
+    """The state of one broker in an interval."""
 
     name: str
     begin: int
@@ -311,8 +316,9 @@ class _Part(NamedTuple):
         return span_of(self.kept.tally)
 
 
-def _is_of(first: int, last: int, names: set[str] | None, one: RefusedAttempt) -> bool:
-    return first <= one.end <= last and (names is None or one.responder in names)
+def _is_of(first: int, last: int, names: set[str] | None, attempt: RefusedAttempt) -> bool:
+    near = first <= (attempt.hop.end or attempt.hop.begin) <= last
+    return near and (names is None or attempt.hop.server in names)
 
 
 _COUNTERS: Final = ("topics", "groups", "hosts", "brokers", "requests", "clients")
@@ -328,89 +334,101 @@ def _add(counter: Counter[str], name: str, count: int = 1) -> None:
 
 
 def by_client(endpoints: Counter[str], context: Context) -> Counter[str]:
-    """Return numbers by client id, by address where that is not known, from those by address."""
+    """Convert counts by address to counts by client id, or address if the id is unknown."""
     named: Counter[str] = Counter()
     for endpoint, number in endpoints.items():
         named[context.client(endpoint)] += number
     return named
 
 
-def repeated_views(attempts: Iterable[RefusedAttempt]) -> list[RefusedAttempt]:
-    """Return the refusals of a message that are another one seen again.
+def repeated_views(
+    attempts: Iterable[RefusedAttempt], relays: Collection[Relay]
+) -> list[RefusedAttempt]:
+    """Return the refusals of a message that repeat another one.
 
-    That of an inner hop is within the time of the outer one, at another responder: a client makes
-    its attempts one after the other. Of a call of gRPC the inner hop counts, which names the
-    broker. One that two captures saw has the same ends and opaque.
+    These are inner hops (for a gRPC call the outer one, as the inner one names the broker), and
+    exchanges in two captures, with the same ends and opaque.
     """
-    found = []
-    seen: set[tuple[str, str, int]] = set()
     ordered = sorted(attempts, key=_place)
-    for one in ordered:
-        place = one.requester, one.responder, one.opaque
-        others = [other for other in ordered if other.responder != one.responder]
-        if is_call(one.request):
-            again = any(_is_around(one, inner) for inner in others)
-        else:
-            again = any(_is_around(outer, one) for outer in others if not is_call(outer.request))
-        if again or place in seen:
-            found.append(one)
-        seen.add(place)
-    return found
+    inner = inner_hops([attempt.hop for attempt in ordered], relays)
+    again = {outer if ordered[outer].hop.call else place for place, outer in inner.items()}
+    seen: set[tuple[str, str, int]] = set()
+    for place, attempt in enumerate(ordered):
+        ends = attempt.client_address, attempt.hop.server, attempt.opaque
+        if ends in seen:
+            again.add(place)
+        seen.add(ends)
+    return [ordered[place] for place in sorted(again)]
 
 
-def _is_around(outer: RefusedAttempt, inner: RefusedAttempt) -> bool:
-    spans = (outer.begin, outer.end), (inner.begin, inner.end)
-    return outer.begin <= inner.begin and inner.end <= outer.end and spans[0] != spans[1]
+def own_attempts(
+    attempts: Iterable[RefusedAttempt], relays: Collection[Relay] = ()
+) -> list[RefusedAttempt]:
+    """Return the refusals that the message's own client received, sorted by time."""
+    every = sorted(attempts, key=_place)
+    return list((Counter(every) - Counter(repeated_views(every, relays))).elements())
 
 
-def _place(one: RefusedAttempt) -> tuple[int, int, str, str, int]:
-    return one.begin, one.end, one.requester, one.responder, one.opaque
+def _place(attempt: RefusedAttempt) -> tuple[int, int, str, str, int]:
+    return (
+        attempt.hop.begin,
+        attempt.hop.end or 0,
+        attempt.client_address,
+        attempt.hop.server,
+        attempt.opaque,
+    )
 
 
-def own_attempts(attempts: Iterable[RefusedAttempt]) -> list[RefusedAttempt]:
-    """Return the refusals of a message that its client got, by time."""
-    every = list(attempts)
-    again = Counter(repeated_views(every))
-    kept = []
-    for one in sorted(every, key=_place):
-        if again[one] > 0:
-            again[one] -= 1
-        else:
-            kept.append(one)
-    return kept
+def subject_of(
+    addresses: Iterable[str],
+    context: Context,
+    topic: str | None,
+    group: str | None,
+    message: str | None = None,
+) -> Subject:
+    """Return a subject with the only broker among the servers, or the proxy if there is no broker.
+
+    `addresses` may also be broker names.
+    """
+    servers = set(addresses)
+    proxies = {server for server in servers if context.is_proxy(server)}
+    return Subject(
+        broker=only(context.broker(one) for one in servers - proxies),
+        topic=topic,
+        group=group,
+        message=message,
+        server=None if servers - proxies else only(proxies),
+    )
 
 
 def only(names: Iterable[str]) -> str | None:
-    """Return the name where there is one only."""
+    """Return the name if there is only one."""
     different = set(names)
     return different.pop() if len(different) == 1 else None
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun: ``1 send``, ``12 sends``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
-
-
 def listed(names: Iterable[str]) -> str:
-    """Return names in a sentence: ``broker-a and broker-b``."""
+    """Join names for a sentence: ``broker-a and broker-b``."""
     ordered = sorted(set(names))
     more = len(ordered) - MOST_SAID
-    said = [*ordered[:MOST_SAID], *([f"{more} more"] if more > 0 else [])]
-    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}" if said else ""
+    parts = [*ordered[:MOST_SAID], *([f"{more} more"] if more > 0 else [])]
+    return (
+        parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+    )
 
 
 def called(noun: str, names: Iterable[str]) -> str:
-    """Return names with what they are: ``group a``, ``groups a and b``."""
+    """Return names with their noun: ``group a``, ``groups a and b``."""
     different = set(names)
     return f"{noun if len(different) == 1 else noun + 's'} {listed(different)}"
 
 
 def counted_names(counter: Mapping[str, int]) -> str:
-    """Return names with their numbers, the most frequent first: ``Orders (12), Bills (3)``."""
-    ordered = sorted(counter.items(), key=lambda one: (-one[1], one[0]))
-    said = ", ".join(f"{name} ({number:,})" for name, number in ordered[:MOST_SAID])
+    """Return names with counts, the most frequent first: ``Orders (12), Bills (3)``."""
+    ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+    text = ", ".join(f"{name} ({number:,})" for name, number in ordered[:MOST_SAID])
     more = len(ordered) - MOST_SAID
-    return f"{said} and {more} more" if more > 0 else said
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def times(count: int) -> str:

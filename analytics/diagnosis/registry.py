@@ -23,7 +23,7 @@ FAMILIES: Final = (
 )
 """folders under `rules/`, in the order of the document"""
 MAX_PLANS: Final = 10_000
-"""combinations of codes and status for which it is remembered which rules take them"""
+"""maximum cached combinations of codes and status"""
 
 
 @cache
@@ -41,18 +41,18 @@ def rules_of(family: str) -> Sequence[DiagnosisRule]:
 
 
 def with_finders(chosen: Sequence[DiagnosisRule]) -> Sequence[DiagnosisRule]:
-    """Return the rules, and those whose state has their cases."""
+    """Return the rules, and the rules whose state reports their cases."""
     finders = {rule.found_by for rule in chosen} - {rule.id for rule in chosen}
     return [*chosen, *(rule for rule in rules() if rule.id in finders)]
 
 
 def rule_of(name: str) -> DiagnosisRule | None:
-    """Return the rule with that id; None where there is none."""
+    """Return the rule with an id, or None."""
     return next((rule for rule in rules() if rule.id == name), None)
 
 
 class Takers:
-    """Which rules take an exchange: looked up once for each combination of codes and status."""
+    """Look up the rules that take an exchange, once per combination of codes and status."""
 
     def __init__(self, rules: Sequence[DiagnosisRule]) -> None:
         self._rules = rules
@@ -61,17 +61,17 @@ class Takers:
         ] = {}
 
     def of(self, row: ExchangeRecord) -> list[tuple[Exchanges, DiagnosisRule]]:
-        """Return what may be taken of it by which rules."""
+        """Return the matching parts and their rules for an exchange."""
         at = (row.request_code, row.response_code, row.status)
         plan = self._plans.get(at)
         if plan is None:
             plan = [
-                (one, rule)
+                (exchanges, rule)
                 for rule in self._rules
-                for one in rule.exchanges
-                if (one.requests is None or row.request_code in one.requests)
-                and (one.responses is None or row.response_code in one.responses)
-                and (one.statuses is None or row.status in one.statuses)
+                for exchanges in rule.exchanges
+                if (exchanges.requests is None or row.request_code in exchanges.requests)
+                and (exchanges.responses is None or row.response_code in exchanges.responses)
+                and (exchanges.statuses is None or row.status in exchanges.statuses)
             ]
             if len(self._plans) < MAX_PLANS:
                 self._plans[at] = plan
@@ -79,5 +79,5 @@ class Takers:
 
 
 def takers_of(rules: Sequence[DiagnosisRule]) -> Takers:
-    """Return what tells which of these rules take an exchange."""
+    """Return a lookup of these rules by exchange."""
     return Takers(rules)

@@ -1,23 +1,24 @@
-"""The contract of a rule: a description as data, what it takes, and a fold over that.
+"""The contract of a rule: a description as data, its inputs, and a fold over them.
 
-Rules for rules: a fold has no clock and does no I/O; it gives the same cases whatever the order in
-which rows come, and may be asked for them several times. State is kept per key, and is small: a
-`Tally`, some sets with a bound. While a capture goes on, what is not settled is given beside that
-state and replaced each time (`Fold.pending`, `Fold.unended`), so that nothing counts twice. What a
-capture does not show is never taken for a fact; a rule that rests on what is absent sets
-`rests_on_absence`, and the engine lowers its confidence where the capture is not whole. A rule is
-one file in a family under `rules/` that exports `RULE`, and a name in `MODULES` of that family.
+Rules for rules: a fold has no clock and does no I/O; it returns the same cases whatever the order
+of rows, and may be asked for them several times. State is kept per key and is small: a `Tally`,
+some bounded sets. During a capture, pending rows are kept beside that state and replaced each time
+(`Fold.pending`, `Fold.unended`), so nothing counts twice. Missing traffic is never taken as a fact;
+a rule that relies on it sets `rests_on_absence`, and the engine lowers its confidence if the
+capture is incomplete. A rule is one file in a family under `rules/` that exports `RULE`, and a name
+in `MODULES` of that family.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
+from .impact import Impact
 from .need import Need
 from .problem import Case, ProblemSeverity
 from .spells import HOUR
@@ -29,141 +30,153 @@ if TYPE_CHECKING:
 
 
 NEAR: Final = 30_000_000_000
-"""ns between the times of a cause and of what follows from it: the interval of route requests"""
+"""maximum ns between a cause and its consequences: the interval of route requests"""
 COVERED: Final = "covered"
-"""`DiagnosisRule.grpc` of a rule that takes calls of gRPC, or connections whatever they carry"""
+"""`DiagnosisRule.grpc` of a rule that takes gRPC calls, or connections of any protocol"""
 REFUSED_CALL: Final = (
-    "`call-refused` speaks of what a proxy refuses. Between proxy and broker, this rule does."
+    "`call-refused` covers refusals by a proxy. This rule covers those between proxy and broker."
 )
 BEHIND_PROXY: Final = (
-    "Clients of gRPC send no such requests. Their proxy does, by remoting: this rule sees those."
+    "gRPC clients send no such requests. Their proxy does, by remoting: this rule covers those."
+)
+ALWAYS_RETRIED: Final = (
+    "gRPC clients retry every failed send, including asynchronous ones, except transactional ones."
+)
+ISOLATES_PROXIES: Final = (
+    "After a failed send, gRPC clients avoid a proxy until it responds to a Heartbeat. The proxy"
+    " chooses the broker."
 )
 PROXY_CHOOSES: Final = "The proxy chooses the broker and the queue, not the client."
 NO_OFFSETS: Final = (
-    "Consumers of gRPC own no queues and store no offsets. Their proxy fetches messages by POP."
+    "gRPC consumers own no queues and store no offsets. Their proxy fetches messages by POP."
 )
-TELEMETRY: Final = (
-    "Check-backs come over the telemetry stream, which has no rows. Between broker and proxy, this"
-    " rule sees them."
-)
-LASTING: Final = "Until somebody changes something: quiet in between does not end it."
+LASTING: Final = "Until someone changes it; quiet periods do not end it."
 
 
 class Fold:
-    """State of one rule for one key. Override what the rule takes, and `cases`."""
+    """State of one rule for one key. Override the methods for its inputs, and `cases`."""
 
     def __init__(self, key: str) -> None:
         self.key = key
-        """what the state is kept for"""
+        """key of the state"""
         self.pending: list[ExchangeRecord] = []
-        """requests that wait for their response at the moment, where the rule takes such"""
+        """currently pending requests, if the rule takes them"""
         self.unended: list[ConversationRecord] = []
-        """connections that may go on, as they are at the moment, where the rule takes such"""
+        """currently open connections, if the rule takes them"""
         self.lasts: int | None = HOUR
         """as in its rule"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        """Take an exchange."""
+        """Add an exchange."""
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Take exchanges of one flow. A rule that takes each send may count them together."""
+        """Add exchanges of one flow. A rule that takes all sends may count them together."""
         for row in rows:
             self.add_exchange(row)
 
     def adder_of(self, flow: Flow) -> Add:
-        """Return what takes the exchanges of a flow: `add_exchanges`, unless much is known of all.
+        """Return the function that adds exchanges of a flow, by default `add_exchanges`.
 
-        It is asked for where a rule's key depends on the flow only.
+        Called only if the rule's key depends on the flow.
         """
         return self.add_exchanges
 
     def add_connection(self, row: ConversationRecord) -> None:
-        """Take a TCP connection that has ended."""
+        """Add a closed TCP connection."""
 
     def add_message(self, message: ObservedMessage) -> None:
-        """Take a message with its attempts."""
+        """Add a message with its attempts."""
 
     def forget_messages(self) -> None:
-        """Forget the messages: those that follow are all that there are by now."""
+        """Forget the messages: the following calls provide all messages again."""
+
+    def sought(self) -> Mapping[str, str]:
+        """Return messages to look up in broker stores, as UNIQ_KEY → topic."""
+        return {}
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return what was found so far; nothing where another rule's state finds it."""
+        """Return the cases so far; empty if another rule's state reports them."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Exchanges:
-    """Which exchanges a rule takes, and by which key; None: any."""
+    """The exchanges that a rule takes, and their key; None: any."""
 
     key: Callable[[ExchangeRecord], str | None]
-    """key of the state; None: the rule does not take this exchange"""
+    """key of the state; None: the rule ignores this exchange"""
     requests: frozenset[int] | None = None
     """request codes"""
     responses: frozenset[int] | None = None
-    """response codes; those without a response are then not taken"""
+    """response codes; exchanges without a response are then ignored"""
     statuses: frozenset[str] | None = None
     with_facts: bool = False
-    """only those that name brokers or have facts"""
+    """only exchanges with brokers or facts"""
     of_flow: bool = False
-    """the key depends on what is in a `keys.Flow` only, and is asked for once per flow"""
+    """the key depends only on the `keys.Flow`, and is computed once per flow"""
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRule:
-    """A rule."""
+    """The description and inputs of a rule."""
 
     id: str
-    """as in the output and `--explain`"""
+    """as in the output and in `--explain`"""
     severity: ProblemSeverity
     title: str
-    """one general sentence, without names"""
+    """one general sentence without names"""
     searched: tuple[str, ...]
-    """words that people search for"""
+    """search terms"""
     proof: str
-    """what in a capture proves it"""
+    """evidence of it in a capture"""
     explanation: str
-    """what happens inside RocketMQ"""
+    """mechanism inside RocketMQ"""
     advice: str
-    """what to check or set: the setting's name and default, by version where it differs"""
+    """what to check or set: setting name and default, by version if it differs"""
     grpc: str
-    """`COVERED`, or why it cannot speak of clients that use gRPC"""
+    """`COVERED`, or why clients with gRPC cannot be covered"""
     fold: Callable[[str], Fold]
     """key -> state"""
     exchanges: tuple[Exchanges, ...] = ()
     connections: Callable[[ConversationRecord], str | None] | None = None
-    """key of a connection; None: connections are not taken"""
+    """key of a connection; None: the rule ignores connections"""
     messages: Callable[[ObservedMessage], str | None] | None = None
-    """key of a message with its attempts; None: messages are not taken"""
+    """key of a message with its attempts; None: the rule ignores messages"""
     takes_pending: bool = False
-    """it looks at what is not settled while a capture goes on"""
+    """takes pending rows during a capture"""
     quiet_ends: bool = True
-    """it is over where no sign of it was seen for a while; False: only a sign of life ends it"""
+    """ends after a while without signs; False: only a sign of recovery ends it"""
     joined_messages: bool = False
-    """messages go to the state of their key that has exchanges and connections; else to another"""
+    """messages go to the state with the exchanges and connections of their key; otherwise to a
+    separate one"""
     references: tuple[str, ...] = ()
     """public issues, `apache/rocketmq#N`"""
+    impact: Impact | None = None
+    """effect on the counted messages; None: it counts something else"""
     limits: str = ""
-    """what it cannot tell"""
+    """what the rule cannot detect"""
     needs: frozenset[Need] = frozenset()
     rests_on_absence: bool = False
-    """it concludes from what was not seen"""
+    """concludes from missing traffic"""
     lasts: int | None = HOUR
-    """ns without a sign after which what follows is another problem; None: it is a setting or what
-    a program does, which lasts until somebody changes it, so that quiet ends nothing"""
+    """ns without a sign after which a further sign is another problem; None: it is a setting or
+    program behavior, which lasts until someone changes it, so quiet does not end it"""
     found_by: str | None = None
-    """id of the rule whose state has its cases; None: its own"""
+    """id of the rule whose state reports its cases; None: its own"""
     consequence_of: frozenset[str] = frozenset()
-    """ids of rules whose problems lead to this one"""
+    """ids of rules whose problems can cause this one"""
+    leads_to_all: bool = False
+    """its problems can cause any problem that quiet ends and that has no other cause"""
     follows_within: int = NEAR
-    """ns between the times of such a problem and of this one, at the most"""
+    """maximum ns between the cause and this problem"""
 
     @property
     def how_long(self) -> str:
-        """A sentence where quiet does not end it; else empty."""
+        """A sentence on how long it lasts if quiet does not end it; otherwise empty."""
         return LASTING if self.lasts is None else ""
 
     def new_fold(self, key: str) -> Fold:
-        """Return a state for a key."""
+        """Return a new state for a key."""
         fold = self.fold(key)
         fold.lasts = self.lasts
         return fold

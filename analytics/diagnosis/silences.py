@@ -1,10 +1,10 @@
-"""When a server did not answer: requests that waited long or for ever while it said nothing.
+"""Server silences: requests that waited long or forever without any response of the server.
 
-Rules: a silence is a time in which requests wait and nothing at all is answered by the server, of
-any request; so one slow request among quick ones is none. A request whose packets were not
-acknowledged does not count: it did not arrive, or its answer did not. Long polls wait on purpose
-and do not count as waiting, but their answers show that the server lives. Of answers the first and
-the last of an interval are remembered, which grows where there are too many: memory is bounded.
+Rules: a silence is a period in which requests wait and the server responds to none at all; one slow
+request among quick ones is no silence. A request with unacknowledged packets does not count: it did
+not arrive, or its response did not. Long polls wait on purpose and do not count as waiting, but
+their responses show that the server is alive. The first and last response of an interval are kept;
+intervals grow if there are too many, so memory is bounded.
 RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
 """
 
@@ -25,29 +25,29 @@ from dissectors.rows.outcome import LONG_POLLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from .context import Context
-from .keys import answer_times, by_responder, slowest_of
+from .keys import answer_times, by_server, slowest_of
 from .outages import server_of
 from .problem import ProblemState
 from .rule import Exchanges, Fold
 
 MAX_INTERVALS: Final = 16_384
-"""intervals with answers that are remembered of one server"""
+"""maximum intervals with responses of one server"""
 FIRST_INTERVAL: Final = 50_000_000
-"""ns of an interval at first"""
+"""initial interval, ns"""
 MAX_WAITING: Final = 4096
-"""requests of one server that waited long"""
+"""maximum requests of one server with a long wait"""
 NOBODY_ASKED: Final = 3_000_000_000
-"""ns without anything that waits, after which unknown whether a silence went on"""
+"""ns without a waiting request after which the end of a silence is unknown"""
 PATIENCE: Final = 3_000_000_000
-"""ns that requests wait, at the least, where the silence goes on: the default of sendMsgTimeout"""
+"""minimum ns that requests wait if the silence is ongoing: the default of sendMsgTimeout"""
 LONG_US: Final = 400_000
-"""µs after which an answer counts as long waited for"""
+"""µs after which a response counts as late"""
 _WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(ResponseCode.SYSTEM_BUSY)}
-"""answers of a broker that waited for its disk or its slave, or that says itself why it was late"""
+"""responses delayed by the disk or a slave, or that explain the delay themselves"""
 
 
 class AnswerTimes:
-    """The first and the last answer in each interval: which they are does not depend on order."""
+    """The first and last response in each interval, independent of the order."""
 
     __slots__ = ("_intervals", "_size")
 
@@ -56,7 +56,7 @@ class AnswerTimes:
         self._intervals: dict[int, tuple[int, int]] = {}
 
     def add(self, times: Sequence[int]) -> None:
-        """Note answers."""
+        """Add responses."""
         size, ordered, at = self._size, sorted(times), 0
         while at < len(ordered):
             first = ordered[at]
@@ -77,7 +77,7 @@ class AnswerTimes:
             self._intervals[number] = min(first, known[0]), max(last, known[1])
 
     def between(self, begin: int, end: int) -> bool:
-        """Return whether there is an answer between two times, ns."""
+        """Return whether there is a response between two times, ns."""
         return any(
             begin < time < end
             for number in self._numbers(begin, end)
@@ -90,8 +90,12 @@ class AnswerTimes:
             return [number for number in self._intervals if first <= number <= last]
         return [number for number in range(first, last + 1) if number in self._intervals]
 
+    def after(self, time: int) -> bool:
+        """Return whether there is a response after a time, ns."""
+        return any(last > time for _, last in self._intervals.values())
+
     def times(self) -> list[tuple[int, int]]:
-        """Return the times of the first and the last answer in each interval, by time."""
+        """Return the times of the first and last response in each interval, sorted."""
         return sorted(self._intervals.values())
 
 
@@ -102,17 +106,17 @@ class Wait:
     row: ExchangeRecord
     begin: int
     until: int
-    """when it was answered, or the client gave up"""
+    """time of the response, or of the client's timeout"""
     answered: bool
     certain: bool = True
-    """false: the packets do not show that there was no answer"""
+    """False: the packets do not prove a missing response"""
     pending: bool = False
-    """it still waits, while the capture goes on"""
+    """it still waits during the capture"""
 
 
 @dataclass(slots=True)
 class Silence:
-    """A time in which a server answered nothing."""
+    """A period in which a server sent no response."""
 
     begin: int
     end: int
@@ -120,31 +124,31 @@ class Silence:
 
     @property
     def length(self) -> int:
-        """How long it lasted, in ns."""
+        """Duration in ns."""
         return self.end - self.begin
 
     def span(self) -> tuple[int, int]:
-        """Return from when to when."""
+        """Return the start and the end."""
         return self.begin, self.end
 
     @property
     def answered(self) -> list[Wait]:
-        """The requests that were answered in the end."""
+        """The requests with a late response."""
         return [wait for wait in self.waits if wait.answered]
 
     @property
     def unanswered(self) -> list[Wait]:
-        """The requests that were not."""
+        """The requests without a response."""
         return [wait for wait in self.waits if not wait.answered]
 
     @property
     def goes_on(self) -> bool:
-        """Whether requests wait at the moment."""
+        """Whether requests are currently waiting."""
         return any(wait.pending for wait in self.waits)
 
 
 class ServerSilences(Fold):
-    """Answers of one server, and the requests that waited for one."""
+    """Responses of one server, and the requests that waited for one."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -153,11 +157,11 @@ class ServerSilences(Fold):
         self._connections: dict[tuple[str, int], ConversationRecord] = {}
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        """Take a request to the server."""
+        """Add a request to the server."""
         self.add_exchanges((row,))
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Take requests to the server."""
+        """Add requests to the server."""
         self.note_answers(rows)
         slowest = slowest_of(rows)
         if slowest is not None and slowest < LONG_US:
@@ -172,41 +176,41 @@ class ServerSilences(Fold):
                 self._waiting.append(row)
 
     def note_answers(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Note answers, whether or not their requests count as waiting."""
+        """Record responses, whether or not their requests count as waiting."""
         self._answers.add([time for time in answer_times(rows) if time is not None])
 
     def add_connection(self, row: ConversationRecord) -> None:
-        """Take a connection to the server."""
+        """Add a connection to the server."""
         if row.commands and len(self._connections) < MAX_WAITING:
             self._connections[row.capture, row.conversation] = row
 
     @property
     def answered_any(self) -> bool:
-        """Whether the server ever answered."""
+        """Whether the server ever responded."""
         return bool(self._answers.times())
 
     def state_of(self, silences: Sequence[Silence]) -> ProblemState | None:
-        """Return whether the server goes on, as far as its answers tell."""
-        if any(one.goes_on for one in silences):
+        """Return the state of the server, as far as its responses show."""
+        if any(silence.goes_on for silence in silences):
             return ProblemState.GOING_ON
-        last = max(one.end for one in silences)
-        is_over = all(one.answered for one in silences) or self.answered_after(last)
+        last = max(silence.end for silence in silences)
+        is_over = all(silence.answered for silence in silences) or self.answered_after(last)
         return ProblemState.OVER if is_over else None
 
     def answered_after(self, time: int) -> bool:
-        """Return whether the server answered anything later on."""
+        """Return whether the server responded to anything later."""
         times = self._answers.times()
         return bool(times) and times[-1][1] > time
 
     def silences(self, context: Context, least: int) -> list[Silence]:
-        """Return the silences of at least this duration in ns, by time."""
-        waits = sorted(self._waits(context), key=lambda one: (one.begin, one.until))
+        """Return the silences of at least this duration in ns, sorted by time."""
+        waits = sorted(self._waits(context), key=lambda wait: (wait.begin, wait.until))
         answers = self._answers.times()
-        found: list[Silence] = []
+        silences: list[Silence] = []
         for wait in waits:
-            last = found[-1] if found else None
+            last = silences[-1] if silences else None
             if _answered_within(answers, wait.begin, wait.until):
-                # Others were served meanwhile, unless that is what waited through a silence.
+                # Others got responses meanwhile, unless they waited through a silence.
                 if last is not None and _waited_through(answers, wait, last):
                     last.waits.append(wait)
                 continue
@@ -218,9 +222,13 @@ class ServerSilences(Fold):
                 last.waits.append(wait)
                 last.end = max(last.end, wait.until)
             else:
-                found.append(Silence(wait.begin, wait.until, [wait]))
-        at_least = (max(least, PATIENCE) if one.goes_on else least for one in found)
-        return [one for one, length in zip(found, at_least, strict=True) if one.length >= length]
+                silences.append(Silence(wait.begin, wait.until, [wait]))
+        at_least = (max(least, PATIENCE) if silence.goes_on else least for silence in silences)
+        return [
+            silence
+            for silence, length in zip(silences, at_least, strict=True)
+            if silence.length >= length
+        ]
 
     def _waits(self, context: Context) -> Iterable[Wait]:
         yield from self._waits_of(self._waiting, self._connections, context, pending=False)
@@ -252,9 +260,9 @@ class ServerSilences(Fold):
                     yield Wait(row, begin, context.last_time, False, False, pending)
                 continue
             whole = connection.directions == tcp.BOTH and not connection.gaps
-            # A hole may have an answer, but not all of those that are pending.
-            told = whole or (pending and connection.directions == tcp.BOTH)
-            if connection.ended_by == tcp.SERVER or not told:
+            # A hole may contain a response, but not those to all pending requests.
+            certain = whole or (pending and connection.directions == tcp.BOTH)
+            if connection.ended_by == tcp.SERVER or not certain:
                 continue
             if connection.ended_by == tcp.CLIENT:
                 yield Wait(row, begin, connection.end_time, False)
@@ -263,29 +271,29 @@ class ServerSilences(Fold):
 
 
 def unsure_reason(silences: Sequence[Silence]) -> str:
-    """Return why none of the requests is certain to have no answer."""
-    if any(one.goes_on for one in silences):
+    """Return why none of the requests is certain to have no response."""
+    if any(silence.goes_on for silence in silences):
         return "bytes are missing in the connections on which the requests wait"
     return "the capture ends while the requests wait"
 
 
 def _waited_through(answers: list[tuple[int, int]], wait: Wait, silence: Silence) -> bool:
-    """Return whether a request waited in a silence, and was answered among others after it."""
+    """Return whether a request waited through a silence, and got its response among others."""
     begin, end = wait.begin, silence.end
     long = end - begin >= LONG_US * 1000 and wait.until >= end
     return wait.answered and long and not _answered_within(answers, begin, end)
 
 
 def _stalled(connection: ConversationRecord, begin: int, end: int | None) -> bool:
-    """Return whether packets of a connection were not acknowledged while a request waited."""
+    """Return whether packets of a connection were unacknowledged while a request waited."""
     until = connection.end_time if end is None else end
-    return any(one.first <= until and one.last >= begin for one in stalls_in(connection))
+    return any(stall.first <= until and stall.last >= begin for stall in stalls_in(connection))
 
 
 def _answered_within(answers: list[tuple[int, int]], begin: int, end: int) -> bool:
-    """Return whether something was answered after `begin` and well before `end`.
+    """Return whether a response came after `begin` and well before `end`.
 
-    All that waited for a server that goes on is answered at about one time.
+    A server that recovers responds to all waiting requests at about the same time.
     """
     at = bisect_right(answers, begin, key=itemgetter(1))
     if at == len(answers):
@@ -294,7 +302,7 @@ def _answered_within(answers: list[tuple[int, int]], begin: int, end: int) -> bo
     return (first if first > begin else last) < end - FIRST_INTERVAL
 
 
-_OF_CLIENTS: Final = (
+OF_CLIENTS: Final = (
     SENDS
     | FETCHES
     | frozenset(
@@ -313,15 +321,15 @@ _OF_CLIENTS: Final = (
         )
     )
 )
-"""requests of clients; what brokers and administrators ask may take its time"""
+"""client requests; those of brokers and administrators may take longer"""
 WAITS: Final = (
     Exchanges(
-        key=by_responder,
-        requests=_OF_CLIENTS,
+        key=by_server,
+        requests=OF_CLIENTS,
         statuses=frozenset((ANSWERED, UNANSWERED)),
         of_flow=True,
     ),
 )
-"""What `ServerSilences` takes of exchanges."""
+"""Exchanges that `ServerSilences` takes."""
 CONNECTIONS: Final = server_of
-"""What it takes of connections."""
+"""Connections that `ServerSilences` takes."""

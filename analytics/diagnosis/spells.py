@@ -1,8 +1,8 @@
-"""Spells: signs of one problem, parted where it was quiet for longer than its state may last.
+"""Spells: signs of one problem, split at gaps longer than its state may last.
 
-Rules: how signs are parted depends on their times only, not on the order in which they come.
-States are kept by intervals that are no longer than that quiet, so that no interval has signs of
-two spells; where there are too many, the intervals grow, and spells that are near become one.
+Rules: the split depends only on the times of the signs, not on their order. States are kept by
+intervals no longer than that gap, so no interval has signs of two spells; if there are too many,
+the intervals grow, and adjacent spells become one.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
+from dissectors.times import SECOND
+
 from .problem import Tally
 
 HOUR: Final = 3_600_000_000_000
-"""ns without a sign after which a state that passes by itself has passed"""
+"""ns without a sign after which a transient state has passed"""
 _LONGEST: Final = 1 << 62
-"""an interval of this length has every time"""
+"""an interval of this length contains every time"""
 MAX_INTERVALS: Final = 256
-"""intervals of one tally"""
+"""maximum intervals of one tally"""
+MAX_TIMES: Final = 1000
+"""maximum intervals of times"""
 
 T = TypeVar("T")
 
@@ -25,25 +29,25 @@ T = TypeVar("T")
 def spells(
     signs: Iterable[T], span: Callable[[T], tuple[int, int]], lasts: int | None
 ) -> list[list[T]]:
-    """Return the signs by spell, by time; `lasts` None: they are all of one spell.
+    """Split signs into spells, sorted by time; `lasts` None: a single spell.
 
-    `span` gives the first and the last time of a sign.
+    `span` returns the first and the last time of a sign.
     """
-    found: list[list[T]] = []
+    spells_: list[list[T]] = []
     until = 0
-    for one in sorted(signs, key=span):
-        first, last = span(one)
-        if not found or (lasts is not None and first - until > lasts):
-            found.append([one])
+    for sign in sorted(signs, key=span):
+        first, last = span(sign)
+        if not spells_ or (lasts is not None and first - until > lasts):
+            spells_.append([sign])
             until = last
         else:
-            found[-1].append(one)
+            spells_[-1].append(sign)
             until = max(until, last)
-    return found
+    return spells_
 
 
 class Parts(Generic[T]):
-    """States by name and interval of time."""
+    """States by name and time interval."""
 
     def __init__(self, most: int, make: Callable[[str], T], join: Callable[[T, T], None]) -> None:
         self._most = most
@@ -53,7 +57,7 @@ class Parts(Generic[T]):
         self._parts: dict[tuple[str, int], T] = {}
 
     def part(self, name: str, time: int, lasts: int | None) -> T | None:
-        """Return the state of a name at a time; None where there are too many names."""
+        """Return the state of a name at a time, or None if there are too many names."""
         width = self._width
         if not width:
             width = self._width = lasts or _LONGEST
@@ -70,13 +74,13 @@ class Parts(Generic[T]):
         return part
 
     def items(self) -> Iterator[tuple[str, int, int, T]]:
-        """Yield name, begin and end of the interval, and the state: by name, then time."""
+        """Yield name, start and end of the interval, and the state, sorted by name and time."""
         width = self._width
         for name, at in sorted(self._parts):
             yield name, at * width, (at + 1) * width, self._parts[name, at]
 
     def _widen(self) -> None:
-        """Let each interval be twice as long."""
+        """Double the length of the intervals."""
         before, self._parts = self._parts, {}
         self._width *= 2
         for name, at in sorted(before):
@@ -87,8 +91,37 @@ class Parts(Generic[T]):
                 self._join(known, before[name, at])
 
 
+class Times:
+    """Times, of which the first and the last of each interval are kept."""
+
+    __slots__ = ("_spans", "_width")
+
+    def __init__(self) -> None:
+        self._width = SECOND
+        self._spans: dict[int, tuple[int, int]] = {}
+
+    def add(self, time: int) -> None:
+        """Add a time, ns."""
+        self._take(time, time)
+        while len(self._spans) > MAX_TIMES:
+            spans, self._spans = self._spans, {}
+            self._width *= 2
+            for first, last in spans.values():
+                self._take(first, last)
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the kept times, sorted."""
+        for _, (first, last) in sorted(self._spans.items()):
+            yield from (first,) if first == last else (first, last)
+
+    def _take(self, first: int, last: int) -> None:
+        place = first // self._width
+        begin, end = self._spans.get(place, (first, last))
+        self._spans[place] = min(begin, first), max(end, last)
+
+
 class SpellTally:
-    """Tallies of one thing, one for each spell."""
+    """Tallies of one item, one per spell."""
 
     __slots__ = ("_parts",)
 
@@ -96,19 +129,19 @@ class SpellTally:
         self._parts: Parts[Tally] = Parts(MAX_INTERVALS, lambda _: Tally(), Tally.merge)
 
     def at(self, time: int) -> Tally:
-        """Return the tally that takes what was seen at a time."""
+        """Return the tally for a time."""
         part = self._parts.part("", time, HOUR)
         assert part is not None, "one name fits"
         return part
 
     def spells(self) -> list[Tally]:
-        """Return a tally for each spell, by time."""
+        """Return a tally per spell, sorted by time."""
         counted = [tally for *_, tally in self._parts.items() if tally.count]
-        return [joined(one) for one in spells(counted, span_of, HOUR)]
+        return [joined(spell) for spell in spells(counted, span_of, HOUR)]
 
 
 def joined(tallies: Iterable[Tally]) -> Tally:
-    """Return what several tallies counted."""
+    """Merge several tallies."""
     tally = Tally()
     for one in tallies:
         tally.merge(one)

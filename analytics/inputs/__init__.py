@@ -1,4 +1,1 @@
-"""Read what a report is given: decoded logs, single files and captures, as DataFrames.
-
-May import `spark`, the modules beside and `dissectors`; knows no report.
-"""
+"""Read the inputs of a report: decoded logs, single files and captures, as relations."""

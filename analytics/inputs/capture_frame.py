@@ -1,31 +1,37 @@
-"""Captures as DataFrames of Spark that its tasks decode, each row once.
+"""Captures as Spark DataFrames decoded by tasks, each row once.
 
-Small captures are decoded by one task, each time that a frame is computed; large ones on Spark's
-shuffle, at once, and kept. Neither goes through a data source: where Java was started by somebody
-else, Spark looks for those in a Python that imports from the current directory.
+Small captures are decoded by one task, each time a frame is computed; large ones by several tasks,
+once, and cached. Each task reads all packets, which takes a seventeenth of their decoding time, and
+decodes its share of the connections: nothing is shuffled, and all numbers equal those of a single
+process. No data source is used: if Java was started by another program, Spark looks for data
+sources in a Python that imports from the current directory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from dissectors.tcp.decompression import MOST_TIMES
-from dissectors.tcp.source import expand_sources
+from dissectors.tcp.source import CaptureError, expand_sources
 from dissectors.times import Moment
 
 from ..schema import SOURCE
 from ..spark.engine import SparkEngine
 from ..spark.frames import spark_input
+from ..spark.places import place_of, uri_of
 from ..spark.session import safe_workers
 from ..spark.workers import serve_modules
-from .capture_source import CaptureTaskReader
+from .capture_source import CaptureTask, CaptureTaskReader
 from .filters import chosen
+from .inputs import size_of
 from .row_batches import (
-    ALL,
     CONVERSATION,
     EXCHANGES,
     KIND,
@@ -33,11 +39,136 @@ from .row_batches import (
     OTHER,
     schema_of_table,
 )
-from .shuffle import ShuffleTask, shuffled_rows
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
+
+LARGE_BYTES = 256 * 1024 * 1024
+"""total size of captures from which several tasks decode them: one task takes seconds for less"""
+TASK_BYTES = 64 * 1024 * 1024
+"""minimum bytes of captures per task"""
+MOST_TASKS = 32
+"""most tasks: with more, each one mostly skips packets of others"""
+
+
+@dataclass(frozen=True)
+class CaptureRows:
+    """Captures and decoding options."""
+
+    captures: tuple[str, ...]
+    """paths in input order"""
+    source: str
+    """value of the column `source`"""
+    decode_as: frozenset[int] = frozenset()
+    """TCP ports to treat as RocketMQ"""
+    messages: bool = False
+    """include rows of messages"""
+    tls_keylog: str = ""
+    """TLS key log file, as an absolute path"""
+    max_ratio: int = MOST_TIMES
+    """maximum decompressed bytes per byte of a compressed capture"""
+    bytes: int | None = None
+    """total size of the captures; None: they are local files"""
+
+    @property
+    def size(self) -> int:
+        """Return the total size of the captures."""
+        return size_of(self.captures) if self.bytes is None else self.bytes
+
+    @property
+    def is_large(self) -> bool:
+        """Whether several tasks decode the captures faster."""
+        return self.size >= LARGE_BYTES
+
+    def kept(self, spark: SparkSession, table: str) -> DataFrame:
+        """Return a table that is decoded once and cached."""
+        return self.decoded(spark, table).persist()
+
+    def decoded(self, spark: SparkSession, table: str) -> DataFrame:
+        """Return a table; for large captures, decoding again is expensive."""
+        if not self.is_large:
+            return self.by_tasks(spark, table, 1)
+        most = min(MOST_TASKS, self.size // TASK_BYTES, _tasks_at_once(spark))
+        return self.by_tasks(spark, table, max(2, most))
+
+    def by_tasks(self, spark: SparkSession, table: str, count: int) -> DataFrame:
+        """Return a table decoded by this number of tasks."""
+        reader = self._reader(table)
+        (whole,) = reader.partitions()
+        assert isinstance(whole, CaptureTask)
+
+        def decode(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            for batch in batches:
+                for shard in map(int, batch.column(0).to_numpy()):
+                    yield from reader.read(replace(whole, shard=shard, shards=count))
+
+        rows = spark.range(0, count, 1, count).mapInArrow(decode, schema_of_table(table))
+        return rows.withColumn(SOURCE, F.lit(self.source))
+
+    def _reader(self, table: str) -> CaptureTaskReader:
+        return CaptureTaskReader(
+            *(list(self.captures), table, False, self.decode_as),
+            *(self.messages, self.tls_keylog, self.max_ratio),
+        )
+
+
+@dataclass(frozen=True)
+class RemoteCaptureRows(CaptureRows):
+    """Captures on another file system: Spark reads each as one value of a row."""
+
+    def kept(self, spark: SparkSession, table: str) -> DataFrame:
+        """Return a table that is decoded once, now."""
+        before = spark.conf.get(_BATCH_ROWS, None)
+        spark.conf.set(_BATCH_ROWS, "1")  # a worker gets one capture at a time
+        try:
+            frame = super().kept(spark, table)
+            frame.count()
+            return frame
+        finally:
+            if before is None:
+                spark.conf.unset(_BATCH_ROWS)
+            else:
+                spark.conf.set(_BATCH_ROWS, before)
+
+    def by_tasks(self, spark: SparkSession, table: str, count: int) -> DataFrame:
+        """Return a table decoded by this number of tasks; each reads all captures."""
+        files = spark.read.format("binaryFile").load([*map(uri_of, self.captures)])
+        whole = files.select("path", "content").coalesce(1)
+        schema = schema_of_table(table)
+        parts = [
+            whole.mapInArrow(self._decoding(table, shard, count), schema) for shard in range(count)
+        ]
+        rows = reduce(lambda left, right: left.union(right), parts)
+        return rows.withColumn(SOURCE, F.lit(self.source))
+
+    def _decoding(self, table: str, shard: int, count: int) -> Callable[[_Batches], _Batches]:
+        reader, captures = self._reader(table), self.captures
+        places = {place_of(capture): number for number, capture in enumerate(captures)}
+
+        def decode(batches: _Batches) -> _Batches:
+            with tempfile.TemporaryDirectory(prefix="rmqtool-capture-") as folder:
+                files = [os.path.join(folder, str(number)) for number in range(len(captures))]
+                for batch in batches:
+                    for path, content in zip(*batch.columns, strict=True):
+                        with open(files[places[place_of(path.as_py())]], "wb") as file:
+                            file.write(content.as_buffer())
+                try:
+                    yield from reader.read(CaptureTask(files, [*captures], shard, count))
+                except CaptureError as error:
+                    name = dict(zip(files, captures, strict=True)).get(error.path, error.path)
+                    raise CaptureError(name, error.reason, hint=error.hint) from None
+
+        return decode
+
+
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_Batches = Iterator["pyarrow.RecordBatch"]
+
+
+def _tasks_at_once(spark: SparkSession) -> int:
+    """Return the number of parallel tasks, in a way that also works with Spark Connect."""
+    return int(spark.range(1 << 16).select(F.spark_partition_id()).distinct().count())
 
 
 def capture_frame(
@@ -53,59 +184,34 @@ def capture_frame(
 ) -> DataFrame:
     """Return one table of `capture_source` with its own columns.
 
-    `where`, `since` and `until` (nanoseconds since the epoch) are for exchanges; `tls_keylog` is a
-    file with secrets of TLS; `max_ratio` is how many bytes each byte of a compressed capture may
-    become.
+    `where`, `since` and `until` (nanoseconds since the epoch) apply to exchanges; `tls_keylog` is a
+    TLS key log file; `max_ratio` is the maximum number of decompressed bytes per byte of a
+    compressed capture.
     """
     serve_modules(spark)
-    # a worker, and what plans its tasks, may be in another folder than this process
+    # workers and the task planner may run in another folder than this process
     names = {os.path.abspath(path): path for path in expand_sources(paths)}
-    keylog = os.path.abspath(tls_keylog) if tls_keylog else ""
-    task = ShuffleTask(
+    rows = CaptureRows(
         tuple(names),
         "",
         frozenset(decode_as),
         messages=table == MESSAGES,
-        tls_keylog=keylog,
+        tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
         max_ratio=max_ratio,
     )
     with safe_workers(spark):
-        if task.is_small:
-            frame = one_task_rows(spark, task, table)
-        else:
-            frame = table_in(shuffled_rows(spark, task), table)
+        frame = rows.decoded(spark, table)
+        if rows.is_large:
+            frame = frame.persist()
         frame = frame.drop(SOURCE)
         others = {whole: name for whole, name in names.items() if whole != name}
         if others:
             frame = frame.replace(others, subset=["capture"])
         if not where and since is None and until is None:
             return frame
-        given = spark_input(frame.withColumn(SOURCE, F.lit("")))
-        found = chosen(given, where, moment_at(since), moment_at(until)).exchanges
-        return SparkEngine(spark).frame(found.without(SOURCE))
-
-
-def decoded_rows(spark: SparkSession, task: ShuffleTask) -> DataFrame:
-    """Return the table `all` of captures, which is decoded once and kept."""
-    if task.is_small:
-        return one_task_rows(spark, task, ALL).persist()
-    return shuffled_rows(spark, task)
-
-
-def one_task_rows(spark: SparkSession, task: ShuffleTask, table: str) -> DataFrame:
-    """Return a table of captures that one task decodes."""
-    reader = CaptureTaskReader(
-        *(list(task.captures), table, False, task.decode_as),
-        *(task.messages, task.tls_keylog, task.max_ratio),
-    )
-    (one,) = reader.partitions()
-
-    def decode(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        for _ in batches:
-            yield from reader.read(one)
-
-    rows = spark.range(1).coalesce(1).mapInArrow(decode, schema_of_table(table))
-    return rows.withColumn(SOURCE, F.lit(task.source))
+        report_input = spark_input(frame.withColumn(SOURCE, F.lit("")))
+        filtered = chosen(report_input, where, moment_at(since), moment_at(until)).exchanges
+        return SparkEngine(spark).frame(filtered.without(SOURCE))
 
 
 def table_in(rows: DataFrame, table: str) -> DataFrame:
@@ -120,5 +226,5 @@ def table_in(rows: DataFrame, table: str) -> DataFrame:
 
 
 def moment_at(ns: int | None) -> Moment | None:
-    """Return a time in nanoseconds since the epoch as a moment."""
+    """Return a time in nanoseconds since the epoch as a datetime."""
     return None if ns is None else Moment(ns, True)

@@ -7,8 +7,8 @@ under the same path for all tasks), `max_ratio` (bytes that each byte of a compr
 become; default: 256), `each` (`true`: every capture has whole conversations and is one task's).
 
 Rules: without `each` the captures are one ordered list, as in `rmqtool decode pcap`, and one task
-decodes it; large captures are better decoded by `capture_frame`, on Spark's shuffle. With it, the
-captures are numbered each by itself, and `source` tells them apart.
+decodes it; `capture_frame` decodes large captures with several. With it, the captures are numbered
+each by itself, and `source` tells them apart.
 """
 
 from __future__ import annotations
@@ -36,40 +36,43 @@ NAME = "rocketmq_capture"
 
 
 class CaptureOptionError(ValueError):
-    """An option of the data source is wrong; the text says which and what it may be."""
+    """An invalid option of the data source; the text names it and the valid values."""
 
 
 @dataclass
 class CaptureTask(InputPartition):  # type: ignore[misc, unused-ignore]
-    """What one task decodes."""
+    """The share of one task."""
 
     sources: list[str]
-    """captures, in order, as whole paths: a worker has another current folder"""
+    """absolute paths of the captures in order: a worker has another current folder"""
     names: list[str]
-    """what rows call each of them: as it was given"""
+    """names of the captures in rows, as the user wrote them"""
+    shard: int = 0
+    """index of its share of the connections, of `shards`"""
+    shards: int = 1
 
 
 class Options(Protocol):
-    """The options of a data source: a mapping that ignores case."""
+    """Options of the data source: a case-insensitive mapping."""
 
     def get(self, name: str, default: str) -> str:
-        """Return an option."""
+        """Return an option, or the default."""
 
 
 class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
-    """The data source; Spark makes one for each `load`."""
+    """The data source; Spark creates one for each `load`."""
 
     @classmethod
     def name(cls) -> str:
-        """Return what ``format`` is given."""
+        """Return the name for ``format``."""
         return NAME
 
     def schema(self) -> StructType:
-        """Return the columns of the table that is asked for."""
+        """Return the columns of the requested table."""
         return schema_of_table(self._table())
 
     def reader(self, schema: StructType) -> CaptureTaskReader:  # noqa: ARG002
-        """Return the reader; raise CaptureOptionError where an option is wrong."""
+        """Return the reader; raise CaptureOptionError if an option is invalid."""
         return CaptureTaskReader(
             _paths_of(self.options),
             self._table(),
@@ -109,16 +112,18 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         self.max_ratio = max_ratio
 
     def partitions(self) -> list[InputPartition]:
-        """Return the tasks; raise CaptureError where a capture is not there."""
+        """Return the tasks; raise CaptureError if a capture does not exist."""
         return list(tasks_of(self.paths, self.each))
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        """Give the rows of one task as Arrow batches."""
+        """Yield the rows of one task as Arrow batches."""
         assert isinstance(partition, CaptureTask)
         options = DecodeOptions(
             decode_as=self.decode_as,
             tls_keylog=self.tls_keylog,
             max_ratio=self.max_ratio,
+            shard=partition.shard,
+            shards=partition.shards,
             conversations=self.table in (CONVERSATIONS, ALL),
             messages=self.messages and self.table in (MESSAGES, ALL),
         )
@@ -128,10 +133,10 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
 
 
 def tasks_of(paths: list[str], each: bool) -> list[CaptureTask]:
-    """Return what is decoded where: one task per capture, or one for all."""
+    """Return the tasks: one per capture, or one for all."""
     captures = expand_sources(paths)
     if "-" in captures:
-        raise CaptureError("-", "standard input can be read once only", hint="give a file")
+        raise CaptureError("-", "standard input can be read only once", hint="give a file")
     whole = [os.path.abspath(capture) for capture in captures]
     if each:
         return [CaptureTask([path], [name]) for path, name in zip(whole, captures, strict=True)]
@@ -142,7 +147,7 @@ _PATHS: Final = msgspec.json.Decoder(list[str])
 
 
 def _paths_of(options: Options) -> list[str]:
-    """Return what `load` was given: a path or a list of them."""
+    """Return the argument of `load`: a path or a list of paths."""
     path = options.get("path", "")
     several = options.get("paths", "[]")
     try:
@@ -153,18 +158,18 @@ def _paths_of(options: Options) -> list[str]:
         paths.insert(0, path)
     if not paths:
         raise CaptureOptionError("no path: load(PATH) takes a capture, a folder, or a list of them")
-    return [_local(one) for one in paths]
+    return [_local(path) for path in paths]
 
 
 def _local(path: str) -> str:
-    """Return a path of the file system for a ``file:`` address."""
+    """Return the local path of a ``file:`` URL."""
     return path.removeprefix("file://") if path.startswith("file://") else path
 
 
 def _is_set(options: Options, name: str) -> bool:
     text = options.get(name, "false").lower()
     if text not in ("true", "false"):
-        raise CaptureOptionError(f"{name} is true or false, not {text!r}")
+        raise CaptureOptionError(f"{name} must be true or false, not {text!r}")
     return text == "true"
 
 

@@ -1,6 +1,6 @@
-"""Captures into a decoded log that lives as long as the report: the local way, while Spark starts.
+"""Decode captures into a temporary log: the local path, in parallel to the start of Spark.
 
-Rules: the same rows as the Spark data source gives (`capture_source`), in one pass for exchanges,
+Rules: the same rows as the Spark data source (`capture_source`), in one pass for exchanges,
 connections and findings, as columns, and without a Python worker; on a cluster the data source
 decodes where the tasks run.
 """
@@ -13,8 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from time import time_ns
 
-from dissectors.decode.decoded_log import DecodedLogWriter, finding_of, manifest_of
+from dissectors.decode.decoded_log import finding_of, manifest_of
 from dissectors.decode.exchange_forms import log_of
+from dissectors.decode.log_writer import DecodedLogWriter
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.message_rows.message_table import MessageTable
 from dissectors.tcp.decompression import MOST_TIMES
@@ -23,7 +24,7 @@ from dissectors.temporary import remove, temporary_in
 from .inputs import Input, inputs_of
 
 OnProgress = Callable[[int, int, int], None]
-"""Progress: bytes read, packets in them as far as they are known, exchanges found."""
+"""Progress: bytes read, packets so far if known, exchanges decoded."""
 
 
 class TemporaryLog:
@@ -33,7 +34,7 @@ class TemporaryLog:
         self._folder = temporary_in(Path(tempfile.gettempdir()), "rmqtool-report-")
         self._folder.mkdir(0o700)
         self.path = self._folder / "log"
-        """the log"""
+        """folder of the log"""
 
     def close(self) -> None:
         """Remove it."""
@@ -52,9 +53,9 @@ class TemporaryLog:
     ) -> Input:
         """Decode captures into the log; return it as an input under the captures' name.
 
-        `messages`: with the table of messages; `tls_keylog`: file with secrets of TLS;
-        `max_ratio`: bytes that each compressed byte may become. Raise CaptureError where a capture
-        or that file cannot be read.
+        `messages`: include the table of messages; `tls_keylog`: TLS key log file; `max_ratio`:
+        maximum decompressed bytes per compressed byte. Raise CaptureError if a capture or that file
+        cannot be read.
         """
         options = DecodeOptions(
             decode_as=frozenset(decode_as),
@@ -66,17 +67,17 @@ class TemporaryLog:
         decode = Decode(captures.exchanges, options)
         log = DecodedLogWriter(self.path, messages=messages)
         chunks, table = decode.counted_exchanges(), MessageTable() if messages else None
-        found = 0
+        exchanges = 0
         try:
             for batch in log_of(decode.sources, chunks, decode.add_experts, table):
-                found += batch.seen
+                exchanges += batch.seen
                 if batch.rows is not None:
                     log.write_encoded(batch.rows, batch.messages)
                 log.write_conversations(decode.take_conversations())
                 log.write_findings(
                     [finding_of(info, decode.sources) for info in decode.take_experts()]
                 )
-                seen(decode.bytes_read, decode.stats.packets, found)
+                seen(decode.bytes_read, decode.stats.packets, exchanges)
             log.finish(manifest_of(decode.stats, version, time_ns(), {}))
         except BaseException:
             log.discard()

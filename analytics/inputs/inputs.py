@@ -1,8 +1,8 @@
-"""What a report is given: decoded logs, exchanges in single files, captures; told apart by content.
+"""Inputs of a report, detected by content: decoded logs, files with exchanges, captures.
 
-Rules: nothing of Spark here, so that what is wrong with an input is said before Java is started. A
-Parquet file is looked at by its footer and a JSON file by its first line: what is not a log,
-damaged, or newer than this program is an `InputError` that names the file and says what to do.
+Rules: independent of Spark, so that invalid inputs are reported before Java starts. A Parquet file
+is checked by its footer and a JSON file by its first line: what is not a log, damaged, or newer
+than this program raises an `InputError` with the file and a remedy.
 """
 
 from __future__ import annotations
@@ -16,45 +16,48 @@ from pathlib import Path
 import msgspec
 
 from dissectors.decode.decoded_log import (
-    CONVERSATIONS,
-    EXPERT,
     FINDING_COLUMNS,
     FORMS,
     MANIFEST,
     PARQUET,
-    SCHEMA_VERSION,
     DecodedLogError,
     Manifest,
-    PartEntry,
     file_in,
+    parts_there,
     read_manifest,
 )
+from dissectors.decode.log_parts import CONVERSATIONS, FINDINGS, SCHEMA_VERSION, PartEntry
 from dissectors.foreign import Unreadable, integer_of, json_of
+from dissectors.rows.column import NAMES, RENAMED
 from dissectors.rows.parquet import load_pyarrow
 from dissectors.tcp.no_capture import JSON_ARRAY, TO_JSON_LINES
 from dissectors.tcp.source import CaptureError, expand_sources, is_capture_name
 
+from ..cells import is_cells
 from ..errors import ReportError
+from .window import TimeWindow
 
-_LEAST_COLUMNS = frozenset(("requester", "responder", "status", "opaque"))
+_LEAST_COLUMNS = frozenset(("client_address", "server_address", "status", "opaque"))
 """Columns without which a row is not an exchange."""
-_PATTERN = frozenset("*?[]{}")
-"""Characters that Spark takes for a pattern of names."""
+TABLE = "table:"
+"""Prefix of an input that is a table of a Spark catalog."""
 _VERSION_KEY = b"rmqtool.schema_version"
 
 
 class InputError(ReportError):
-    """An input cannot be read: which, why, and the way out."""
+    """An unreadable input, with the reason and a remedy."""
 
 
 class InputKind(StrEnum):
-    """What an input is."""
+    """Kind of an input."""
 
     log = "decoded log"
     parquet = "Parquet file"
     jsonl = "JSON lines"
     captures = "captures"
+    cells = "cells"
     remote = "remote"
+    table = "table of Spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,54 +65,72 @@ class Input:
     """One input."""
 
     name: str
-    """as it was given; the column `source`"""
+    """name as the user wrote it; the column `source`"""
     kind: InputKind
     """what it is"""
     exchanges: tuple[str, ...]
-    """files with exchanges; of captures, the captures in order"""
-    conversations: str | None = None
-    """file with the TCP connections; None: it has none"""
-    findings: str | None = None
-    """file with the findings; None: it has none"""
+    """files with exchanges; for captures, the captures in order"""
+    conversations: tuple[str, ...] | None = None
+    """files with the TCP connections; None: absent"""
+    findings: tuple[str, ...] | None = None
+    """files with the findings; None: absent"""
     manifest: Manifest | None = None
-    """of a decoded log"""
+    """manifest of a decoded log"""
     rows: int | None = None
-    """exchanges in it; None: unknown"""
+    """number of exchanges; None: unknown"""
     bytes: int = 0
-    """of all its files"""
+    """total size of its files"""
     messages: tuple[str, ...] | None = None
-    """files with the messages; None: it has no such table"""
+    """files with the messages; None: absent"""
 
 
-def inputs_of(names: Sequence[str]) -> list[Input]:
-    """Return the inputs that the names stand for; all captures together are one, and come last."""
+_ALWAYS = TimeWindow()
+
+
+def inputs_of(names: Sequence[str], window: TimeWindow = _ALWAYS) -> list[Input]:
+    """Return the inputs with these names; all captures form one input, which comes last.
+
+    Parts of decoded logs without rows in `window` are skipped.
+    """
     inputs: list[Input] = []
     captures: list[str] = []
     seen: set[str] = set()
     for name in names:
-        place = name if "://" in name else os.path.realpath(name)
+        place = name if is_elsewhere(name) else os.path.realpath(name)
         if place in seen:
             continue
         seen.add(place)
-        one = _input_of(name)
-        if one is None:
+        entry = _input_of(name, window)
+        if entry is None:
             captures.append(name)
         else:
-            inputs.append(one)
+            inputs.append(entry)
     if captures:
         inputs.append(_captures(captures))
+    rows = next((entry.name for entry in inputs if entry.kind is not InputKind.cells), None)
+    cells = next((entry.name for entry in inputs if entry.kind is InputKind.cells), None)
+    if rows is not None and cells is not None:
+        raise InputError(
+            f"{cells} has cells, {rows} has rows",
+            "write cells of all inputs first: rmqtool report INPUT --cells FOLDER",
+        )
     if not inputs:
         raise InputError("no input", "name captures, a decoded log, or a file of its rows")
     return inputs
 
 
+def is_elsewhere(name: str) -> bool:
+    """Return whether only Spark can read an input: remote, or a table of a catalog."""
+    return name.startswith(TABLE) or ("://" in name and not name.startswith("file://"))
+
+
 def about_repeated(inputs: Sequence[Input]) -> list[str]:
-    """Return remarks about captures that several decoded logs have: their exchanges count twice."""
+    """Return notes about captures in several decoded logs: their exchanges count twice."""
     logs: dict[tuple[str, int, str | None], list[str]] = {}
-    for one in inputs:
-        for capture in one.manifest.captures if one.manifest is not None else ():
+    for entry in inputs:
+        for capture in entry.manifest.captures if entry.manifest is not None else ():
             key = (os.path.basename(capture.name), capture.packets, capture.first_time)
-            logs.setdefault(key, []).append(one.name)
+            logs.setdefault(key, []).append(entry.name)
     return [
         f"{' and '.join(names)} both have {capture}: its exchanges are counted more than once"
         for (capture, packets, _), names in logs.items()
@@ -117,49 +138,47 @@ def about_repeated(inputs: Sequence[Input]) -> list[str]:
     ]
 
 
-def _input_of(name: str) -> Input | None:
-    """Return the input of that name, None for captures."""
+def _input_of(name: str, window: TimeWindow) -> Input | None:
+    """Return the input with that name, or None for captures."""
     if name.startswith("file://"):
         name = name.removeprefix("file://")
+    if name.startswith(TABLE):
+        return Input(name, InputKind.table, (name.removeprefix(TABLE),))
     if "://" in name:
-        if name.endswith(".json"):
-            raise _array_error(name)
-        if not _PATTERN.isdisjoint(name):
-            raise InputError(
-                f"{name} is a pattern: connections of several logs would have the same numbers",
-                "name each log",
-            )
         return Input(name, InputKind.remote, (name,))
     if name == "-":
         raise InputError(
-            "standard input can be read once only", "decode it first: rmqtool decode pcap - -o log/"
+            "standard input can be read only once", "decode it first: rmqtool decode pcap - -o log/"
         )
     path = Path(name)
     if not path.exists():
         raise InputError(f"{name}: no such file or folder")
     if path.is_dir():
-        return _folder(name, path)
+        return _folder(name, path, window)
     head = _head_of(path)
     if head.startswith(b"PAR1"):
         return _parquet_file(name, path)
     if head[:1] == b"{":
         return _jsonl_file(name, path)
     if head[:1] == b"[":
-        raise _array_error(name)
+        raise array_error(name)
     return None
 
 
-def _array_error(name: str) -> InputError:
+def array_error(name: str) -> InputError:
+    """Return the error about a file that is one JSON array."""
     return InputError(f"{name} is {JSON_ARRAY}", TO_JSON_LINES)
 
 
-def _folder(name: str, path: Path) -> Input | None:
+def _folder(name: str, path: Path, window: TimeWindow) -> Input | None:
     if os.path.lexists(path / MANIFEST):
-        return _log(name, path)
+        return _log(name, path, window)
+    if is_cells(path):
+        return Input(name, InputKind.cells, (), rows=0)
     files = sorted(str(file) for file in path.iterdir() if file.is_file())
     parquet = [file for file in files if file.endswith(".parquet")]
     jsonl = [file for file in files if file.endswith((".jsonl", ".ndjson"))]
-    if parquet or jsonl:  # as Spark and others write them, or attempts that producers logged
+    if parquet or jsonl:  # as written by Spark and others, or attempts logged by producers
         check = _check_parquet if parquet else _check_jsonl
         chosen = parquet or jsonl
         for file in chosen:
@@ -168,52 +187,63 @@ def _folder(name: str, path: Path) -> Input | None:
         return Input(name, kind, tuple(chosen), bytes=size_of(chosen))
     arrays = [file for file in files if file.endswith(".json") and _head_of(Path(file))[:1] == b"["]
     if arrays and not any(map(is_capture_name, map(Path, files))):
-        raise _array_error(arrays[0])
+        raise array_error(arrays[0])
     return None
 
 
-def _log(name: str, path: Path) -> Input:
+def _log(name: str, path: Path, window: TimeWindow) -> Input:
     try:
         manifest = read_manifest(path)
     except DecodedLogError as error:
         raise InputError(str(error), "decode the captures again") from None
-    files = _parts_of(path, manifest.parts)
-    form = files[0].rpartition(".")[2] if files else PARQUET
+
+    def files_of(parts: Sequence[PartEntry]) -> tuple[str, ...]:
+        return tuple(_file_in(path, part.file) for part in _in_window(path, parts, window))
+
+    parts = _in_window(path, manifest.parts, window)
+    files = tuple(_file_in(path, part.file) for part in parts)
+    form = manifest.parts[0].file.rpartition(".")[2] if manifest.parts else PARQUET
     if form not in FORMS:
         raise InputError(f"{files[0]} is neither Parquet nor JSON lines", "decode again")
+
+    def beside(table_name: str, divided: Sequence[PartEntry]) -> tuple[str, ...] | None:
+        if manifest.partition is not None:
+            return files_of(divided)
+        names = (f"{candidate}.{form}" for candidate in NAMES.get(table_name, (table_name,)))
+        file = next((candidate for candidate in names if os.path.lexists(path / candidate)), None)
+        return None if file is None else (_file_in(path, file),)
+
+    conversations = beside(CONVERSATIONS, manifest.conversation_parts)
+    findings = beside(FINDINGS, manifest.finding_parts)
     if form == PARQUET:
-        for file, part in zip(files, manifest.parts, strict=True):
+        for file, part in zip(files, parts, strict=True):
             rows = _check_parquet(file)
             if rows != part.rows:
                 raise InputError(
-                    f"{file} has {rows:,} rows, the manifest says {part.rows:,}", "decode again"
+                    f"{file} has {rows:,} rows instead of {part.rows:,} in the manifest",
+                    ("decode again"),
                 )
-    beside = {what: f"{what}.{form}" for what in (CONVERSATIONS, EXPERT)}
-    there = {
-        what: _file_in(path, file) for what, file in beside.items() if os.path.lexists(path / file)
-    }
-    if form == PARQUET:
-        for file in there.values():
+        for file in (*(conversations or ()), *(findings or ())):
             _footer_of(file)
     return Input(
         name,
         InputKind.log,
         files,
-        there.get(CONVERSATIONS),
-        there.get(EXPERT),
+        conversations,
+        findings,
         manifest,
-        manifest.exchanges,
+        sum(part.rows for part in parts),
         size_of(files),
-        None if manifest.messages is None else _parts_of(path, manifest.message_parts),
+        None if manifest.messages is None else files_of(manifest.message_parts),
     )
 
 
-def _parts_of(path: Path, parts: Sequence[PartEntry]) -> tuple[str, ...]:
-    return tuple(_file_in(path, part.file) for part in parts)
+def _in_window(path: Path, parts: Sequence[PartEntry], window: TimeWindow) -> list[PartEntry]:
+    return [part for part in parts_there(path, parts) if window.takes(part)]
 
 
 def _file_in(path: Path, name: str) -> str:
-    """Return a file of a log; raise InputError where it is not there, or not a file inside."""
+    """Return a file of a log; raise InputError if it is missing or outside the log."""
     try:
         return str(file_in(path, name))
     except DecodedLogError as error:
@@ -238,22 +268,21 @@ def _captures(names: Sequence[str]) -> Input:
     except CaptureError as error:
         raise InputError(f"{error.path}: {error.reason}", error.hint) from None
     for capture in captures:
-        with open(capture, "rb"):  # what may not be read is said now
+        with open(capture, "rb"):  # report unreadable files now
             pass
     return Input(names[0], InputKind.captures, tuple(captures), bytes=size_of(captures))
 
 
 def _check_parquet(file: str) -> int:
-    """Return how many exchanges a file has; raise InputError where it has something else."""
+    """Return the number of exchanges in a file; raise InputError if it has other rows."""
     names, version, rows = _footer_of(file)
     if version is not None and version > SCHEMA_VERSION:
         raise InputError(
-            f"{file} was written by a newer rmqtool: its columns are of schema {version}, those"
-            f" known here of {SCHEMA_VERSION}",
+            f"{file} was written by a newer rmqtool: its schema version is {version}, this rmqtool"
+            f" reads up to {SCHEMA_VERSION}",
             "use that rmqtool, or decode again with this one",
         )
-    if not names >= _LEAST_COLUMNS:
-        raise InputError(f"{file} {_no_exchanges(names)}", _HINT)
+    refuse_others(file, names)
     return rows
 
 
@@ -284,28 +313,34 @@ def _check_jsonl(file: str) -> None:
         first = json_of(_JSON, line)
     except Unreadable as problem:
         if line[:1] == b"[":
-            raise _array_error(file) from None
+            raise array_error(file) from None
         raise InputError(
             f"{file}: its first line is not a JSON object: {problem}",
             "JSON lines have one object per line: rmqtool decode pcap … -T jsonl",
         ) from None
     names = set(first) if isinstance(first, dict) else set()
-    if not names >= _LEAST_COLUMNS:
-        raise InputError(f"{file} {_no_exchanges(names)}", _HINT)
+    refuse_others(file, names)
 
 
 _JSON = msgspec.json.Decoder()
 _HINT = "reports need exchanges: rmqtool decode pcap CAPTURE… -T parquet -o log/"
 
 
+def refuse_others(name: str, columns: Iterable[str]) -> None:
+    """Raise InputError if rows with these columns are not exchanges."""
+    present = set(columns)
+    if not {RENAMED.get(column, column) for column in present} >= _LEAST_COLUMNS:
+        raise InputError(f"{name} {_no_exchanges(present)}", _HINT)
+
+
 def _no_exchanges(names: Iterable[str]) -> str:
-    """Return what rows with such columns are."""
-    found = set(names)
-    if found >= {"src", "dst", "flag"}:
+    """Return a description of rows that are not exchanges, by their columns."""
+    present = set(names)
+    if "flag" in present:
         return "has commands (--commands), not exchanges"
-    if found >= {column.name for column in FINDING_COLUMNS}:
+    if present >= {column.name for column in FINDING_COLUMNS}:
         return "has findings, not exchanges; name the folder it is in"
-    if found >= {"client", "server", "directions"}:
+    if "directions" in present:
         return "has TCP connections, not exchanges; name the folder it is in"
     return "has no exchanges"
 
@@ -317,58 +352,69 @@ def _head_of(path: Path) -> bytes:
         return stream.read(8)
 
 
+def identity_of(entry: Input) -> str:
+    """Return an identity that differs between inputs with the same name on different days."""
+    captures = entry.manifest.captures if entry.manifest is not None else []
+    return f"{entry.name} {captures[0].name} {captures[0].first_time}" if captures else entry.name
+
+
 def size_of(files: Iterable[str]) -> int:
-    """Return the bytes of files as they are stored."""
+    """Return the total stored size of files in bytes."""
     return sum(os.path.getsize(file) for file in files)
 
 
-def at_whole_paths(one: Input) -> Input:
-    """Return an input whose files another process finds, whatever its folder; `name` stays."""
+def at_whole_paths(entry: Input) -> Input:
+    """Return an input with absolute paths for use in other processes; `name` is unchanged."""
 
     def whole(files: Iterable[str]) -> tuple[str, ...]:
         return tuple(file if "://" in file else os.path.abspath(file) for file in files)
 
-    beside = (one.conversations, one.findings)
-    conversations, findings = (None if file is None else whole([file])[0] for file in beside)
+    beside = (entry.conversations, entry.findings, entry.messages)
+    conversations, findings, messages = (
+        None if files is None else whole(files) for files in beside
+    )
+    if entry.kind is InputKind.table:
+        return entry
     return replace(
-        one,
-        exchanges=whole(one.exchanges),
+        entry,
+        exchanges=whole(entry.exchanges),
         conversations=conversations,
         findings=findings,
-        messages=None if one.messages is None else whole(one.messages),
+        messages=messages,
     )
 
 
 SMALL_ROWS = 100_000
-"""Exchanges up to which an input is read at once, as a whole."""
+"""Most exchanges of an input that is read completely into memory."""
 _ROW_BYTES = {
     InputKind.log: 40,
     InputKind.parquet: 40,
     InputKind.jsonl: 600,
     InputKind.captures: 600,
 }
-"""Bytes of an exchange, about."""
-LOCAL_ROWS = 5_000_000
-"""Exchanges up to which the local engine computes unless Spark is asked for."""
+"""Approximate bytes of an exchange."""
+LOCAL_ROWS = 10_000_000
+"""Most exchanges for the local engine unless Spark is requested."""
 
 
 def rows_in(inputs: Iterable[Input]) -> int | None:
-    """Return about how many exchanges some inputs have together; None: it is not known."""
-    each = list(inputs)
-    if any(one.kind is InputKind.remote for one in each):
+    """Return the approximate number of exchanges of some inputs, or None if unknown."""
+    entries = list(inputs)
+    if any(entry.kind in (InputKind.remote, InputKind.table) for entry in entries):
         return None
     return sum(
-        one.rows if one.rows is not None else one.bytes // _ROW_BYTES[one.kind] for one in each
+        entry.rows if entry.rows is not None else entry.bytes // _ROW_BYTES[entry.kind]
+        for entry in entries
     )
 
 
 def is_for_spark(inputs: Iterable[Input]) -> bool:
-    """Return whether Spark computes unless it is said otherwise: remote or very large inputs."""
+    """Return whether Spark is the default engine: for remote or very large inputs."""
     rows = rows_in(inputs)
     return rows is None or rows > LOCAL_ROWS
 
 
 def is_small(inputs: Iterable[Input]) -> bool:
-    """Return whether this process reads an input at once, as a whole."""
+    """Return whether this process reads an input completely into memory."""
     rows = rows_in(inputs)
     return rows is not None and rows <= SMALL_ROWS

@@ -1,4 +1,4 @@
-"""Reads inputs for the local engine: holds small ones, lets DuckDB read from large ones."""
+"""Read inputs for the local engine: small ones into memory, large ones through DuckDB."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class LocalReader:
     """Reads inputs into a local engine."""
 
     def __init__(self, inputs: Sequence[Input]) -> None:
-        """Take all inputs that it is asked to read."""
+        """Initialize with all inputs to be read."""
         files = [
             file
-            for one in inputs
-            for file in (*one.exchanges, one.conversations, one.findings, *(one.messages or ()))
-            if file is not None
+            for entry in inputs
+            for paths in (entry.exchanges, entry.conversations, entry.findings, entry.messages)
+            for file in paths or ()
         ]
         self._is_small = is_small(inputs)
         self.engine = LocalEngine(files, self._is_small)
 
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
-        """Return the rows of Parquet files; a column that they do not have is null."""
+        """Return the rows of Parquet files; missing columns are null."""
         if self._is_small or not files:
             return self.engine.hold(parquet_here(files, columns, source))
         return self.engine.parquet(files, columns, source)
@@ -39,6 +39,10 @@ class LocalReader:
         rows, broken = json_lines_here(files, columns, source)
         return LineRows(self.engine.hold(rows), len(broken), broken[0] if broken else "")
 
+    def table(self, name: str, columns: Sequence[Described], source: str) -> Relation:
+        """Raise an error: only Spark reads tables of catalogs."""
+        raise NotImplementedError(f"{name} is a table of {len(columns)} columns in {source}")
+
     def captures(self, captures: Input) -> Mapping[str, Relation]:
-        """Refuse captures: whoever reads here has decoded them."""
+        """Raise an error: captures are decoded before."""
         raise NotImplementedError(f"{captures.name} is not decoded yet")

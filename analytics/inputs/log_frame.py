@@ -1,4 +1,4 @@
-"""A table of decoded logs as a DataFrame of Spark."""
+"""A table of decoded logs as a Spark DataFrame."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def log_frame(
     since: int | None = None,
     until: int | None = None,
 ) -> DataFrame | None:
-    """Return a table of `ReportInput` with its own columns; None where the logs do not have it.
+    """Return a table of `ReportInput` with its own columns, or None if the logs lack it.
 
-    `where`, `since` and `until` (nanoseconds since the epoch) are for exchanges.
+    `where`, `since` and `until` (nanoseconds since the epoch) apply to exchanges.
     """
     with safe_workers(spark):
-        given = read_inputs(spark, logs, messages=table == "messages").given
+        report_input = read_inputs(spark, logs, messages=table == "messages").given
         if where or since is not None or until is not None:
-            given = chosen(given, where, moment_at(since), moment_at(until))
-        relation: Relation | None = getattr(given, table)
+            report_input = chosen(report_input, where, moment_at(since), moment_at(until))
+        relation: Relation | None = getattr(report_input, table)
         if relation is None:
             return None
-        return cast("SparkEngine", given.kept.engine).frame(relation.without(SOURCE))
+        return cast("SparkEngine", report_input.kept.engine).frame(relation.without(SOURCE))

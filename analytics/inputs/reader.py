@@ -1,4 +1,4 @@
-"""What reads files of rows for an engine."""
+"""Protocol of readers, which read files of rows for an engine."""
 
 from __future__ import annotations
 
@@ -12,30 +12,36 @@ from .inputs import Input
 
 
 class LineRows(NamedTuple):
-    """Rows of JSON lines, and what was left out."""
+    """Rows of JSON lines, and the number of skipped lines."""
 
     rows: Relation
     """the rows"""
     broken: int
-    """lines that are no rows"""
+    """number of lines that are not rows"""
     example: str
-    """the first of them"""
+    """the first of these lines"""
 
 
 class Reader(Protocol):
-    """Reads files of rows; a table has the columns that are asked for, and `schema.SOURCE`."""
+    """Reads files of rows; a table has the requested columns and `schema.SOURCE`."""
 
     @property
     def engine(self) -> SqlEngine:
-        """What executes relations over the rows."""
+        """Engine that executes relations over the rows."""
 
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
-        """Return the rows of Parquet files; a column that they do not have is null."""
+        """Return the rows of Parquet files; missing columns are null."""
 
     def json_lines(
         self, files: Sequence[str], columns: Sequence[Described], source: str
     ) -> LineRows:
         """Return the rows of JSON lines."""
 
+    def table(self, name: str, columns: Sequence[Described], source: str) -> Relation:
+        """Return the rows of a table of a Spark catalog; missing columns are null.
+
+        `source` is the default for rows without one.
+        """
+
     def captures(self, captures: Input) -> Mapping[str, Relation]:
-        """Return the tables of captures, by name of a field of `ReportInput`."""
+        """Return the tables of captures, by field name of `ReportInput`."""

@@ -1,7 +1,7 @@
-"""The rows of a run as Arrow batches for Spark: one table, or all tables in one pass.
+"""Rows of a decoding run as Arrow batches for Spark: one table, or all in one pass.
 
-Rules: in the table `all` a row that is no exchange is JSON in `other_row`; its conversation stands
-in the column of exchanges, too.
+Rules: in the table `all`, a row that is not an exchange is JSON in `other_row`; its conversation is
+also in the column of exchanges.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pyspark.sql.types import StructType
 from dissectors.decode.decoded_log import FINDING_COLUMNS, finding_of
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
-from dissectors.rows.json_rows import row_encoder
 from dissectors.rows.message_record import MESSAGE_COLUMNS
 from dissectors.rows.parquet import RowTable, exchange_table
+from dissectors.rows.tables import row_encoder
 
 from ..schema import (
     SOURCE,
@@ -36,20 +36,20 @@ EXCHANGES, CONVERSATIONS, FINDINGS = "exchanges", "conversations", "findings"
 MESSAGES, ALL = "messages", "all"
 TABLES = (EXCHANGES, CONVERSATIONS, FINDINGS, MESSAGES, ALL)
 KIND, OTHER = "row_kind", "other_row"
-"""Columns of the table `all`: the table of a row; as JSON, the row if it is not an exchange."""
+"""Columns of the table `all`: the table of a row, and the row as JSON unless it is an exchange."""
 CONVERSATION = "conversation"
-"""The column with the number of the connection, in every table."""
+"""Column with the connection number, in every table."""
 BATCH_ROWS = 8192
-"""Rows of an Arrow batch."""
+"""Rows per Arrow batch."""
 OtherRow = tuple[str, str, int | None]
-"""A row that is no exchange: its table, itself as JSON, its conversation."""
+"""A row that is not an exchange: its table, the row as JSON, its conversation."""
 _CONVERSATION_OF = attrgetter(CONVERSATION)
 
 
 def batches_of(
     decode: Decode, table: str, source: str, names: Mapping[str, str]
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Decode, and give the rows of a table; `names`: what rows call the captures."""
+    """Decode and yield the rows of a table; `names` are the names of the captures in rows."""
     form = RowBatches(table, source)
     for kind, rows in _pieces(decode, names):
         yield from form.batches(kind, rows)
@@ -57,7 +57,7 @@ def batches_of(
 
 
 def _pieces(decode: Decode, names: Mapping[str, str]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Give what a run finds as (table, rows), as it finds it."""
+    """Yield the rows of a run as (table, rows), in the order of decoding."""
     called = [names.get(source, source) for source in decode.sources]
     for records in decode.records():
         for record in records:
@@ -71,7 +71,12 @@ def _pieces(decode: Decode, names: Mapping[str, str]) -> Iterator[tuple[str, Seq
         for row in ended:
             row.capture = names.get(row.capture, row.capture)
         yield CONVERSATIONS, ended
-        yield FINDINGS, [finding_of(info, called) for info in decode.take_experts()]
+        # every task decodes the rows without a connection; only the first yields them
+        is_first = decode.options.shard == 0
+        findings = [
+            finding for finding in decode.take_experts() if is_first or finding.conversation >= 0
+        ]
+        yield FINDINGS, [finding_of(info, called) for info in findings]
 
 
 def schema_of_table(table: str) -> StructType:
@@ -87,7 +92,7 @@ def schema_of_table(table: str) -> StructType:
 
 
 class RowBatches:
-    """Rows of the tables that are asked for, as Arrow batches of a fair size."""
+    """Collects rows of the requested tables into Arrow batches of moderate size."""
 
     def __init__(self, table: str, source: str) -> None:
         self._table = table
@@ -99,13 +104,13 @@ class RowBatches:
         self._others: list[OtherRow] = []
 
     def batches(self, kind: str, rows: Sequence[object]) -> Iterator[pyarrow.RecordBatch]:
-        """Take rows of a table, and give those that are enough for a batch."""
+        """Add rows of a table and yield the complete batches."""
         if kind != self._table and self._table != ALL:
             return
         if kind == EXCHANGES or self._table == kind:
             self._waiting += rows
         else:
-            lines = self._json[kind](rows).splitlines()  # of bytes: texts may have U+2028
+            lines = self._json[kind](rows).splitlines()  # bytes, because texts may contain U+2028
             numbers = map(_CONVERSATION_OF, rows)
             self._others += [
                 (kind, line.decode(), number) for line, number in zip(lines, numbers, strict=True)
@@ -118,15 +123,11 @@ class RowBatches:
             del self._others[:BATCH_ROWS]
 
     def rest(self) -> Iterator[pyarrow.RecordBatch]:
-        """Give what is left."""
+        """Yield the remaining rows."""
         if self._waiting:
             yield self._batch(self._waiting)
         if self._others:
             yield self._batch_of_others(self._others)
-
-    def other(self, kind: str, line: str) -> Iterator[pyarrow.RecordBatch]:
-        """Give a row of a table that is not one of a run's."""
-        yield self._batch_of_others([(kind, line, None)])
 
     def _batch(self, rows: list[object]) -> pyarrow.RecordBatch:
         batch = self._form.batch_of(rows)
@@ -150,13 +151,13 @@ class RowBatches:
     def _completed(
         self, arrays: list[Arrays], texts: list[list[str | None]], count: int
     ) -> pyarrow.RecordBatch:
-        """Return a batch of arrays, of columns of texts, and of the input's name."""
+        """Return a batch from arrays, text columns, and the name of the input."""
         import pyarrow
 
         columns: list[list[str | None]] = [*texts, [self._source] * count]
-        every = [*arrays, *(pyarrow.array(column, pyarrow.string()) for column in columns)]
+        all_columns = [*arrays, *(pyarrow.array(column, pyarrow.string()) for column in columns)]
         names = schema_of_table(self._table).fieldNames()
-        return pyarrow.RecordBatch.from_arrays(every, names=names)
+        return pyarrow.RecordBatch.from_arrays(all_columns, names=names)
 
 
 _OTHERS: dict[str, list[tuple[str, str]]] = {
@@ -164,7 +165,7 @@ _OTHERS: dict[str, list[tuple[str, str]]] = {
     FINDINGS: [(column.name, column.type) for column in FINDING_COLUMNS],
     MESSAGES: [(column.name, column.type) for column in MESSAGE_COLUMNS],
 }
-"""Tables of what is not an exchange -> their columns with types."""
+"""Tables other than exchanges -> their columns with types."""
 
 
 def _table_of(columns: list[tuple[str, str]]) -> RowTable:

@@ -1,14 +1,14 @@
 """Rows of decoded logs, single files and journals as structs, without Spark.
 
-Rules: columns that an older log does not have are absent; a value of another type is absent, too.
-A damaged file is an `InputError` that names it and says where; nothing else raises.
+Rules: columns missing in an older log are absent, and so are values of another type. A damaged file
+raises an `InputError` with its name and the position; there are no other errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -17,7 +17,7 @@ from dissectors.decode.decoded_log import FINDING_COLUMNS, Finding
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.foreign import read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
-from dissectors.rows.column import Column
+from dissectors.rows.column import Column, stored_name
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.parquet import load_pyarrow
@@ -30,10 +30,11 @@ from .inputs import Input, InputError
 if TYPE_CHECKING:
     import pyarrow
 
+Row = TypeVar("Row", ExchangeRecord, ConversationRecord, MessageRecord, Finding)
 BATCH: Final = 4096
-"""rows that are read at a time"""
+"""rows per batch"""
 BATCH_BYTES: Final = 16 << 20
-"""bytes of lines that are read at a time: a line more at most"""
+"""bytes of lines per batch, plus at most one line"""
 _READ: Final = 1 << 20
 _JSON: Final = msgspec.json.Decoder()
 _ABSENT: Final[dict[str, object]] = {
@@ -41,15 +42,15 @@ _ABSENT: Final[dict[str, object]] = {
     "int": 0,
     "bool": False,
     "time": 0,
-    "list": [],
 }
+"""default of an absent column; a list is created for each row"""
 _OPTIONAL: Final = frozenset(
     (row, name)
     for row in (ExchangeRecord, ConversationRecord, MessageRecord, Finding)
     for name, type_ in row.__annotations__.items()
     if "None" in str(type_)
 )
-"""columns that may be absent"""
+"""optional columns"""
 _TYPES: Final[dict[str, type]] = {
     "string": str,
     "int": int,
@@ -59,72 +60,71 @@ _TYPES: Final[dict[str, type]] = {
 }
 
 
-def exchange_rows(given: Input) -> Iterator[list[ExchangeRecord]]:
-    """Yield the exchanges of an input that is not a capture, in batches."""
-    for file in given.exchanges:
-        for values in _values_of(file, COLUMNS):
-            yield [ExchangeRecord(**_cleaned(one, COLUMNS, ExchangeRecord)) for one in values]  # type: ignore[arg-type]
+def exchange_rows(entry: Input) -> Iterator[list[ExchangeRecord]]:
+    """Yield the exchanges of an input other than captures, in batches."""
+    return _rows_of(entry.exchanges, COLUMNS, ExchangeRecord)
 
 
-def message_rows(given: Input) -> Iterator[list[MessageRecord]]:
-    """Yield the messages of a decoded log, in batches; nothing where it has no such table."""
-    for file in given.messages or ():
-        for values in _values_of(file, MESSAGE_COLUMNS):
-            yield [MessageRecord(**_cleaned(one, MESSAGE_COLUMNS, MessageRecord)) for one in values]  # type: ignore[arg-type]
+def message_rows(entry: Input) -> Iterator[list[MessageRecord]]:
+    """Yield the messages of a decoded log in batches; none if it has no such table."""
+    return _rows_of(entry.messages, MESSAGE_COLUMNS, MessageRecord)
 
 
-def conversation_rows(given: Input) -> Iterator[list[ConversationRecord]]:
-    """Yield the TCP connections of an input, in batches; nothing where it has none."""
-    if given.conversations is not None:
-        for values in _values_of(given.conversations, CONVERSATION_COLUMNS):
-            yield [
-                ConversationRecord(**_cleaned(one, CONVERSATION_COLUMNS, ConversationRecord))  # type: ignore[arg-type]
-                for one in values
-            ]
+def conversation_rows(entry: Input) -> Iterator[list[ConversationRecord]]:
+    """Yield the TCP connections of an input in batches; none if it has no such table."""
+    return _rows_of(entry.conversations, CONVERSATION_COLUMNS, ConversationRecord)
 
 
-def finding_rows(given: Input) -> Iterator[list[ExpertInfo]]:
-    """Yield the findings of an input, in batches; nothing where it has none."""
-    if given.findings is None:
-        return
+def finding_rows(entry: Input) -> Iterator[list[ExpertInfo]]:
+    """Yield the findings of known kinds in batches; none if the input has no such table."""
     kinds = ExpertKind.__members__
-    for values in _values_of(given.findings, FINDING_COLUMNS):
+    for rows in finding_records(entry):
         yield [
-            ExpertInfo(kinds[str(one["kind"])], str(one.get("detail") or ""), 0, 0, -1, -1)
-            for one in values
-            if str(one.get("kind")) in kinds
+            ExpertInfo(kinds[row.kind], row.detail, row.time or 0, 0, -1, -1)
+            for row in rows
+            if row.kind in kinds
         ]
 
 
-def finding_records(given: Input) -> Iterator[list[Finding]]:
-    """Yield the findings of an input with their places, in batches; nothing where it has none."""
-    if given.findings is not None:
-        for values in _values_of(given.findings, FINDING_COLUMNS):
-            yield [Finding(**_cleaned(one, FINDING_COLUMNS, Finding)) for one in values]  # type: ignore[arg-type]
+def finding_records(entry: Input) -> Iterator[list[Finding]]:
+    """Yield the findings with their positions in batches; none if the input has no such table."""
+    return _rows_of(entry.findings, FINDING_COLUMNS, Finding)
 
 
-def _values_of(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[str, object]]]:
+def _rows_of(
+    files: Sequence[str] | None, columns: Sequence[Column], row: type[Row]
+) -> Iterator[list[Row]]:
+    """Yield the rows of files in batches; `columns` are those of `row`, in the same order."""
+    for file in files or ():
+        if _is_parquet(file):
+            yield from _parquet_rows(file, columns, row)
+        else:
+            for values in _json_values(file, columns):
+                yield [row(**_cleaned(item, columns, row)) for item in values]  # type: ignore[arg-type]
+
+
+def _is_parquet(file: str) -> bool:
     if file.endswith(".parquet"):
-        return _parquet_values(file, columns)
+        return True
     with open(file, "rb") as stream:
-        is_parquet = stream.read(4) == b"PAR1"
-    return _parquet_values(file, columns) if is_parquet else _json_values(file, columns)
+        return stream.read(4) == b"PAR1"
 
 
-def _parquet_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[str, object]]]:
+def _parquet_rows(file: str, columns: Sequence[Column], row: type[Row]) -> Iterator[list[Row]]:
     load_pyarrow()
     import pyarrow
     import pyarrow.parquet
 
-    names = {column.name for column in columns}
     try:
         with pyarrow.parquet.ParquetFile(file) as opened:
+            there = opened.schema_arrow.names
+            names = {stored_name(column.name, there) for column in columns}
             shared = _shared_texts(file, opened.metadata, names)
         with pyarrow.parquet.ParquetFile(file, read_dictionary=shared) as opened:
-            wanted = [name for name in opened.schema_arrow.names if name in names]
+            wanted = [name for name in there if name in names]
             for group in range(opened.num_row_groups):  # each has its own shared texts
                 for batch in opened.iter_batches(BATCH, [group], wanted):
-                    yield _arrow_values(batch, columns)
+                    yield _records_in(batch, columns, row)
     except (pyarrow.ArrowException, OSError, ValueError, IndexError) as error:
         reason = str(error).partition(".")[0] or type(error).__name__
         raise InputError(f"{file} cannot be read: {reason}", "decode the captures again") from None
@@ -133,9 +133,9 @@ def _parquet_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mappi
 def _shared_texts(
     file: str, metadata: pyarrow.parquet.FileMetaData, names: Collection[str]
 ) -> list[str]:
-    """Return the columns whose texts are in the file once each; they are so in memory, too.
+    """Return the dictionary-encoded text columns, which stay encoded in memory.
 
-    Raise InputError where a column becomes more than a file of that size may.
+    Raise InputError if a column exceeds the size allowed for such a file.
     """
     most = FREE_BYTES + MOST_TIMES * Path(file).stat().st_size
     shared: dict[str, bool] = {}
@@ -149,38 +149,69 @@ def _shared_texts(
             if column.total_uncompressed_size > most:
                 raise InputError(
                     f"{file}: its column {name} becomes {column.total_uncompressed_size:,} bytes",
-                    f"no more than {most:,} are made of a file of that size",
+                    f"a file of that size may expand to {most:,}",
                 )
             is_text = column.physical_type == "BYTE_ARRAY"
-            once = is_text and any("DICTIONARY" in one for one in column.encodings)
+            once = is_text and any("DICTIONARY" in item for item in column.encodings)
             shared[name] = once and shared.get(name, True)
     return [name for name, is_shared in shared.items() if is_shared]
 
 
-def _arrow_values(
-    batch: pyarrow.RecordBatch, columns: Sequence[Column]
-) -> list[Mapping[str, object]]:
-    """Return the rows of a batch by name of column, times in ns."""
-    import pyarrow
-
+def _records_in(batch: pyarrow.RecordBatch, columns: Sequence[Column], row: type[Row]) -> list[Row]:
+    """Return the rows of a batch with times in ns; `columns` are those of `row`, in order."""
     there = set(batch.schema.names)
-    values = {}
+    values = []
     for column in columns:
-        if column.name not in there:
-            continue
-        array = batch.column(column.name)
-        if column.type == "time" and pyarrow.types.is_timestamp(array.type):
-            array = array.cast(pyarrow.timestamp("us", tz="UTC"), safe=False)
-            array = array.cast(pyarrow.int64())
-            values[column.name] = [
-                None if value is None else value * 1000 for value in array.to_pylist()
-            ]
-        elif _is_shared(array.type):
-            values[column.name] = _texts_of(array)
+        stored = stored_name(column.name, there)
+        optional = (row, column.name) in _OPTIONAL
+        if stored in there:
+            values.append(_values_in(batch.column(stored), column, optional))
         else:
-            values[column.name] = array.to_pylist()
-    names = list(values)
-    return [dict(zip(names, row, strict=True)) for row in zip(*values.values(), strict=True)]
+            values.append([_neutral(column, optional) for _ in range(len(batch))])
+    return list(map(row, *values))
+
+
+def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
+    """Return the values of an Arrow array, converted to the column's type and mutable.
+
+    Types are checked once for all rows: checking each value takes ten times as long.
+    """
+    import pyarrow
+    from pyarrow import types
+
+    kind = array.type
+    if column.type == "time" and types.is_timestamp(kind):
+        array = array.cast(pyarrow.timestamp("us", tz="UTC"), safe=False).cast(pyarrow.int64())
+        values = [None if value is None else value * 1000 for value in array.to_pylist()]
+        is_plain = True
+    elif column.type == "list" and types.is_list(kind) and not len(array.flatten()):
+        values = [[] if there else None for there in array.is_valid().to_pylist()]
+        is_plain = True
+    else:
+        values = _texts_of(array) if _is_shared(kind) else array.to_pylist()
+        is_plain = _KINDS[column.type](types, kind)
+    if not is_plain:
+        return [_cleaned_value(value, column, optional) for value in values]
+    if column.type == "list":
+        values = [value and [item for item in value if item is not None] for value in values]
+    if optional or not array.null_count:
+        return values
+    return [_neutral(column, optional) if value is None else value for value in values]
+
+
+_KINDS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "string": lambda types, kind: _is_text(types, kind),
+    "int": lambda types, kind: types.is_integer(kind) and not types.is_uint64(kind),
+    "bool": lambda types, kind: types.is_boolean(kind),
+    "time": lambda types, kind: types.is_integer(kind) and not types.is_uint64(kind),
+    "list": lambda types, kind: types.is_list(kind) and _is_text(types, kind.value_type),
+}
+"""Column type -> check whether an Arrow type has only such values."""
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def _is_shared(kind: pyarrow.DataType) -> bool:
@@ -215,7 +246,7 @@ def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[
         value = read_json(_JSON, line)
         if not isinstance(value, dict):
             raise InputError(
-                f"{file}: line {number} is not a JSON object", "a log whose writing was stopped?"
+                f"{file}: line {number} is not a JSON object", "perhaps its writing was interrupted"
             )
         for name in times:
             text = value.get(name)
@@ -232,7 +263,7 @@ def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[
 
 
 def lines_of(file: str) -> Iterable[bytes]:
-    """Yield the lines of a file; raise InputError where one is too long."""
+    """Yield the lines of a file; raise InputError if one is too long."""
     lines = BoundedLines()
     with Path(file).open("rb") as stream:
         try:
@@ -247,22 +278,32 @@ def lines_of(file: str) -> Iterable[bytes]:
 def _cleaned(
     values: Mapping[str, object], columns: Sequence[Column], row: type
 ) -> dict[str, object]:
-    """Return the values of a row's fields; what is absent or of another type has a neutral one."""
-    cleaned: dict[str, object] = {}
-    for column in columns:
-        value = values.get(column.name)
-        if value is not None and not _is_of(value, column.type):
-            value = None
-        if value is None and (row, column.name) not in _OPTIONAL:
-            value = _ABSENT[column.type]
-        elif isinstance(value, list):
-            value = [one for one in value if isinstance(one, str)]
-        cleaned[column.name] = value
-    return cleaned
+    """Return the values of a row's fields, with defaults if absent or of another type."""
+    return {
+        column.name: _cleaned_value(
+            values.get(stored_name(column.name, values)), column, (row, column.name) in _OPTIONAL
+        )
+        for column in columns
+    }
+
+
+def _cleaned_value(value: object, column: Column, optional: bool) -> object:
+    """Return the value of a column, or its default if absent or of another type."""
+    if value is None or not _is_of(value, column.type):
+        return _neutral(column, optional)
+    if isinstance(value, list):
+        return [item for item in value if isinstance(item, str)]
+    return value
+
+
+def _neutral(column: Column, optional: bool) -> object:
+    if optional:
+        return None
+    return [] if column.type == "list" else _ABSENT[column.type]
 
 
 def _is_of(value: object, type_: str) -> bool:
-    """Return whether a value is one of a column of that type."""
+    """Return whether a value has the type of a column."""
     if isinstance(value, bool):
         return type_ == "bool"
     if isinstance(value, int):
@@ -272,22 +313,17 @@ def _is_of(value: object, type_: str) -> bool:
 
 
 def exchanges_in(batch: pyarrow.RecordBatch) -> list[ExchangeRecord]:
-    """Return the exchanges of an Arrow batch; times are timestamps of microseconds."""
-    values = _arrow_values(batch, COLUMNS)
-    return [ExchangeRecord(**_cleaned(one, COLUMNS, ExchangeRecord)) for one in values]  # type: ignore[arg-type]
+    """Return the exchanges of an Arrow batch."""
+    return _records_in(batch, COLUMNS, ExchangeRecord)
 
 
 def connections_in(batch: pyarrow.RecordBatch) -> list[ConversationRecord]:
-    """Return the TCP connections of an Arrow batch; times are timestamps of microseconds."""
-    values = _arrow_values(batch, CONVERSATION_COLUMNS)
-    return [
-        ConversationRecord(**_cleaned(one, CONVERSATION_COLUMNS, ConversationRecord))  # type: ignore[arg-type]
-        for one in values
-    ]
+    """Return the TCP connections of an Arrow batch."""
+    return _records_in(batch, CONVERSATION_COLUMNS, ConversationRecord)
 
 
 def findings_in(batch: pyarrow.RecordBatch) -> Iterator[ExpertInfo]:
-    """Yield the findings of known kinds in an Arrow batch; all that is read of them is the kind."""
+    """Yield the findings of known kinds in an Arrow batch; only their kind is read."""
     kinds = ExpertKind.__members__
     for name in map(str, batch.column("kind").to_pylist()):
         if name in kinds:
@@ -295,14 +331,13 @@ def findings_in(batch: pyarrow.RecordBatch) -> Iterator[ExpertInfo]:
 
 
 def messages_in(batch: pyarrow.RecordBatch) -> list[MessageRecord]:
-    """Return the messages of an Arrow batch; times are timestamps of microseconds."""
-    values = _arrow_values(batch, MESSAGE_COLUMNS)
-    return [MessageRecord(**_cleaned(one, MESSAGE_COLUMNS, MessageRecord)) for one in values]  # type: ignore[arg-type]
+    """Return the messages of an Arrow batch."""
+    return _records_in(batch, MESSAGE_COLUMNS, MessageRecord)
 
 
 def json_text_of(value: object) -> str:
-    """Return a struct as JSON that UTF-8 can write."""
+    """Return a struct as JSON that can be encoded as UTF-8."""
     try:
         return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # half a surrogate pair
+    except UnicodeEncodeError:  # an unpaired surrogate
         return msgspec.json.encode(encodable_value(msgspec.to_builtins(value))).decode()

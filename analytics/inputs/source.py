@@ -1,9 +1,9 @@
-"""Inputs as relations with one schema, whatever they are: `read_inputs`, and `read_here`.
+"""Inputs of all kinds as relations with one schema: `read_inputs` and `read_here`.
 
-Rules: every table has the columns of this program, in order; a column that an older log does not
-have is null. `source` says which input a row is from, and numbers of conversations are unique
-within it. Captures are one ordered list, as in `rmqtool decode pcap`, and are decoded by
-Spark's tasks; for the local engine they are decoded before (`captures`).
+Rules: every table has the columns of this program, in order; a column missing in an older log is
+derived from others (`DERIVED`) or null. `source` names the input of a row, and conversation numbers
+are unique within it. Captures form one ordered list, as in `rmqtool decode pcap`, and are decoded
+by Spark's tasks; for the local engine they are decoded before (`captures`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dissectors.decode.decoded_log import FINDING_COLUMNS
@@ -19,7 +20,7 @@ from dissectors.rows.message_record import MESSAGE_COLUMNS
 from dissectors.rows.record import COLUMNS
 from dissectors.tcp.decompression import MOST_TIMES
 
-from ..derived import OUTCOME, OUTCOME_CLASS
+from ..cells import CellTable, merged_cells
 from ..errors import ReportError
 from ..kept import Kept
 from ..report import ReportInput
@@ -41,12 +42,12 @@ _TABLES: tuple[tuple[str, Sequence[Described]], ...] = (
 
 @dataclass(slots=True)
 class Tables:
-    """What inputs have, and what there is to say about reading them."""
+    """Tables of the inputs, and notes from reading them."""
 
     given: ReportInput
     """the tables"""
     remarks: list[str] = field(default_factory=list)
-    """what a reader of the report must know about the input"""
+    """caveats about the input for the reader of the report"""
 
 
 @dataclass(slots=True)
@@ -57,9 +58,9 @@ class _Parts:
     messages: list[Relation] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
-    """inputs that have no connections"""
+    """inputs without connections"""
     without_messages: list[str] = field(default_factory=list)
-    """inputs that have none"""
+    """inputs without messages"""
 
 
 def read_inputs(
@@ -72,87 +73,104 @@ def read_inputs(
 ) -> Tables:
     """Return the tables of all inputs together, for Spark.
 
-    Raise ReportError where one cannot be read.
+    Raise ReportError if an input cannot be read.
 
-    Connections are given only if every input has them: what is known of half the rows would look
-    like knowledge of all. So are messages, and only if they are wanted. `tls_keylog` is a file
-    with secrets of TLS, which tasks must see under the same path; `max_ratio` is how many bytes
-    each byte of a compressed capture may become.
+    The result has connections only if every input has them, because partial knowledge would look
+    complete. The same holds for messages, which are read only if requested. `tls_keylog` is a TLS
+    key log file, at the same path for all tasks; `max_ratio` is the maximum number of decompressed
+    bytes per byte of a compressed capture.
     """
+    from .remote import opened
     from .spark_reader import SparkReader
 
+    inputs = opened(spark, inputs)
     reader = SparkReader(spark, inputs, decode_as, messages, tls_keylog, max_ratio)
     return _read(reader, inputs, messages)
 
 
 def read_here(inputs: Sequence[Input], messages: bool = False) -> Tables:
-    """Return what `read_inputs` does, for the local engine; captures are decoded already."""
+    """Return the tables of `read_inputs` for the local engine; captures must be decoded already."""
     from .local_reader import LocalReader
 
     return _read(LocalReader(inputs), inputs, messages)
 
 
+def read_cells(inputs: Sequence[Input], tables: Sequence[CellTable]) -> Tables:
+    """Return cell folders, merged, as an input without rows; raise ReportError on failure."""
+    from ..sql.local import LocalEngine
+    from .rows_here import parquet_here
+
+    engine = LocalEngine()
+    report_input = ReportInput(engine.hold(parquet_here((), COLUMNS, "")), Kept(engine))
+    counted = merged_cells(engine, tables, [Path(entry.name) for entry in inputs])
+    report_input.kept.counted = counted
+    remarks = [remark for part in counted.parts for remark in part.remarks]
+    return Tables(report_input, list(dict.fromkeys(remarks)))
+
+
 def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
     parts = _Parts()
-    for one in inputs:
-        if one.kind is InputKind.captures:
-            for name, table in reader.captures(one).items():
+    for entry in inputs:
+        if entry.kind is InputKind.captures:
+            for name, table in reader.captures(entry).items():
                 getattr(parts, name).append(table)
-        elif one.kind is InputKind.remote:
-            _add_remote(reader, one, parts, messages)
         else:
-            _add_files(reader, one, parts, messages)
+            _add_files(reader, entry, parts, messages)
     parts.remarks += about_repeated(inputs)
     if parts.without and parts.conversations:
         parts.remarks.append(
-            f"{', '.join(parts.without)}: no TCP connections in it, so nothing is said about those"
-            " of the other inputs either"
+            f"{', '.join(parts.without)}: has no TCP connections, so those of the other inputs are"
+            " ignored, too"
         )
     if parts.without_messages and parts.messages:
         parts.remarks.append(
-            f"{', '.join(parts.without_messages)}: no table of messages in it, so nothing is said"
-            " about those of the other inputs either"
+            f"{', '.join(parts.without_messages)}: has no table of messages, so those of the other"
+            " inputs are ignored, too"
         )
-    known = not parts.without
-    every = not parts.without_messages
+    have_connections = not parts.without
+    have_messages = not parts.without_messages
     return Tables(
         ReportInput(
             _together(parts.exchanges),
             Kept(reader.engine),
-            _together(parts.conversations) if known and parts.conversations else None,
-            _together(parts.findings) if known and parts.findings else None,
-            _together(parts.messages) if every and parts.messages else None,
+            _together(parts.conversations) if have_connections and parts.conversations else None,
+            _together(parts.findings) if have_connections and parts.findings else None,
+            _together(parts.messages) if have_messages and parts.messages else None,
         ),
         parts.remarks,
     )
 
 
 def _together(relations: Sequence[Relation]) -> Relation:
-    return reduce(lambda one, other: one.union(other), relations)
+    return reduce(lambda left, right: left.union(right), relations)
 
 
-def _add_files(reader: Reader, one: Input, parts: _Parts, messages: bool) -> None:
-    is_lines = one.kind is InputKind.jsonl or bool(
-        one.exchanges and one.exchanges[0].endswith(("json", "jsonl"))
+def _add_files(reader: Reader, entry: Input, parts: _Parts, messages: bool) -> None:
+    is_lines = entry.kind is InputKind.jsonl or any(
+        paths and paths[0].endswith(("json", "jsonl"))
+        for paths in (entry.exchanges, entry.findings)
     )
     files = {
-        "exchanges": one.exchanges,
-        "conversations": None if one.conversations is None else (one.conversations,),
-        "findings": None if one.findings is None else (one.findings,),
-        "messages": one.messages if messages else None,
+        "exchanges": entry.exchanges,
+        "conversations": entry.conversations,
+        "findings": entry.findings,
+        "messages": entry.messages if messages else None,
     }
     for name, columns in _TABLES:
         of_table = files[name]
         if of_table is not None:
-            table = _file_rows(reader, one.name, of_table, columns, is_lines, parts)
+            if entry.kind is InputKind.table:
+                table = reader.table(of_table[0], columns, entry.name)
+            else:
+                table = _file_rows(reader, entry.name, of_table, columns, is_lines, parts)
             getattr(parts, name).append(table)
-    if one.conversations is None:
-        parts.without.append(one.name)
-    if messages and one.messages is None:
-        parts.without_messages.append(one.name)
-    if one.manifest is not None and one.manifest.options:
-        chosen = ", ".join(f"{name} {value}" for name, value in one.manifest.options.items())
-        parts.remarks.append(f"{one.name} has only what was chosen when it was decoded: {chosen}")
+    if entry.conversations is None:
+        parts.without.append(entry.name)
+    if messages and entry.messages is None:
+        parts.without_messages.append(entry.name)
+    if entry.manifest is not None and entry.manifest.options:
+        chosen = ", ".join(f"{name} {value}" for name, value in entry.manifest.options.items())
+        parts.remarks.append(f"{entry.name} contains only selected rows: {chosen}")
 
 
 def _file_rows(
@@ -167,59 +185,36 @@ def _file_rows(
         lines = reader.json_lines(files, columns, source)
         if lines.broken:
             parts.remarks.append(_about(lines, source))
-        rows = lines.rows
-    else:
-        rows = reader.parquet(files, columns, source)
-    if rows.rows is None and OUTCOME in rows.columns:
-        return rows.adding({OUTCOME: f"coalesce({OUTCOME}, {OUTCOME_CLASS})"})  # of an older log
-    return rows
+        return lines.rows
+    return reader.parquet(files, columns, source)
 
 
 def _about(lines: LineRows, source: str) -> str:
     return (
-        f"{source}: {lines.broken:,} lines are not exchanges and were left out, the first begins"
+        f"{source}: {lines.broken:,} lines are not exchanges and were skipped; the first starts"
         f" with {lines.example[:40]!r}"
     )
 
 
-def _add_remote(reader: Reader, one: Input, parts: _Parts, messages: bool) -> None:
-    """Describe a log on a file system that Spark reads: its folder, or a file."""
-    base = one.name.rstrip("/")
-    is_single = base.endswith((".parquet", ".jsonl", ".ndjson"))
-    is_lines = base.endswith(("jsonl", "ndjson"))
-    form = "jsonl" if is_lines else "parquet"
-    exchanges = base if is_single else f"{base}/exchanges"
-    parts.exchanges.append(_file_rows(reader, one.name, [exchanges], COLUMNS, is_lines, parts))
-    if is_single:
-        parts.without.append(one.name)
-        parts.without_messages.append(one.name)
-        return
-    if messages:
-        try:
-            folder = [f"{base}/messages"]
-            table = _file_rows(reader, one.name, folder, MESSAGE_COLUMNS, is_lines, parts)
-            parts.messages.append(table)
-        except Exception:
-            parts.without_messages.append(one.name)
-    try:
-        file = [f"{base}/conversations.{form}"]
-        table = _file_rows(reader, one.name, file, CONVERSATION_COLUMNS, is_lines, parts)
-        parts.conversations.append(table)
-    except Exception:
-        parts.without.append(one.name)
+def _has_rows(report_input: ReportInput) -> bool:
+    return bool(report_input.kept.rows(report_input.exchanges.limited(1)).num_rows)
 
 
-def _has_rows(given: ReportInput) -> bool:
-    return bool(given.kept.rows(given.exchanges.limited(1)).num_rows)
+def count_of(tables: Tables) -> int:
+    """Return the number of exchanges of inputs; Parquet files are not read for it."""
+    counted = tables.given.exchanges.grouped((), {"exchanges": "count(*)"})
+    return int(tables.given.kept.rows(counted).column(0)[0].as_py())
 
 
-def refuse_nothing(tables: Tables) -> None:
-    """Raise ReportError where there is not one exchange."""
-    if not _has_rows(tables.given):
+def refuse_nothing(tables: Tables, chosen: str = "") -> None:
+    """Raise ReportError if there are no exchanges; `chosen` names the filter."""
+    if tables.given.kept.has_rows and not _has_rows(tables.given):
+        if chosen:
+            raise ReportError(f"no exchange {chosen}", "change --where, --since, or --until")
         raise ReportError(
-            "no exchange in the input",
-            "rmqtool decode pcap CAPTURE --summary says what a capture has",
+            "no exchanges in the input",
+            "to see what a capture contains: rmqtool decode pcap CAPTURE --summary",
         )
 
 
-__all__ = ["InputError", "Tables", "read_here", "read_inputs", "refuse_nothing"]
+__all__ = ["InputError", "Tables", "count_of", "read_here", "read_inputs", "refuse_nothing"]

@@ -1,32 +1,35 @@
-"""Reads inputs by Spark.
+"""Read inputs with Spark.
 
-Rules: files and captures are read by its tasks. The rows of a small input are taken to this process
-at once, because each query of Spark takes a third of a second of CPU, however few rows there are.
-A Spark Connect server, which may not see files of this machine, is spared small inputs.
+Rules: files and captures are read by its tasks. The rows of a small input are collected at once,
+because each Spark query takes a third of a second of CPU, however few its rows. A Spark Connect
+server, which may not see local files, does not get small inputs.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.rows.column import NAMES
+from dissectors.rows.record import DERIVED
 from dissectors.tcp.decompression import MOST_TIMES
 
-from ..schema import SOURCE, Described, schema_of
+from ..schema import SOURCE, Described, absent_derived, derived_column, schema_of
 from ..spark.connect import is_connect
 from ..spark.engine import SparkEngine
+from ..spark.places import uri_of
 from ..spark.workers import serve_modules
 from ..sql.expressions import text
 from ..sql.relation import Relation
-from .capture_frame import decoded_rows, table_in
+from .capture_frame import CaptureRows, RemoteCaptureRows, table_in
 from .inputs import Input, is_small
 from .reader import LineRows
-from .row_batches import CONVERSATIONS, EXCHANGES, FINDINGS, MESSAGES
-from .rows_here import json_lines_here, parquet_here, rows_of_lines
-from .shuffle import ShuffleTask
+from .row_batches import ALL, CONVERSATIONS, EXCHANGES, FINDINGS, MESSAGES
+from .rows_here import json_lines_here, parquet_here, read_schema, rows_of_lines
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,10 +37,12 @@ if TYPE_CHECKING:
 
 Batches = Iterator["pyarrow.RecordBatch"]
 _BROKEN = "_broken_line"
+_JOBS = 16
+"""number of footers read at a time"""
 
 
 class SparkReader:
-    """Reads inputs into a session of Spark."""
+    """Reads inputs into a Spark session."""
 
     def __init__(
         self,
@@ -48,10 +53,11 @@ class SparkReader:
         tls_keylog: str = "",
         max_ratio: int = MOST_TIMES,
     ) -> None:
-        """Take all inputs that it is asked to read; the others are about captures."""
+        """Initialize with all inputs to be read; the other arguments concern captures."""
         self.engine = SparkEngine(spark)
         self._is_small = is_small(inputs)
-        self._reads_here = self._is_small and is_connect(spark)
+        is_here = not any("://" in file for entry in inputs for file in entry.exchanges)
+        self._reads_here = self._is_small and is_connect(spark) and is_here
         if not self._reads_here:
             serve_modules(spark)
         self._spark = spark
@@ -61,12 +67,47 @@ class SparkReader:
         self._max_ratio = max_ratio
 
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
-        """Return the rows of Parquet files; a column that they do not have is null."""
-        schema = schema_of(columns)
+        """Return the rows of Parquet files; missing columns are null."""
+        schema, stored = schema_of(columns), schema_of(columns)
         if self._reads_here or not files:
             return self.engine.hold(parquet_here(files, columns, source))
-        frame = self._spark.read.schema(schema).parquet(*map(_uri, files))
-        return self._given(frame.selectExpr("*", f"{text(source)} as {SOURCE}"))
+        old = {name: NAMES[name] for name in schema.names if name in NAMES}
+        for name, names in old.items():
+            for alias in names[1:]:
+                stored.add(alias, schema[name].dataType)
+        frame = self._spark.read.schema(stored).parquet(*map(uri_of, files))
+        chosen = [  # date folders are not columns
+            f"coalesce({', '.join(old[name])}) as {name}" if name in old else f"`{name}`"
+            for name in schema.names
+        ]
+        frame = frame.selectExpr(*chosen)
+        if DERIVED.keys() <= set(schema.names) and (lacking := self._lacking(files)):
+            frame = frame.mapInArrow(_deriving(lacking), schema)
+        is_here = not any("://" in file for file in files)
+        rows = sum(map(_rows_in, files)) if is_here else None
+        return self._given(frame.selectExpr("*", f"{text(source)} as {SOURCE}"), rows)
+
+    def table(self, name: str, columns: Sequence[Described], source: str) -> Relation:
+        """Return the rows of a table of a Spark catalog; missing columns are null.
+
+        `source` is the default for rows without one.
+        """
+        frame, schema = self._spark.table(name), schema_of(columns)
+        # catalogs may change the case of names
+        known = {field.name.lower(): field.dataType for field in frame.schema}
+        chosen = []
+        for field in schema:
+            names = [alias for alias in NAMES.get(field.name, (field.name,)) if alias in known]
+            value = f"coalesce({', '.join(f'`{alias}`' for alias in names)})" if names else "null"
+            is_plain = names == [field.name] and known[field.name] == field.dataType
+            value = value if not is_plain else f"`{field.name}`"  # catalogs filter by this type
+            kind = field.dataType.simpleString()
+            chosen.append(f"{value if is_plain else f'cast({value} as {kind})'} as `{field.name}`")
+        of_row = f"coalesce({SOURCE}, {text(source)})" if SOURCE in known else text(source)
+        rows = frame.selectExpr(*chosen, f"{of_row} as {SOURCE}")
+        if DERIVED.keys() <= set(schema.names) and (lacking := absent_derived(list(known))):
+            rows = rows.mapInArrow(_deriving(lacking), rows.schema)
+        return self.engine.given(rows)
 
     def json_lines(
         self, files: Sequence[str], columns: Sequence[Described], source: str
@@ -75,7 +116,7 @@ class SparkReader:
         if self._reads_here:
             rows, broken = json_lines_here(files, columns, source)
             return LineRows(self.engine.hold(rows), len(broken), broken[0] if broken else "")
-        lines = self._spark.read.option("lineSep", "\n").text([_uri(file) for file in files])
+        lines = self._spark.read.option("lineSep", "\n").text([uri_of(file) for file in files])
         schema = schema_of(columns).add(_BROKEN, "string")
         rows = lines.selectExpr("cast(value as binary) as line").mapInArrow(_parse(columns), schema)
         frame = rows.cache()
@@ -86,16 +127,18 @@ class SparkReader:
         return LineRows(self._given(good), count, str(example[0]) if example is not None else "")
 
     def captures(self, captures: Input) -> Mapping[str, Relation]:
-        """Return the tables of captures, by name of a field of `ReportInput`."""
-        task = ShuffleTask(
+        """Return the tables of captures, by field name of `ReportInput`."""
+        make = RemoteCaptureRows if "://" in captures.exchanges[0] else CaptureRows
+        task = make(
             captures.exchanges,
             captures.name,
             frozenset(self._decode_as),
             self._messages,
             os.path.abspath(self._tls_keylog) if self._tls_keylog else "",
             self._max_ratio,
+            captures.bytes,
         )
-        rows = decoded_rows(self._spark, task)
+        rows = task.kept(self._spark, ALL)
         tables = {
             "exchanges": EXCHANGES,
             "conversations": CONVERSATIONS,
@@ -104,13 +147,50 @@ class SparkReader:
         }
         return {name: self._given(table_in(rows, table)) for name, table in tables.items()}
 
-    def _given(self, frame: DataFrame) -> Relation:
-        """Return a frame as a relation; of a small input, this process takes the rows."""
-        return self.engine.hold(frame.toArrow()) if self._is_small else self.engine.given(frame)
+    def _lacking(self, files: Sequence[str]) -> list[str]:
+        """Return the `DERIVED` columns missing in the file of an older log."""
+
+        def names_in(file: str) -> Sequence[str]:
+            is_remote = "://" in file  # a Spark job reads the footer of such a file
+            read = self._spark.read.parquet
+            return read(uri_of(file)).columns if is_remote else read_schema(file).names
+
+        with ThreadPoolExecutor(_JOBS) as jobs:
+            each = jobs.map(names_in, files)
+            return sorted({lacking for names in each for lacking in absent_derived(names)})
+
+    def _given(self, frame: DataFrame, rows: int | None = None) -> Relation:
+        """Return a frame as a relation; rows of a small input are collected."""
+        if self._is_small:
+            return self.engine.hold(frame.toArrow())
+        return self.engine.given(frame, rows)
+
+
+def _rows_in(file: str) -> int:
+    import pyarrow.parquet
+
+    return pyarrow.parquet.read_metadata(file).num_rows
+
+
+def _deriving(names: Sequence[str]) -> Callable[[Batches], Batches]:
+    """Return a function that adds missing `DERIVED` columns to rows."""
+
+    def derive(batches: Batches) -> Batches:
+        import pyarrow.compute
+
+        for batch in batches:
+            for name in names:
+                field = batch.schema.field(name)
+                made = derived_column(name, map(batch.column, DERIVED[name][1])).cast(field.type)
+                known = pyarrow.compute.coalesce(batch.column(name), made)
+                batch = batch.set_column(batch.schema.get_field_index(name), field, known)
+            yield batch
+
+    return derive
 
 
 def _parse(columns: Sequence[Described]) -> Callable[[Batches], Batches]:
-    """Return what makes rows of lines; a line that is none is all that its row has."""
+    """Return a function that parses lines; an invalid line is the only value of its row."""
 
     def parse(batches: Batches) -> Batches:
         import pyarrow
@@ -126,12 +206,3 @@ def _parse(columns: Sequence[Described]) -> Callable[[Batches], Batches]:
                 yield pyarrow.RecordBatch.from_arrays([*nulls, pyarrow.array(broken, text)], names)
 
     return parse
-
-
-def _uri(file: str) -> str:
-    """Return a path so that Spark takes none of its characters for a pattern."""
-    if "://" in file:
-        return file
-    for char in "\\{}[]*?":
-        file = file.replace(char, "\\" + char)
-    return file

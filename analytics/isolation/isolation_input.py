@@ -1,18 +1,19 @@
-"""Attempts in Arrow as the replay of the fault strategy takes them: by producer, texts as numbers.
+"""Attempts in Arrow as input of the fault strategy's replay: by producer, texts as numbers.
 
-Rules: Spark groups by a number made of what a producer is, which it sorts several times as fast as
-the texts; two producers may have the same number, so they are told apart here.
+Rules: Spark groups by a hash of the producer's columns, which it sorts several times as fast as the
+texts; two producers may collide, so they are separated here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
-from ..sends.births import lead_of, marks_in
-from ..sends.unavailable import Gone, gone_in
+from ..sends.unavailable import Gone, gone_near, unseen_in
 from .producer_attempts import Coded, ProducerAttempts
 
 if TYPE_CHECKING:
@@ -20,77 +21,79 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WHO = ("client", "process", "group")
-"""Columns that tell a producer: address, digits of the process in its UNIQ_KEYs, group."""
-NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in WHO)})"
+"""Columns that identify a producer: address, process digits of its UNIQ_KEYs, group."""
+_TOLD_APART = (*WHO, "version_name")
+"""Another version is another program, even with the same process digits."""
+NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in _TOLD_APART)})"
 """SQL: a number for a producer."""
 
 
-def born(table: pyarrow.Table, timeout_us: int) -> pyarrow.Table:
-    """Return attempts that begin with their message, if that was within a timeout of the request.
+_ORDER = ("begin", "unique_key", "request_packet")
+"""Attempts of one microsecond have the same order, whatever that of the engine's rows is."""
 
-    `table` has the columns of `sends.strategy_events.events`.
+
+class OneProducer(NamedTuple):
+    """The attempts of one producer, by their begin."""
+
+    rows: pyarrow.Table
+    """as they came"""
+    attempts: ProducerAttempts
+    """for the replay"""
+    gone: list[Gone]
+    """brokers that it sent to and at times could not reach"""
+
+
+def producers_in(table: pyarrow.Table) -> Iterator[OneProducer]:
+    """Give the attempts of each producer of a table, which may have many.
+
+    Texts are encoded and rows sorted once for all of them.
     """
     import pyarrow
 
-    asked = table.column("begin").to_numpy()
-    marks = marks_in(table.column("unique_key"))
-    leads = lead_of(marks, asked)
-    plain = table.column("plain").to_numpy()
-    near = plain & (marks >= 0) & (leads >= 0) & (leads <= timeout_us)
-    begins = pyarrow.array(np.where(near, asked - leads, asked))
-    place = table.column_names.index("begin")
-    return table.set_column(place, "begin", begins).drop_columns(["plain"])
-
-
-def producers_in(table: pyarrow.Table) -> Iterator[pyarrow.Table]:
-    """Give the attempts of each producer; mostly there is one."""
-    import pyarrow
-
-    codes = np.zeros(table.num_rows, dtype=np.int64)
-    for name in WHO:
+    who = np.zeros(table.num_rows, dtype=np.int64)
+    for name in _TOLD_APART:
         column = table.column(name).combine_chunks().dictionary_encode("encode")
-        codes = codes * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
-    if not codes.any():
-        yield table
-        return
-    for code in np.unique(codes):
-        yield table.filter(pyarrow.array(codes == code))
+        who = who * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
+        who = np.unique(who, return_inverse=True)[1]  # a product of counts may not fit
+    order: list[tuple[str, Literal["ascending", "descending"]]] = [
+        (name, "ascending") for name in (_WHO, *_ORDER)
+    ]
+    table = table.append_column(_WHO, pyarrow.array(who)).sort_by(order).combine_chunks()
+    coded = {name: _coded(table, name) for name in _CODED}
+    begin, end = _times(table, "begin"), _times(table, "end")
+    starts = np.flatnonzero(np.diff(table.column(_WHO).to_numpy(), prepend=-1)).tolist()
+    for first, last in pairwise([*starts, table.num_rows]):
+        here = slice(first, last)
+        rows = table.slice(first, last - first)
+        own = {name: Coded(one.names, one.codes[here]).compact() for name, one in coded.items()}
+        gone = gone_of(rows)
+        attempts = ProducerAttempts(**own, begin=begin[here], end=end[here], unseen=unseen_in(gone))
+        yield OneProducer(rows, attempts, gone)
 
 
-def producer_of(table: pyarrow.Table) -> ProducerAttempts:
-    """Return the attempts in the order of their begin."""
-    order = np.argsort(table.column("begin").to_numpy(), kind="stable")
+_WHO = "_producer"
+_CODED = ("topic", "broker", "last_broker", "outcome", "cause")
 
-    def coded(name: str) -> Coded:
-        column = table.column(name).combine_chunks().dictionary_encode()
-        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        names = tuple(str(name) for name in column.dictionary.to_pylist())
-        return Coded(names, codes.astype(np.int64)[order])
 
-    def times(name: str) -> NDArray[np.int64]:
-        # with nulls the values come as floats, exact for µs until the year 2255
-        values = table.column(name).to_numpy()
-        return np.where(np.isnan(values), -1, values).astype(np.int64)[order]
+def _coded(table: pyarrow.Table, name: str) -> Coded:
+    column = table.column(name).combine_chunks().dictionary_encode()
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Coded(tuple(map(str, column.dictionary.to_pylist())), codes.astype(np.int64))
 
-    return ProducerAttempts(
-        topic=coded("topic"),
-        broker=coded("broker"),
-        last_broker=coded("last_broker"),
-        outcome=coded("outcome"),
-        cause=coded("cause"),
-        begin=times("begin"),
-        end=times("end"),
-        unseen=tuple(
-            (one.unseen_from, one.unseen_to)
-            for one in gone_of(table)
-            if one.unseen_from is not None and one.unseen_to is not None
-        ),
-    )
+
+def _times(table: pyarrow.Table, name: str) -> NDArray[np.int64]:
+    # with nulls the values come as floats, exact for µs until the year 2255
+    values = table.column(name).to_numpy()
+    return np.where(np.isnan(values), -1, values).astype(np.int64)
 
 
 def gone_of(table: pyarrow.Table) -> list[Gone]:
     """Return the brokers that a producer sent to and at times could not reach."""
-    brokers = set(table.column("broker").unique().to_pylist())
-    return [
-        one for one in gone_in(table.column("gone").unique().to_pylist()) if one.broker in brokers
-    ]
+    texts = [text for text in table.column("gone").unique().to_pylist() if text]
+    if not texts:
+        return []
+    told = map(_GONE.decode, texts)
+    return gone_near(told, set(map(str, table.column("broker").unique().to_pylist())))
+
+
+_GONE = msgspec.json.Decoder(list[Gone])

@@ -1,8 +1,8 @@
-"""Isolation as tables: the attempts of a producer in Arrow in, rows of all its tables out.
+"""Isolation tables: attempts of a producer in, rows of all its tables out, both in Arrow.
 
-Rules: the functions that Spark calls take and give Arrow tables and know nothing of Spark. They
-give rows of several tables at once, told apart by `kind`, because one look at the attempts gives
-them all. A window that was not over when the producer was last seen counts up to then.
+Rules: the functions that Spark calls take and return Arrow tables and do not depend on Spark. They
+return the rows of several tables at once, distinguished by `kind`, because one pass over the
+attempts yields all of them. A window still open when the producer was last seen counts up to then.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..report import TableColumn
 from ..schema import arrow_rows
 from ..sends import attempts
 from ..sends.attempt_table import process_name_of
-from .isolation_input import WHO, gone_of, producer_of, producers_in
+from .isolation_input import WHO, OneProducer, producers_in
 from .producer_attempts import ProducerAttempts
 from .strategy_replay import ALL_ISOLATED, BROKEN, REASONS, Replay, Window, absence_of, replayed
 from .strategy_verdict import Verdict, verdict_of
@@ -171,10 +171,10 @@ ALL_COLUMNS: tuple[TableColumn, ...] = (
     KIND,
     *{column.name: column for table in COLUMNS_OF.values() for column in table}.values(),
 )
-"""The columns of all tables, each once."""
+"""Columns of all tables, each once."""
 
 MOST_SENDS = 1000
-"""Attempts of a producer at isolated brokers that are listed; all are counted."""
+"""Most listed attempts of a producer at isolated brokers; all are counted."""
 _NO_FAILURE = frozenset((attempts.STORED, attempts.ONEWAY, attempts.UNKNOWN))
 
 IsolationRow = dict[str, object]
@@ -182,10 +182,10 @@ IsolationRow = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """What the user says of the clients; None: by version, or by what they did."""
+    """Client settings given by the user; None: by version, or inferred from behavior."""
 
     generation: str | None = None
-    """generation of all clients"""
+    """strategy generation of all clients"""
     latency_max: tuple[int, ...] | None = None
     """latencyMax of all clients"""
     not_available: tuple[int, ...] | None = None
@@ -194,7 +194,7 @@ class Assumed:
     """sendLatencyFaultEnable of all clients"""
 
     def settings_of(self, version: int | None) -> FaultSettings:
-        """Return the settings of a client of that version; ValueError where tables do not fit."""
+        """Return the settings of a client version; raise ValueError if tables do not match."""
         own = FaultSettings.of_version(version)
         if self.generation is not None and self.generation != own.generation:
             own = FaultSettings(self.generation)
@@ -207,31 +207,24 @@ class Assumed:
 
 
 def isolation_rows(assumed: Assumed) -> Callable[[pyarrow.Table], pyarrow.Table]:
-    """Return the function that gives the rows of all tables for the attempts of some producers.
+    """Return the function that computes the rows of all tables for some producers' attempts.
 
-    It is called with all attempts of a producer, in any order; nearly always of one alone.
+    It is called with all attempts of one producer or several, in any order.
     """
 
     def rows(table: pyarrow.Table) -> pyarrow.Table:
-        found = [row for one in producers_in(table) for row in _Rows(one, assumed).rows()]
-        return arrow_rows(found, ALL_COLUMNS)
+        of_all = [r for producer in producers_in(table) for r in _Rows(producer, assumed).rows()]
+        return arrow_rows(of_all, ALL_COLUMNS)
 
     return rows
-
-
-_ORDER = ("begin", "unique_key", "request_packet")
 
 
 class _Rows:
     """The rows of one producer."""
 
-    def __init__(self, table: pyarrow.Table, assumed: Assumed) -> None:
-        if len(np.unique(table.column("begin").to_numpy())) < table.num_rows:
-            # Attempts of one microsecond: the same order, whatever that of the engine's rows is.
-            table = table.sort_by([(name, "ascending") for name in _ORDER])
-        self._table = table
-        self._producer = producer = producer_of(table)
-        self._place = np.argsort(table.column("begin").to_numpy(), kind="stable")
+    def __init__(self, one: OneProducer, assumed: Assumed) -> None:
+        self._table = one.rows
+        self._producer = producer = one.attempts
         self._who: IsolationRow = {name: self._first(name) for name in WHO}
         digits = self._who["process"]
         self._who["process"] = process_name_of(None if digits is None else str(digits))
@@ -245,8 +238,8 @@ class _Rows:
             for name in GENERATIONS
         }
         language = None if self._language is None else str(self._language)
-        self._gone = gone_of(table)
-        self._unreachable = ", ".join(sorted({one.broker for one in self._gone})) or None
+        self._gone = one.gone
+        self._unreachable = ", ".join(sorted({gone.broker for gone in one.gone})) or None
         self._verdict: Verdict = verdict_of(
             self._replay, self._others.items(), language, assumed.enabled, self._unreachable
         )
@@ -263,8 +256,8 @@ class _Rows:
             (BROKER, self._brokers()),
             (SETTING, self._settings()),
         )
-        for kind, found in kinds:
-            for row in found:
+        for kind, table_rows in kinds:
+            for row in table_rows:
                 yield {KIND.name: kind, **self._who, "strategy": self._verdict.state, **row}
 
     def _first(self, name: str) -> object:
@@ -273,12 +266,11 @@ class _Rows:
 
     def _connects_failed(self) -> int | None:
         known = self._first("gone") is not None
-        return sum(one.connects for one in self._gone) if known else None
+        return sum(outage.connects for outage in self._gone) if known else None
 
     def _seen(self, index: int) -> IsolationRow:
         names = ("unique_key", "capture", "request_packet")
-        place = int(self._place[index])
-        return {name: self._table.column(name)[place].as_py() for name in names}
+        return {name: self._table.column(name)[index].as_py() for name in names}
 
     def _clipped(self, window: Window) -> int:
         return max(min(window.end, self._last) - window.start, 0)
@@ -324,8 +316,8 @@ class _Rows:
             }
 
     def _sends(self) -> Iterator[IsolationRow]:
-        found = self._replay.trespasses
-        columns = (found.attempt, found.window, found.why)
+        violations = self._replay.trespasses
+        columns = (violations.attempt, violations.window, violations.why)
         listed = zip(*(column[:MOST_SENDS].tolist() for column in columns), strict=True)
         for index, number, why in listed:
             window = self._replay.windows[number]
@@ -334,7 +326,7 @@ class _Rows:
                 "broker": window.broker,
                 "time": int(self._producer.begin[index]),
                 "topic": self._producer.topic[index],
-                "attempt": self._table.column("attempt")[int(self._place[index])].as_py(),
+                "attempt": self._table.column("attempt")[index].as_py(),
                 "outcome": self._producer.outcome[index],
                 "why": REASONS[why],
                 "window_start": window.start,
@@ -364,9 +356,9 @@ class _Rows:
             }
 
     def _absence(self, window: Window) -> IsolationRow:
-        """Return for how long a broker that may be used again was not."""
-        found = absence_of(self._producer, window, self._last)
-        return {} if found is None else asdict(found)
+        """Return how long a broker stayed unused after it was available again."""
+        absence = absence_of(self._producer, window, self._last)
+        return {} if absence is None else asdict(absence)
 
     def _settings(self) -> Iterator[IsolationRow]:
         for name, replay in self._others.items():

@@ -1,4 +1,4 @@
-"""Attempts of one producer as columns: what the fault strategy is replayed over."""
+"""Attempts of one producer as columns, for the replay of the fault strategy."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column of few different texts: their numbers, and what these stand for."""
+    """A dictionary-encoded column: codes, and the texts they stand for."""
 
     names: tuple[str, ...]
     codes: NDArray[np.int64]
-    """index into `names`; -1: none"""
+    """index into `names`; -1: null"""
 
     @classmethod
     def of(cls, values: Sequence[str | None]) -> Coded:
-        """Return the column of these texts."""
+        """Return the encoded column of some texts."""
         places: dict[str, int] = {}
-        codes = [-1 if one is None else places.setdefault(one, len(places)) for one in values]
+        codes = [-1 if text is None else places.setdefault(text, len(places)) for text in values]
         return cls(tuple(places), np.array(codes, dtype=np.int64))
 
     def __getitem__(self, index: int) -> str | None:
@@ -33,54 +33,61 @@ class Coded:
         return None if code < 0 else self.names[code]
 
     def at(self, places: NDArray[np.int64]) -> Coded:
-        """Return the rows at these places."""
+        """Return the rows at some positions."""
         return Coded(self.names, self.codes[places])
 
     def text(self, index: int) -> str:
-        """Return the text in a row, empty where there is none."""
+        """Return the text of a row, or an empty one."""
         return self[index] or ""
 
     def among(self, names: Collection[str]) -> NDArray[np.bool_]:
         """Return in which rows one of these texts is."""
-        codes = [place for place, name in enumerate(self.names) if name in names]
-        return np.isin(self.codes, codes)
+        chosen = [name in names for name in self.names]
+        found: NDArray[np.bool_] = np.array([*chosen, False])[self.codes]  # -1 is the last
+        return found
+
+    def compact(self) -> Coded:
+        """Return the column without the texts that are in no row."""
+        used, codes = np.unique(self.codes, return_inverse=True)
+        absent = int(len(used) > 0 and used[0] < 0)
+        return Coded(tuple(self.names[code] for code in used[absent:].tolist()), codes - absent)
 
 
 @dataclass(frozen=True)
 class ProducerAttempts:
-    """Attempts of one producer, by `begin`; all columns have one length."""
+    """Attempts of one producer, by `begin`; all columns have the same length."""
 
     topic: Coded
     broker: Coded
     last_broker: Coded
-    """broker of the attempt before; none: a first attempt"""
+    """broker of the previous attempt; null: a first attempt"""
     outcome: Coded
     cause: Coded
     begin: NDArray[np.int64]
     """µs since the epoch"""
     end: NDArray[np.int64]
-    """µs since the epoch, -1: not known"""
+    """µs since the epoch, -1: unknown"""
     unseen: tuple[tuple[int, int], ...] = ()
-    """from when to when it made attempts of which only failed connects were seen; µs"""
+    """periods in which only its failed connects were seen, µs"""
 
     def __len__(self) -> int:
         return len(self.begin)
 
     @cached_property
     def brokers_of_topics(self) -> dict[str, frozenset[str]]:
-        """The brokers that it sent each topic to: as much of the route as is seen."""
-        found: dict[str, set[str]] = {}
+        """Return the brokers that each topic was sent to: the visible part of the route."""
+        brokers_by_topic: dict[str, set[str]] = {}
         for pair in np.unique((self.topic.codes + 1) * len(self.broker.names) + self.broker.codes):
             topic, broker = divmod(int(pair), len(self.broker.names))
             name = self.topic.names[topic - 1] if topic else ""
-            found.setdefault(name, set()).add(self.broker.names[broker])
-        return {topic: frozenset(brokers) for topic, brokers in found.items()}
+            brokers_by_topic.setdefault(name, set()).add(self.broker.names[broker])
+        return {topic: frozenset(brokers) for topic, brokers in brokers_by_topic.items()}
 
     @cached_property
     def routes(self) -> tuple[tuple[frozenset[str], ...], NDArray[np.int64]]:
-        """The different routes, and for each topic, behind that of an unknown one, which it has."""
+        """Return the distinct routes and each topic's route index; index 0 is the unknown topic."""
         brokers = [
             self.brokers_of_topics.get(name, frozenset()) for name in ("", *self.topic.names)
         ]
         different = tuple(dict.fromkeys(brokers))
-        return different, np.array([different.index(one) for one in brokers], dtype=np.int64)
+        return different, np.array([different.index(route) for route in brokers], dtype=np.int64)

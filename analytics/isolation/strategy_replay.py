@@ -1,10 +1,9 @@
-"""The fault strategy replayed over the attempts of one producer that a capture shows.
+"""Replay of the fault strategy over the captured attempts of one producer.
 
-Pure logic over arrays, without Spark. Rules: `replay.fault` decides, fed with what packets show of
-each attempt: when the client began, when it knew, and what of. Windows are computed as if the
-strategy were on; whether it was is a question of its own, answered by what the client did
-(`verdict_of`). Attempts of which the capture cannot say what became change nothing. An answer that
-cannot change a window is not replayed, so that the work grows with the failures.
+Pure logic over arrays, without Spark. Rules: `replay.fault` decides, fed with each attempt's start,
+outcome, and the time when the client knew it. Windows are computed as if the strategy were on;
+`verdict_of` judges separately whether it was. Attempts with unknown outcome change nothing. A
+response that cannot change a window is not replayed, so the work grows with the failures.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EDGE_US = 20_000
-"""Near the ends of a window nobody can say from packets what the client knew already."""
+"""Tolerance at both ends of a window, where packets do not show what the client knew."""
 ALL_ISOLATED = "no better broker"
 EDGE = "at the edge"
 UNSEEN = "after unseen attempts"
 BROKEN = "strategy not followed"
 REASONS = (ALL_ISOLATED, EDGE, UNSEEN, BROKEN)
-"""Why an attempt went to an isolated broker: the strategy had nothing better to give; the window
-began or ended too close to tell; since the window began the client made attempts of which only
-connects that failed were seen, which changed what it knew; or the strategy is off, or queues are
-chosen by hand."""
+"""Why an attempt went to an isolated broker: the strategy had no better one; the window began or
+ended too close to decide; since the window began, the client made attempts visible only as failed
+connects, which changed its state; or the strategy is off, or queues are selected manually.
+"""
 GIVEN_UP_TIMES = 10
 GIVEN_UP_ATTEMPTS = 20
-"""A broker counts as given up after so many times its isolation, and attempts elsewhere."""
+"""A broker is abandoned after this multiple of its isolation, with this many attempts elsewhere."""
 CHANCE = 0.01
-"""A client is taken to avoid brokers on purpose when it would do so by chance less often."""
+"""A client avoids brokers deliberately if chance alone is less probable than this."""
 
 _EVENTS = {
     attempts.STORED: AttemptEvent.ANSWERED,
@@ -57,44 +56,44 @@ _EVENTS = {
         AttemptEvent.TRANSPORT_ERROR,
     ),
 }
-"""Outcome of an attempt -> what the client tells the strategy."""
+"""Outcome of an attempt -> event for the strategy."""
 _CALM = (attempts.STORED, attempts.ONEWAY)
 
 ON = "on"
 OFF = "off"
 NO_STRATEGY = "none"
 OTHER_GENERATION = "other generation"
-UNTOLD = "unknown"
-VERDICTS = (ON, OFF, NO_STRATEGY, OTHER_GENERATION, UNTOLD)
-"""Whether the client had the strategy on, judged by what it did."""
+UNDETERMINED = "unknown"
+VERDICTS = (ON, OFF, NO_STRATEGY, OTHER_GENERATION, UNDETERMINED)
+"""Whether the client had the strategy on, inferred from its behavior."""
 
 
 @dataclass(slots=True)
 class Window:
-    """A time in which a broker is avoided; µs since the epoch."""
+    """A period in which a broker is avoided; µs since the epoch."""
 
     broker: str
     start: int
     end: int
-    """when it is over, or was ended by an answer"""
+    """end of the isolation, by time or by a response"""
     cause: str
-    """what isolated the broker first"""
+    """first cause of the isolation"""
     attempt: int
     """index of that attempt"""
     events: int = 1
-    """failures and slow answers that began or prolonged it"""
+    """failures and slow responses that began or extended it"""
     ended_by: str = "time"
-    """`time`, or `answer` where a fast answer ended it"""
+    """`time`, or `answer` if a fast response ended it"""
 
 
 @dataclass(frozen=True, slots=True)
-class Trespasses:
-    """Attempts at brokers that were isolated, by time; all columns have one length."""
+class Violations:
+    """Attempts at isolated brokers, by time; all columns have the same length."""
 
     attempt: NDArray[np.int64]
     """index of the attempt"""
     window: NDArray[np.int64]
-    """index of the window that it fell into"""
+    """index of its window"""
     why: NDArray[np.int64]
     """index into REASONS"""
 
@@ -102,7 +101,7 @@ class Trespasses:
         return len(self.attempt)
 
     def because(self, reason: str) -> NDArray[np.int64]:
-        """Return the attempts of this reason."""
+        """Return the attempts with this reason."""
         chosen: NDArray[np.int64] = self.attempt[self.why == REASONS.index(reason)]
         return chosen
 
@@ -112,24 +111,24 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 @dataclass(slots=True)
 class Replay:
-    """What the strategy makes of a producer's attempts."""
+    """Result of the strategy's replay over a producer's attempts."""
 
     settings: FaultSettings
     windows: list[Window] = field(default_factory=list)
-    trespasses: Trespasses = Trespasses(_NONE, _NONE, _NONE)
+    trespasses: Violations = Violations(_NONE, _NONE, _NONE)
     avoided: int = 0
-    """attempts that went to a broker that was not isolated while another of the topic was"""
+    """attempts at brokers not isolated while another broker of the topic was"""
     chance: float = 1.0
-    """how probable that is of a client that takes all brokers of the topic in turn"""
+    """probability of that for a client that uses all brokers of the topic in turn"""
 
     @property
     def broken(self) -> int:
-        """Attempts that a strategy that is on would not have made."""
+        """Number of attempts that the strategy would have prevented."""
         return len(self.trespasses.because(BROKEN))
 
 
 def replayed(producer: ProducerAttempts, settings: FaultSettings) -> Replay:
-    """Return the windows that the strategy gives, and what was sent in spite of them."""
+    """Return the windows of the strategy, and the attempts at isolated brokers."""
     result = Replay(settings)
     reports = _reports(producer, settings)
     _open_windows(producer, reports, result)
@@ -140,11 +139,11 @@ def replayed(producer: ProducerAttempts, settings: FaultSettings) -> Replay:
 
 
 def _reports(producer: ProducerAttempts, settings: FaultSettings) -> list[int]:
-    """Return the attempts that are told to the strategy, by the time when the client knew.
+    """Return the attempts reported to the strategy, by the time when the client knew.
 
-    All that may isolate, and, of the others, the first at each broker, and the first at the same
-    broker after each of these: it ends the isolation before 5.1.4, and says since then that the
-    broker can be reached.
+    Includes all that may isolate; of the others, the first at each broker, and the first at the
+    same broker after each isolating one: it ends the isolation before 5.1.4, and marks the broker
+    as reachable since then.
     """
     least = next(
         (
@@ -154,14 +153,14 @@ def _reports(producer: ProducerAttempts, settings: FaultSettings) -> list[int]:
         ),
         None,
     )
-    told = (producer.end >= 0) & producer.outcome.among(_EVENTS)
-    isolating = told & ~producer.outcome.among(_CALM)
+    known = (producer.end >= 0) & producer.outcome.among(_EVENTS)
+    isolating = known & ~producer.outcome.among(_CALM)
     if least is not None:
         slow = producer.end - producer.begin >= least * 1000
-        isolating |= told & slow & producer.outcome.among((attempts.STORED,))
+        isolating |= known & slow & producer.outcome.among((attempts.STORED,))
     chosen = np.flatnonzero(isolating)
     if len(chosen):
-        chosen = np.union1d(chosen, _next_calm(producer, told & ~isolating, chosen))
+        chosen = np.union1d(chosen, _next_calm(producer, known & ~isolating, chosen))
     return [int(index) for index in chosen[np.argsort(producer.end[chosen], kind="stable")]]
 
 
@@ -169,15 +168,15 @@ def _next_calm(
     producer: ProducerAttempts, calm: NDArray[np.bool_], isolating: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     broker = producer.broker.codes
-    found: list[int] = []
+    positions: list[int] = []
     for code in range(len(producer.broker.names)):
         at_broker = np.flatnonzero(calm & (broker == code))
         at_broker = at_broker[np.argsort(producer.end[at_broker], kind="stable")]
-        found.extend(at_broker[:1])
+        positions.extend(at_broker[:1])
         times = producer.end[isolating[broker[isolating] == code]]
         places = np.searchsorted(producer.end[at_broker], times, side="left")
-        found.extend(at_broker[places[places < len(at_broker)]])
-    return np.array(sorted(set(found)), dtype=np.intp)
+        positions.extend(at_broker[places[places < len(at_broker)]])
+    return np.array(sorted(set(positions)), dtype=np.intp)
 
 
 def _tell(strategy: FaultStrategy, producer: ProducerAttempts, index: int) -> None:
@@ -188,7 +187,7 @@ def _tell(strategy: FaultStrategy, producer: ProducerAttempts, index: int) -> No
 
 
 def _open_windows(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -> None:
-    """Run the strategy over the reports and note where a broker's isolation begins and ends."""
+    """Run the strategy over the reports and record when each isolation begins and ends."""
     strategy = FaultStrategy(result.settings)
     current: dict[str, Window] = {}
     for index in reports:
@@ -197,7 +196,7 @@ def _open_windows(producer: ProducerAttempts, reports: Sequence[int], result: Re
         _tell(strategy, producer, index)
         until = strategy.isolated_until(broker) * 1000
         if until != before:
-            until += now % 1000  # the strategy counts in milliseconds
+            until += now % 1000  # the strategy uses milliseconds
         window = current.get(broker)
         if until > now and (window is None or before <= now):
             window = Window(broker, now, until, _cause(producer, index), index)
@@ -212,21 +211,21 @@ def _open_windows(producer: ProducerAttempts, reports: Sequence[int], result: Re
 
 def _cause(producer: ProducerAttempts, index: int) -> str:
     if producer.outcome[index] == attempts.STORED:
-        return f"answer after {(producer.end[index] - producer.begin[index]) // 1000} ms"
+        return f"response after {(producer.end[index] - producer.begin[index]) // 1000} ms"
     return producer.cause.text(index)
 
 
-def _judge(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -> Trespasses:
-    """Ask the strategy, in the state that it had then, about the attempts at isolated brokers.
+def _judge(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -> Violations:
+    """Query the strategy, in its state at that time, about the attempts at isolated brokers.
 
-    Between two changes of its state, reports and ends of isolations, it gives the same answer to
-    all attempts with the same route and last broker, so it is asked once.
+    Between two state changes (reports and ends of isolation) it gives the same result for all
+    attempts with the same route and last broker, so it is queried once.
     """
     index, window = _inside(producer, result.windows)
     begin = producer.begin[index]
-    starts = np.array([one.start for one in result.windows], dtype=np.int64)[window]
-    ends = np.array([one.end for one in result.windows], dtype=np.int64)
-    by_time = np.array([one.ended_by == "time" for one in result.windows])[window]
+    starts = np.array([each.start for each in result.windows], dtype=np.int64)[window]
+    ends = np.array([each.end for each in result.windows], dtype=np.int64)
+    by_time = np.array([each.ended_by == "time" for each in result.windows])[window]
     edge = (begin < starts + EDGE_US) | (by_time & (begin > ends[window] - EDGE_US))
     epoch = np.searchsorted(np.unique(np.append(producer.end[reports], ends)), begin, side="right")
     routes, route_of = producer.routes
@@ -241,7 +240,7 @@ def _judge(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -
         since = (starts <= last_unseen) & (begin >= first_unseen)
         why[since & (why == REASONS.index(BROKEN))] = REASONS.index(UNSEEN)
     why[may & wanting[same]] = REASONS.index(ALL_ISOLATED)
-    return Trespasses(index, window, why)
+    return Violations(index, window, why)
 
 
 def _answers(
@@ -250,7 +249,7 @@ def _answers(
     settings: FaultSettings,
     asked: NDArray[np.int64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which brokers the strategy allows for each of some attempts, which come by time.
+    """Return the brokers that the strategy allows for each attempt; attempts are sorted by time.
 
     One row per attempt, one column per broker; and for each attempt, whether no broker was
     available.
@@ -259,13 +258,13 @@ def _answers(
     routes, route_of = producer.routes
     permitted = np.zeros((len(asked), len(producer.broker.names)), dtype=bool)
     wanting = np.zeros(len(asked), dtype=bool)
-    told = iter(reports)
-    upcoming = next(told, None)
+    upcoming_reports = iter(reports)
+    upcoming = next(upcoming_reports, None)
     for place, index in enumerate(asked.tolist()):
         begin = int(producer.begin[index])
         while upcoming is not None and producer.end[upcoming] <= begin:
             _tell(strategy, producer, upcoming)
-            upcoming = next(told, None)
+            upcoming = next(upcoming_reports, None)
         brokers = routes[route_of[producer.topic.codes[index] + 1]]
         allowed, why = strategy.allowed(brokers, producer.last_broker[index], begin // 1000)
         permitted[place] = [name in allowed for name in producer.broker.names]
@@ -276,7 +275,7 @@ def _answers(
 def _inside(
     producer: ProducerAttempts, windows: Sequence[Window]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the attempts that began at a broker while it was isolated, by time; their windows."""
+    """Return the attempts started at a broker while it was isolated, by time, and their windows."""
     attempt, number = [_NONE], [_NONE]
     for code, name in enumerate(producer.broker.names):
         own = [place for place, window in enumerate(windows) if window.broker == name]
@@ -285,10 +284,10 @@ def _inside(
             begins = producer.begin[at_broker]
             spans = [(windows[place].start, windows[place].end) for place in own]
             first, last = np.searchsorted(begins, np.array(spans)).T
-            attempt.extend(at_broker[one:other] for one, other in zip(first, last, strict=True))
+            attempt.extend(at_broker[start:stop] for start, stop in zip(first, last, strict=True))
             number.extend(
-                np.full(other - one, place)
-                for place, one, other in zip(own, first, last, strict=True)
+                np.full(stop - start, place)
+                for place, start, stop in zip(own, first, last, strict=True)
             )
     index, window = np.concatenate(attempt), np.concatenate(number)
     order = np.lexsort((index, producer.begin[index]))
@@ -297,7 +296,7 @@ def _inside(
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """For how long a broker that may be used again was not."""
+    """How long a broker stayed unused after its isolation ended."""
 
     absent_us: int
     elsewhere: int
@@ -306,7 +305,7 @@ class Absence:
 
 
 def absence_of(producer: ProducerAttempts, window: Window, last: int) -> Absence | None:
-    """Return for how long a broker was not used after its last window; None: it was.
+    """Return how long a broker was unused after its last window, or None if it was used.
 
     `last` is when the producer was last seen, in µs.
     """
@@ -324,10 +323,10 @@ def absence_of(producer: ProducerAttempts, window: Window, last: int) -> Absence
 
 
 def _avoided(producer: ProducerAttempts, replay: Replay) -> tuple[int, float]:
-    """Return how many attempts might have met an isolated broker and did not; the chance of that.
+    """Return how many attempts could have hit an isolated broker but did not, and the probability.
 
-    Attempts near the ends of a window, and those after another attempt, which leave the last broker
-    anyhow, do not count.
+    Attempts near the ends of a window do not count, nor do those after another attempt, which avoid
+    the last broker anyway.
     """
     topics = producer.brokers_of_topics
     elsewhere = np.zeros(len(producer), dtype=bool)
@@ -341,8 +340,8 @@ def _avoided(producer: ProducerAttempts, replay: Replay) -> tuple[int, float]:
         meets = producer.topic.among(shared) & ~producer.broker.among((name,))
         if "" in shared:
             meets |= (producer.topic.codes < 0) & ~producer.broker.among((name,))
-        for one, other in np.searchsorted(producer.begin, np.array(spans).reshape(-1, 2)):
-            elsewhere[one:other] |= meets[one:other]
+        for start, stop in np.searchsorted(producer.begin, np.array(spans).reshape(-1, 2)):
+            elsewhere[start:stop] |= meets[start:stop]
     elsewhere &= producer.last_broker.codes < 0
     elsewhere[replay.trespasses.attempt] = False
     chance = 1.0

@@ -1,9 +1,9 @@
-"""Whether a client had its fault strategy on, judged by what it did while brokers were isolated.
+"""Whether a client had its fault strategy on, inferred from its attempts at isolated brokers.
 
-Rules: nothing is said without evidence. A client that sends to a broker which the strategy would
-not give has it off, or chooses queues itself, or is of another generation than it says; one that
-never does so may be lucky, so the chance of that counts. A broker that left the route is avoided by
-all clients, which no exchange shows: `on` is what fits, not what is proven.
+Rules: no verdict without evidence. A client that sends to a broker which the strategy would exclude
+has it off, or selects queues itself, or is of another generation than its version; one that never
+does so may be lucky, so that probability counts. All clients avoid a broker that left the route,
+which no exchange shows: `on` means consistent, not proven.
 """
 
 from __future__ import annotations
@@ -11,16 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .strategy_replay import CHANCE, NO_STRATEGY, OFF, ON, OTHER_GENERATION, UNSEEN, UNTOLD, Replay
+from .strategy_replay import (
+    CHANCE,
+    NO_STRATEGY,
+    OFF,
+    ON,
+    OTHER_GENERATION,
+    UNDETERMINED,
+    UNSEEN,
+    Replay,
+)
 
 _MANY = 0.2
-"""Share of the attempts of a client without strategy at isolated brokers that is too large for one
-with a strategy."""
+"""Share of the attempts expected without a strategy that is implausible with one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is thought of a producer's strategy, and why."""
+    """Verdict on a producer's strategy, with its reason."""
 
     state: str
     """one of isolation.VERDICTS"""
@@ -37,36 +45,36 @@ def verdict_of(
 ) -> Verdict:
     """Return the verdict on a producer.
 
-    `replay` is by its own generation, `others` are by all generations, which are looked at only
-    where its own does not fit. `said` is what the user knows of sendLatencyFaultEnable;
-    `unreachable` are brokers to which its connects failed.
+    `replay` uses the producer's own generation, `others` all generations, used only if its own does
+    not fit. `said` is the configured sendLatencyFaultEnable, if the user gave it; `unreachable` are
+    brokers to which its connects failed.
     """
     if said is not None:
         return Verdict(ON if said else OFF, "as given")
     if language != "JAVA":
-        return Verdict(NO_STRATEGY, f"the strategy is the Java client's; this one says {language}")
+        return Verdict(NO_STRATEGY, f"the strategy is the Java client's; this client is {language}")
     if not replay.windows and unreachable:
-        return Verdict(UNTOLD, f"connects to {unreachable} failed, but no send can be tied to them")
+        return Verdict(UNDETERMINED, f"connects to {unreachable} failed, but no send matches them")
     if not replay.windows:
         return Verdict(
-            UNTOLD, "no attempt that was seen failed or was slow enough to isolate its broker"
+            UNDETERMINED, "no captured attempt failed or was slow enough to isolate its broker"
         )
     met = replay.avoided + replay.broken
     if not met:
-        return Verdict(UNTOLD, "nothing was sent that could have met an isolated broker")
+        return Verdict(UNDETERMINED, "no send could have reached an isolated broker")
     if not replay.broken:
         if replay.chance < CHANCE:
             unseen = len(replay.trespasses.because(UNSEEN))
             but = f", but for {unseen} after unseen ones" if unseen else ""
             return Verdict(ON, f"{replay.avoided} attempts, none at an isolated broker{but}")
-        return Verdict(UNTOLD, f"only {replay.avoided} attempts while a broker was isolated")
-    what = f"{replay.broken} of {met} attempts at a broker while it was isolated"
+        return Verdict(UNDETERMINED, f"only {replay.avoided} attempts while a broker was isolated")
+    summary = f"{replay.broken} of {met} attempts at a broker while it was isolated"
     fitting = next((name for name, other in others if _fits(other)), None)
     if fitting is not None:
-        return Verdict(OTHER_GENERATION, f"{what}, none by the tables of generation {fitting}")
+        return Verdict(OTHER_GENERATION, f"{summary}, none by the tables of generation {fitting}")
     if replay.broken >= _MANY * met / 2:
-        return Verdict(OFF, f"{what}, though others were available; or queues are chosen by hand")
-    return Verdict(UNTOLD, f"{what}: too few for a client without the strategy, too many with it")
+        return Verdict(OFF, f"{summary} while others were available; or the program selects queues")
+    return Verdict(UNDETERMINED, f"{summary}: too few without the strategy, too many with it")
 
 
 def _fits(replay: Replay) -> bool:

@@ -1,4 +1,1 @@
-"""Tell the life of single messages: what happened to them, in order, and what cannot be seen.
-
-May import `dissectors`; pure: no Spark, no capture.
-"""
+"""Message traces: the steps of single messages, in order, and what the capture cannot show."""

@@ -1,4 +1,4 @@
-"""Why a message came to a consumer group again: judged here alone, for lives and for reports."""
+"""Reasons of repeated deliveries to a consumer group, shared by message traces and reports."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dissectors.rows.outcome import is_pop
 
 
 class Delivery(Protocol):
-    """What is asked of a row about a message; names are those of `MessageRecord`."""
+    """The required columns of a row about a message, named as in `MessageRecord`."""
 
     event: str
     request_name: str | None
     topic: str | None
     queue_id: int | None
     queue_offset: int | None
-    broker_address: str
+    server_address: str
     client_address: str
     client_id: str | None
     consumer_group: str | None
@@ -30,7 +30,7 @@ class Delivery(Protocol):
 
 
 class Again(StrEnum):
-    """A reason; the value is what tables say."""
+    """A reason; the values appear in tables."""
 
     RETURNED = "returned"
     EXPIRED = "POP time ended"
@@ -42,14 +42,20 @@ class Again(StrEnum):
 
 
 def why_again(row: Delivery, before: Sequence[Delivery]) -> Again | None:
-    """Return why a delivery came after those before it; None: it is its group's first one."""
+    """Return why a delivery repeats earlier ones, or None for the first one of its group."""
     group = row.consumer_group
-    earlier = [one for one in before if one.event == DELIVERED and one.consumer_group == group]
+    earlier = [
+        delivery
+        for delivery in before
+        if delivery.event == DELIVERED and delivery.consumer_group == group
+    ]
     if not earlier or group is None:
         return None
-    same = [one for one in earlier if record_of(one) == record_of(row)]
+    same = [delivery for delivery in earlier if record_of(delivery) == record_of(row)]
     if not same and row.reconsume_times:
-        if any(one.event == RETURNED and one.consumer_group == group for one in before):
+        if any(
+            delivery.event == RETURNED and delivery.consumer_group == group for delivery in before
+        ):
             return Again.RETURNED
         popped = is_pop(row.request_name)
         return Again.EXPIRED if popped else Again.RETURNED_UNSEEN
@@ -63,5 +69,5 @@ def why_again(row: Delivery, before: Sequence[Delivery]) -> Again | None:
 
 
 def record_of(row: Delivery) -> tuple[str | None, int | None, str | None, int | None]:
-    """Return what tells a stored record from others."""
-    return row.topic, row.queue_id, row.broker_name or row.broker_address, row.queue_offset
+    """Return the identity of a stored record."""
+    return row.topic, row.queue_id, row.broker_name or row.server_address, row.queue_offset

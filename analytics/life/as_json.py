@@ -1,4 +1,4 @@
-"""Lives of messages as values in JSON types: one object per message."""
+"""Message traces as JSON values: one object per message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GETTERS: Final = [(c.name, c.type, attrgetter(c.name)) for c in MESSAGE_COLUMNS
 
 
 def lives_as_json(lives: Sequence[Life]) -> Iterator[object]:
-    """Give an object for each message, in types that JSON has."""
+    """Return one object per message, with JSON types."""
     for life in lives:
         yield encodable_value(
             {
@@ -42,7 +42,7 @@ def _step(step: LifeStep) -> dict[str, object]:
 
 
 def _row(row: MessageRecord) -> dict[str, object]:
-    """Return a row as the table of messages has it, without what is absent."""
+    """Return a row as in the table of messages, without absent values."""
     values: dict[str, object] = {}
     for name, kind, get in _GETTERS:
         value = get(row)

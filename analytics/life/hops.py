@@ -1,38 +1,39 @@
-"""Rows of a message that a proxy or another relay caused: both hops are seen, it went once."""
+"""Rows of a message that a proxy or another relay caused: one step, captured at both hops."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from dissectors.endpoint import host_of
 from dissectors.quantities import duration_text
 from dissectors.rows.message_record import DELIVERED, STORED, MessageRecord
 from dissectors.rows.outcome import is_call
-from dissectors.rows.relays import Hop, inner_hops
+from dissectors.rows.relays import Hop, Relay, inner_hops
 
 
 class MessageRow(Protocol):
-    """What is needed of a row of messages."""
+    """The required columns of a row of messages."""
 
     event: str
     client_address: str
-    broker_address: str
+    server_address: str
     consumer_group: str | None
     request_name: str | None
     capture: str
     latency_us: int | None
-    queue_id: int | None
-    queue_offset: int | None
-    commit_log_offset: int | None
+    offset_msg_id: str | None
 
     @property
     def time(self) -> int | None:
-        """When the command with the message was seen, in ns."""
+        """When the command with the message was captured, in ns."""
 
 
-def inner_rows(rows: Sequence[MessageRow]) -> Mapping[int, int]:
-    """Return row that a relay caused -> row of its client, by their places among the rows."""
+def inner_rows(rows: Sequence[MessageRow], relays: Collection[Relay]) -> Mapping[int, int]:
+    """Map rows that a relay caused to rows of its client, by their indexes.
+
+    `relays` are those proved by any messages.
+    """
     same: dict[tuple[str, str | None], list[int]] = {}
     for place, row in enumerate(rows):
         same.setdefault((row.event, row.consumer_group), []).append(place)
@@ -40,7 +41,7 @@ def inner_rows(rows: Sequence[MessageRow]) -> Mapping[int, int]:
         places[inner]: places[outer]
         for places in same.values()
         if len(places) > 1
-        for inner, outer in inner_hops([_hop_of(rows[place]) for place in places]).items()
+        for inner, outer in inner_hops([_hop_of(rows[place]) for place in places], relays).items()
     }
 
 
@@ -48,20 +49,19 @@ def _hop_of(row: MessageRow) -> Hop:
     took = 1000 * (row.latency_us or 0)
     # the time of a delivery is that of the response
     begin = (row.time or 0) - (took if row.event == DELIVERED else 0)
-    stored = row.event == STORED and row.commit_log_offset is not None
     return Hop(
         begin,
         None if row.latency_us is None else begin + took,
         host_of(row.client_address),
-        row.broker_address,
-        f"{row.commit_log_offset} {row.queue_id} {row.queue_offset}" if stored else None,
+        row.server_address,
+        row.offset_msg_id if row.event == STORED else None,
         is_call(row.request_name),
         row.capture,
     )
 
 
 def hop_words(row: MessageRecord, outer: MessageRecord) -> str:
-    """Return what an inner hop says of where the time went."""
+    """Describe how an inner hop contributed to the latency."""
     if row.latency_us is None or outer.latency_us is None:
         return "behind the proxy"
     mine, whole = row.latency_us, outer.latency_us

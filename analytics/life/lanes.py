@@ -1,4 +1,4 @@
-"""Who took part in a message's life: producers, proxies, brokers, consumers, each by one name."""
+"""The parties of a message trace: producers, proxies, brokers, consumers, one name each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dissectors.rows.outcome import is_call
 
 PRODUCER: Final = "producer"
 PROXY: Final = "proxy"
-"""what clients speak gRPC with; in local mode it is the broker, too"""
+"""server of gRPC clients; in local mode it is also the broker"""
 BROKER: Final = "broker"
 CONSUMER: Final = "consumer"
 SLAVE: Final = "slave"
 KINDS: Final = (PRODUCER, PROXY, BROKER, SLAVE, CONSUMER)
-"""kinds in the order in which they stand side by side"""
+"""kinds in display order"""
 
 
 class Lane(NamedTuple):
@@ -24,20 +24,20 @@ class Lane(NamedTuple):
     kind: str
     """one of KINDS"""
     name: str
-    """client id or broker name, else the address"""
+    """client id or broker name, or the address if unknown"""
 
 
 REPLICATED: Final = "replicated"
-"""a step that is not a row of a table: the offset of the message passed to a slave"""
+"""a step without a table row: replication of the message to a slave"""
 
 
 def is_of_consumer(row: MessageRecord) -> bool:
-    """Return whether the client of a row is a consumer, or somebody who only looks."""
+    """Return whether the client of a row is a consumer, not a tool that queries messages."""
     return row.consumer_group is not None or row.event in (DELIVERED, VIEWED)
 
 
 class Parties:
-    """The names of all clients and brokers in the rows of a message."""
+    """Names of all clients and brokers in the rows of a message."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Parties:
         client_ids: Mapping[tuple[int, str], str],
         relays: Collection[str] = (),
     ) -> None:
-        """`client_ids`: conversation and address → client id, wherever it was named.
+        """Take `client_ids`: conversation and address → client id, wherever it appeared.
 
         `relays`: addresses of proxies that speak remoting.
         """
@@ -55,17 +55,17 @@ class Parties:
         hosts: dict[str, set[str]] = {}
         for row in rows:
             if row.broker_name is not None and not self._is_to_proxy(row):
-                names.setdefault(row.broker_address, row.broker_name)
-                hosts.setdefault(row.broker_name, set()).add(row.broker_address.rpartition(":")[0])
+                names.setdefault(row.server_address, row.broker_name)
+                hosts.setdefault(row.broker_name, set()).add(row.server_address.rpartition(":")[0])
         self._brokers = {
             address: name if len(hosts[name]) == 1 else f"{name} {address}"
             for address, name in names.items()
         }
 
     def client(self, row: MessageRecord, outer: MessageRecord | None = None) -> Lane:
-        """Return the client of a row; of an inner hop it is the proxy."""
+        """Return the client of a row; for an inner hop this is the proxy."""
         if outer is not None:
-            return Lane(PROXY, outer.broker_address)
+            return Lane(PROXY, outer.server_address)
         key = row.conversation, row.client_address
         name = row.client_id or self._clients.get(key) or row.client_address
         return Lane(CONSUMER if is_of_consumer(row) else PRODUCER, name)
@@ -73,13 +73,13 @@ class Parties:
     def broker(self, row: MessageRecord) -> Lane:
         """Return the broker of a row, or the proxy."""
         if self._is_to_proxy(row):
-            return Lane(PROXY, row.broker_address)
-        return Lane(BROKER, self._brokers.get(row.broker_address, row.broker_address))
+            return Lane(PROXY, row.server_address)
+        return Lane(BROKER, self._brokers.get(row.server_address, row.server_address))
 
     def ends(self, row: MessageRecord, outer: MessageRecord | None = None) -> tuple[Lane, Lane]:
-        """Return who spoke and to whom, as far as the message goes.
+        """Return sender and receiver of the message in a row.
 
-        `outer`: the row that a relay made this one of.
+        `outer`: the row that caused this one through a relay.
         """
         if row.event == REPLICATED:
             return self.broker(row), Lane(SLAVE, row.client_address)
@@ -87,4 +87,4 @@ class Parties:
         return (broker, client) if row.event in (DELIVERED, VIEWED, CHECKED) else (client, broker)
 
     def _is_to_proxy(self, row: MessageRecord) -> bool:
-        return is_call(row.request_name) or row.broker_address in self._relays
+        return is_call(row.request_name) or row.server_address in self._relays

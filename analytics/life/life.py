@@ -1,15 +1,24 @@
-"""The life of one message: its steps in order of time, and what the capture cannot show.
+"""Trace of one message: its steps in order of time, and what the capture cannot show.
 
-Times of the capture order the steps; times of the clients' and brokers' clocks are only told.
+Capture times order the steps; times of client and broker clocks are only displayed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
+from dissectors.broker_store.group_offsets import offsets_of
+from dissectors.broker_store.store_folder import StoreFolder
+from dissectors.decode.decoded_log import Manifest
+from dissectors.decode.totals import DecodeStats
+from dissectors.endpoint import split_endpoint
 from dissectors.quantities import duration_text
 from dissectors.remoting.topic_names import DLQ_PREFIX
+from dissectors.replication.passed import passed_at
+from dissectors.replication.progress import Replication
 from dissectors.rows.message_record import (
     DELIVERED,
     PREPARED,
@@ -23,57 +32,123 @@ from dissectors.rows.outcome import is_send
 
 from .again import Again, record_of, why_again
 from .hops import hop_words, inner_rows
-from .lanes import KINDS, Lane, Parties
-from .replicated import replicated_rows
-from .search import Fetches, Found
-from .unseen import Covered, Surroundings, unseen_of
-from .words import step_words, times_text
+from .lanes import KINDS, REPLICATED, Lane, Parties
+from .search import Found, MessageSearch
+from .unseen import (
+    Covered,
+    LastReturn,
+    Surroundings,
+    copies_on_disk,
+    last_returns,
+    unseen_of,
+)
+from .words import fault_words, step_words, times_text
 
-__all__ = ["Covered", "Fetches", "Life", "LifeStep", "Surroundings", "life_of"]
+_HA_PORTS = (1, 3)
+"""HA port minus the port of the send: the latter may be the VIP channel"""
+
+
+def replicated_rows(
+    rows: Sequence[MessageRecord], replications: Sequence[Replication]
+) -> Iterator[MessageRecord]:
+    """Return a row for each replication of a stored record of the message to a slave."""
+    for row in rows:
+        if row.event not in (STORED, PREPARED) or row.commit_log_offset is None:
+            continue
+        for replication in replications:
+            if not _is_of(replication.master, row.server_address):
+                continue
+            when = passed_at(replication.transferred, row.commit_log_offset)
+            if when is None or (replication.first_offset or 0) > row.commit_log_offset:
+                continue
+            reported = passed_at(replication.reported, row.commit_log_offset)
+            yield msgspec.structs.replace(
+                row,
+                event=REPLICATED,
+                conversation=replication.conversation,
+                packet=None,
+                time=when,
+                client_address=replication.slave,
+                client_id=None,
+                latency_us=None
+                if reported is None or reported < when
+                else (reported - when) // 1000,
+                request_name=None,
+                response_code=None,
+                response_name=None,
+                remark=None,
+            )
+
+
+def _is_of(master: str, broker: str) -> bool:
+    """Return whether an HA connection belongs to the broker at this address."""
+    ha, listen = split_endpoint(master), split_endpoint(broker)
+    if ha is None or listen is None or ha[0] != listen[0]:
+        return False
+    return ha[1] - listen[1] in _HA_PORTS
 
 
 class LifeStep(NamedTuple):
-    """One step of a life: what happened, and between whom."""
+    """One step of a trace: what happened, and between which parties."""
 
     time: int
-    """nanoseconds since the epoch, of the capture"""
+    """nanoseconds since the epoch, in capture time"""
     source: Lane
-    """who spoke"""
+    """sender"""
     target: Lane
-    """to whom"""
+    """receiver"""
     words: str
     """what happened"""
     why: str
-    """why this step came, where the step before says it; else empty"""
+    """cause of this step if an earlier step shows it; otherwise empty"""
     row: MessageRecord
-    """the row that says so"""
+    """the row of this step"""
 
 
 class Life(NamedTuple):
-    """All that is known of one message."""
+    """The trace of one message."""
 
     name: str
-    """unique key, else offset message id, else where it was"""
+    """unique key, or offset message id, or its place"""
     topic: str | None
-    """topic that it was sent to"""
+    """original topic"""
     keys: str | None
     tags: str | None
     steps: list[LifeStep]
     lanes: list[Lane]
-    """all who took part, side by side"""
+    """all parties, in display order"""
     summary: list[str]
-    """how long it took, how often it was stored and delivered"""
+    """duration, and number of stored copies and deliveries"""
     unseen: list[str]
     """what the capture cannot show"""
 
 
+def lives_found(
+    search: MessageSearch,
+    inputs: Sequence[DecodeStats | Manifest],
+    stores: Sequence[StoreFolder] = (),
+) -> list[Life]:
+    """Return the traces of the matching messages in some inputs, which are read."""
+    around = Surroundings(
+        search.relays.proven(),
+        search.fetches,
+        search.senders_seen,
+        search.client_ids,
+        sum(input_.gap_bytes for input_ in inputs),
+        sum(sum(input_.not_decoded.values()) for input_ in inputs),
+        [replication for input_ in inputs for replication in input_.replications],
+        stores,
+    )
+    return [life_of(found, around) for found in search.messages]
+
+
 def life_of(found: Found, around: Surroundings) -> Life:
-    """Return the life of a message whose rows were found."""
+    """Return the trace of a message from its rows."""
     commits = [Covered(group, row) for (group, _), row in found.covered.items()]
     replicated = replicated_rows(found.rows, around.replications)
     rows = _in_order([*found.rows, *_first_commits(commits), *replicated])
-    inner = inner_rows(rows)
-    relays = {rows[outer].broker_address for outer in inner.values()}
+    inner = inner_rows(rows, around.relays)
+    relays = {rows[outer].server_address for outer in inner.values()}
     parties = Parties(rows, around.client_ids, relays)
     steps = []
     before = _Before()
@@ -81,7 +156,9 @@ def life_of(found: Found, around: Surroundings) -> Life:
         outer = rows[inner[place]] if place in inner else None
         source, target = parties.ends(row, outer)
         why = before.why(row) if outer is None else hop_words(row, outer)
-        steps.append(LifeStep(row.time or 0, source, target, step_words(row), why, row))
+        fault = found.faults.get((row.capture, row.request_packet))
+        words = step_words(row) if fault is None else f"{step_words(row)}{fault_words(fault)}"
+        steps.append(LifeStep(row.time or 0, source, target, words, why, row))
         if outer is None:
             before.add(row)
     lanes = sorted(
@@ -92,7 +169,7 @@ def life_of(found: Found, around: Surroundings) -> Life:
     topic = _first(own, "original_topic") or _first(own, "topic")
     unseen = unseen_of(found, topic, around)
     if found.left_out:
-        unseen.append(f"{found.left_out} more rows are not shown")
+        unseen.append(f"{found.left_out} more rows omitted")
     return Life(
         _name_of(found),
         topic,
@@ -100,7 +177,8 @@ def life_of(found: Found, around: Surroundings) -> Life:
         _first(own, "tags"),
         steps,
         lanes,
-        _summary([row for row in _in_order(own) if id(row) not in caused]),
+        _summary([row for row in _in_order(own) if id(row) not in caused])
+        + _of_stores(own, around.stores),
         unseen,
     )
 
@@ -110,9 +188,8 @@ def _in_order(rows: Sequence[MessageRecord]) -> list[MessageRecord]:
 
 
 def _first_commits(commits: Sequence[Covered]) -> list[MessageRecord]:
-    """Return each commit once: one may cover a message under the name and the address of a
-    broker."""
-    return list({id(one.row): one.row for one in commits}.values())
+    """Return each commit once: one may cover a message under the broker's name and address."""
+    return list({id(commit.row): commit.row for commit in commits}.values())
 
 
 def _first(rows: Sequence[MessageRecord], name: str) -> str | None:
@@ -121,11 +198,11 @@ def _first(rows: Sequence[MessageRecord], name: str) -> str | None:
 
 def _name_of(found: Found) -> str:
     row = found.rows[0]
-    return (
-        found.unique_key
-        or row.offset_msg_id
-        or f"{row.topic}, queue {row.queue_id}, offset {row.queue_offset}"
-    )
+    if name := found.unique_key or row.offset_msg_id:
+        return name
+    if row.queue_offset is None:  # refused, or without a response
+        return f"without an id (packet {row.packet})"
+    return f"{row.topic}, queue {row.queue_id}, offset {row.queue_offset}"
 
 
 def _is_send(row: MessageRecord) -> bool:
@@ -133,7 +210,7 @@ def _is_send(row: MessageRecord) -> bool:
 
 
 class _Before:
-    """What the steps so far say of why the next one comes."""
+    """The state from earlier steps that explains the next one."""
 
     def __init__(self) -> None:
         self._attempts = 0
@@ -141,7 +218,7 @@ class _Before:
         self._told: dict[tuple[str | None, object], MessageRecord] = {}
 
     def add(self, row: MessageRecord) -> None:
-        """Take the next step."""
+        """Add the next step."""
         group = row.consumer_group
         if _is_send(row):
             self._attempts += 1
@@ -152,16 +229,16 @@ class _Before:
             self._told[group, record_of(row)] = row
 
     def why(self, row: MessageRecord) -> str:
-        """Return why a step comes, where a step before it says so."""
+        """Return the cause of a step if an earlier step shows it."""
         if _is_send(row):
             last = self._last_attempt
             return "" if last is None else _why_sent_again(row, last, self._attempts + 1)
         if row.event != DELIVERED:
             return ""
-        # of all steps before, these are what the answer depends on
+        # the only state of earlier steps on which the result depends
         keys = (DELIVERED, RETURNED, record_of(row))
-        told = [self._told.get((row.consumer_group, key)) for key in keys]
-        again = why_again(row, [one for one in told if one is not None])
+        deliveries = [self._told.get((row.consumer_group, key)) for key in keys]
+        again = why_again(row, [delivery for delivery in deliveries if delivery is not None])
         return "" if again is None else _AGAIN[again]
 
 
@@ -195,7 +272,7 @@ def _why_sent_again(row: MessageRecord, last: MessageRecord, attempt: int) -> st
 
 
 def _summary(rows: Sequence[MessageRecord]) -> list[str]:
-    """Return how long it took, and how often it was stored and delivered."""
+    """Return the duration, and the number of stored copies and deliveries."""
     lines = []
     stored = [row for row in rows if row.event in (STORED, PREPARED)]
     delivered = [row for row in rows if row.event == DELIVERED]
@@ -216,12 +293,41 @@ def _summary(rows: Sequence[MessageRecord]) -> list[str]:
     for row in delivered:
         name = row.consumer_group or "who asked"
         groups[name] = groups.get(name, 0) + 1
-    told = [f"{times_text(times)} to {group}" for group, times in groups.items()]
+    deliveries = [f"{times_text(times)} to {group}" for group, times in groups.items()]
     if len(stored) > 1:
         lines.append(f"stored {times_text(len(stored))}: consumers may receive each copy")
-    if told:
-        lines.append(f"delivered {', '.join(told)}")
+    if deliveries:
+        lines.append(f"delivered {', '.join(deliveries)}")
     topics = dict.fromkeys(row.topic for row in rows if row.topic is not None)
     dead = [topic.removeprefix(DLQ_PREFIX) for topic in topics if topic.startswith(DLQ_PREFIX)]
-    lines += [f"ended in the dead-letter queue of {group}" for group in dead]
+    lines += [f"ended in the DLQ of {group}" for group in dead]
+    lines += [_ended(last) for last in last_returns(rows) if last.spent and last.accepted]
     return lines
+
+
+def _of_stores(rows: Sequence[MessageRecord], stores: Sequence[StoreFolder]) -> list[str]:
+    """Return the number of copies in broker stores, and the groups past it in its queue."""
+    copies = copies_on_disk(rows)
+    if not copies:
+        return []
+    lines = [f"in the broker's store {times_text(len(copies))}"]
+    for row in copies:
+        for store in stores:
+            if row.capture not in store.files or row.topic is None or row.queue_id is None:
+                continue
+            for stored in offsets_of(store.offsets, row.topic, row.queue_id):
+                is_past = stored.offset > (row.queue_offset or 0)
+                lines.append(
+                    f"{'consumed' if is_past else 'not consumed'} by {stored.group} according to"
+                    f" the broker: its offset in queue {row.queue_id} is {stored.offset}"
+                )
+    return lines
+
+
+def _ended(last: LastReturn) -> str:
+    """Return a note if a return was the last one: the broker moves the message without a packet."""
+    packet = "" if last.row.packet is None else f" with packet {last.row.packet}"
+    most, times = last.row.max_reconsume_times, last.redelivered
+    spent = times is not None and most is not None and 0 <= most <= times
+    why = f"returned after {times} of {most} redeliveries" if spent else "its consumer asked for it"
+    return f"ended in the DLQ of {last.group}{packet}: {why}"

@@ -1,9 +1,9 @@
-"""Lives of messages as OpenTelemetry spans: OTLP in JSON, one trace per message.
+"""Message traces as OpenTelemetry spans: OTLP in JSON, one trace per message.
 
-Rules: names and kinds are those of the semantic conventions for messaging. Ids follow from the
+Rules: names and kinds follow the semantic conventions for messaging. Ids are derived from the
 message and the step, so the same capture gives the same trace. A span is what the capture shows: a
-send lasts from request to answer; a receive is the moment of the answer, because a long poll began
-before there was a message. OpenTelemetry: opentelemetry-proto, semantic conventions.
+send lasts from request to response; a receive is the moment of the response, because a long poll
+began before there was a message. OpenTelemetry: opentelemetry-proto, semantic conventions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Operation(NamedTuple):
     name: str
     """messaging.operation.name"""
     type: str | None
-    """messaging.operation.type; None: none of the closed list fits"""
+    """messaging.operation.type; None: no value of the closed list fits"""
     kind: int
 
 
@@ -67,7 +67,7 @@ _OPERATIONS: Final = {
 
 
 def otlp_of(lives: Sequence[Life], version: str) -> dict[str, object]:
-    """Return the traces of messages as an ExportTraceServiceRequest; `version` is rmqtool's."""
+    """Return message traces as an ExportTraceServiceRequest; `version` is rmqtool's."""
     by_service: dict[str, list[dict[str, object]]] = {}
     for life in lives:
         trace = _trace_id(life)
@@ -89,12 +89,12 @@ def otlp_of(lives: Sequence[Life], version: str) -> dict[str, object]:
 
 
 def _service(step: LifeStep) -> str:
-    """Return whose span it is: the client's, by its group where one is known."""
+    """Return the service of a span: the client, by its group if known."""
     row = step.row
     ends = (step.source, step.target)
-    client = next((one for one in ends if one.kind not in (BROKER, PROXY)), None)
+    client = next((end for end in ends if end.kind not in (BROKER, PROXY)), None)
     if client is None:  # behind a proxy
-        return next(one for one in ends if one.kind == PROXY).name
+        return next(end for end in ends if end.kind == PROXY).name
     group = row.consumer_group if client.kind == CONSUMER else row.producer_group
     return group or client.name
 
@@ -139,7 +139,7 @@ def _operation(row: MessageRecord) -> _Operation:
 
 def _attributes(life: Life, step: LifeStep, operation: _Operation) -> list[dict[str, object]]:
     row = step.row
-    server = split_endpoint(row.broker_address)
+    server = split_endpoint(row.server_address)
     failed = row.event in (REFUSED, SENT)
     named: list[tuple[str, object]] = [
         ("messaging.system", "rocketmq"),
@@ -156,7 +156,7 @@ def _attributes(life: Life, step: LifeStep, operation: _Operation) -> list[dict[
         ("messaging.rocketmq.message.type", _type(row)),
         ("messaging.rocketmq.message.delay_time_level", row.delay_level),
         ("messaging.rocketmq.message.delivery_timestamp", _millis(row.deliver_time)),
-        ("server.address", server[0] if server is not None else row.broker_address),
+        ("server.address", server[0] if server is not None else row.server_address),
         ("server.port", server[1] if server is not None else None),
         ("client.address", row.client_address),
         ("error.type", (row.response_name or "no_answer") if failed else None),
@@ -175,7 +175,7 @@ def _attributes(life: Life, step: LifeStep, operation: _Operation) -> list[dict[
 
 
 def _type(row: MessageRecord) -> str | None:
-    """Return the type of a message that is sent, as far as its send says it."""
+    """Return the type of a sent message, as far as its send shows it."""
     if row.event == PREPARED or row.transaction_id is not None:
         return "transaction"
     if row.event in (STORED, SENT) and (row.delay_level or row.deliver_time is not None):
@@ -197,5 +197,5 @@ def _value(value: object) -> dict[str, object]:
     if isinstance(value, int):
         return {"intValue": str(value)}
     if isinstance(value, (list, tuple)):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
     return {"stringValue": str(value)}

@@ -1,10 +1,11 @@
-"""What a capture cannot show of a message, said instead of guessed."""
+"""What a capture cannot show about a message, stated instead of guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from dissectors.grpc.names import OK
 from dissectors.remoting.topic_names import DLQ_PREFIX
 from dissectors.replication.progress import Replication
 from dissectors.rows.message_record import (
@@ -12,6 +13,7 @@ from dissectors.rows.message_record import (
     COMMITTED,
     DEAD,
     DELIVERED,
+    ON_DISK,
     PREPARED,
     RECALLED,
     REFUSED,
@@ -22,8 +24,13 @@ from dissectors.rows.message_record import (
     MessageRecord,
 )
 from dissectors.rows.outcome import is_send
+from dissectors.rows.relays import Relay
 
 from .search import Fetches, Found
+from .words import times_text
+
+if TYPE_CHECKING:
+    from dissectors.broker_store.store_folder import StoreFolder
 
 _MOST_NAMED = 5
 
@@ -36,24 +43,28 @@ class Covered(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What the input shows beside the message."""
+    """Properties of the input besides the message."""
 
+    relays: Collection[Relay]
+    """relays proved by sends captured on both sides"""
     fetches: Mapping[tuple[str, str], Fetches]
-    """topic and group → that somebody fetched"""
+    """topic and group → fetches"""
     senders_seen: int
-    """requests to send that were seen"""
+    """number of send requests"""
     client_ids: Mapping[tuple[int, str], str]
     """conversation and address → client id"""
     gap_bytes: int
-    """bytes that the captures do not have"""
+    """bytes missing in the captures"""
     not_decoded: int
-    """connections of another protocol: TLS, for one"""
+    """connections of other protocols, such as TLS"""
     replications: Sequence[Replication] = ()
-    """what slaves fetched"""
+    """fetches of slaves"""
+    stores: Sequence[StoreFolder] = ()
+    """copies of broker stores"""
 
 
 def unseen_of(found: Found, topic: str | None, around: Surroundings) -> list[str]:
-    """Return what cannot be known, a sentence each."""
+    """Return what cannot be known, one sentence each."""
     rows = found.rows
     lines = [
         *_of_sending(rows, around),
@@ -65,6 +76,13 @@ def unseen_of(found: Found, topic: str | None, around: Surroundings) -> list[str
     if around.gap_bytes:
         lines.append(f"{around.gap_bytes} bytes are missing from the captures")
     return lines
+
+
+def copies_on_disk(rows: Sequence[MessageRecord]) -> list[MessageRecord]:
+    """Return the copies of a message in broker stores: in its own topic, or waiting elsewhere."""
+    copies = [row for row in rows if row.event == ON_DISK]
+    sent_to = {row.original_topic for row in rows if row.original_topic is not None}
+    return [row for row in copies if row.topic in sent_to] or copies[:1]
 
 
 def _events(rows: Iterable[MessageRecord]) -> set[str]:
@@ -83,28 +101,49 @@ def _of_sending(rows: Sequence[MessageRecord], around: Surroundings) -> list[str
     open_ = [row for row in sends if row.event == SENT]
     stored = [row for row in sends if row.event in (STORED, PREPARED)]
     known = {row.offset_msg_id for row in stored}
+    on_disk = {row.offset_msg_id for row in copies_on_disk(rows)}
     lines = []
     if open_ and not stored:
-        seen = [row for row in rows if row.event == DELIVERED]
-        lines.append(
-            "no attempt got a response, but one was stored: it was delivered"
-            if seen
-            else "no attempt got a response: unknown whether it was stored"
-        )
+        lines.append(_of_no_response(rows, len(on_disk), around))
     elif open_:
-        others = {
-            row.offset_msg_id
-            for row in rows
-            if row.event == DELIVERED and not row.reconsume_times and row.offset_msg_id not in known
-        }
-        lines.append(
-            "an attempt without a response was stored as well: it was delivered from another offset"
-            if others
-            else f"unknown whether {_count(len(open_), 'attempt')} without a response stored it"
-        )
+        lines.append(_of_some_responses(rows, len(open_), known, on_disk, around))
     if sends and all(row.event == REFUSED for row in sends):
         lines.append("every attempt was refused: not stored, as far as the capture shows")
     return lines
+
+
+def _of_no_response(rows: Sequence[MessageRecord], on_disk: int, around: Surroundings) -> str:
+    if on_disk:
+        return f"no attempt got a response; the broker's store has it {times_text(on_disk)}"
+    if any(row.event == DELIVERED for row in rows):
+        return "no attempt got a response, but one was stored: it was delivered"
+    if around.stores:
+        return "no attempt got a response; the given stores do not have it"
+    return "no attempt got a response: unknown whether it was stored"
+
+
+def _of_some_responses(
+    rows: Sequence[MessageRecord],
+    open_: int,
+    known: Collection[str | None],
+    on_disk: Collection[str | None],
+    around: Surroundings,
+) -> str:
+    """Take `known` and `on_disk`: offset message ids in responses, and in stores."""
+    others = {
+        row.offset_msg_id
+        for row in rows
+        if row.event == DELIVERED and not row.reconsume_times and row.offset_msg_id not in known
+    }
+    also = "an attempt without a response was stored as well"
+    if others:
+        return f"{also}: it was delivered from another offset"
+    if any(row not in known for row in on_disk):
+        return f"{also}: the broker's store has it at another offset"
+    attempts = f"{_count(open_, 'attempt')} without a response"
+    if around.stores:
+        return f"the given stores have no copy of {attempts}"
+    return f"unknown whether {attempts} stored it"
 
 
 def _count(number: int, noun: str) -> str:
@@ -160,8 +199,43 @@ def _of_acknowledgement(found: Found) -> list[str]:
 
 
 def _of_return(rows: Sequence[MessageRecord]) -> list[str]:
-    """Return what became of the last return of each group, where no delivery followed."""
+    """Return the outcome of the last return of each group, if no delivery followed."""
     lines = []
+    for last in last_returns(rows):
+        if not last.spent:
+            lines.append(f"not redelivered to {last.group} within the capture")
+        elif not last.accepted:
+            lines.append(
+                f"no response to the last return of {last.group} captured: unknown whether it went"
+                " to the DLQ"
+            )
+    return lines
+
+
+class LastReturn(NamedTuple):
+    """The last return of a group, without a later delivery."""
+
+    group: str | None
+    row: MessageRecord
+    redelivered: int | None
+    """earlier redeliveries of the message; None: not captured"""
+
+    @property
+    def spent(self) -> bool:
+        """Whether the broker moves the message to the DLQ instead of redelivering it."""
+        level, most = self.row.delay_level, self.row.max_reconsume_times
+        if level is not None and level < 0:
+            return True
+        return self.redelivered is not None and most is not None and 0 <= most <= self.redelivered
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the broker accepted the return."""
+        return self.row.response_code in (0, OK)
+
+
+def last_returns(rows: Iterable[MessageRecord]) -> Iterator[LastReturn]:
+    """Return the last return of each group, unless a delivery or a dead letter follows it."""
     ordered = sorted(rows, key=lambda row: row.time or 0)
     for group in dict.fromkeys(row.consumer_group for row in ordered if row.event == RETURNED):
         mine = [row for row in ordered if row.consumer_group == group]
@@ -171,13 +245,4 @@ def _of_return(rows: Sequence[MessageRecord]) -> list[str]:
         if any(row.topic == f"{DLQ_PREFIX}{group}" for row in ordered):
             continue
         given = [row for row in mine if row.event == DELIVERED and row.reconsume_times is not None]
-        times = given[-1].reconsume_times if given else None
-        most = last.max_reconsume_times
-        if times is not None and most is not None and 0 <= most <= times:
-            lines.append(
-                f"{group} returned it {times} of {most} times: the broker then moves it to the"
-                " dead-letter queue, which was not captured"
-            )
-        else:
-            lines.append(f"not redelivered to {group} within the capture")
-    return lines
+        yield LastReturn(group, last, given[-1].reconsume_times if given else None)

@@ -1,6 +1,6 @@
-"""What a row of a message says in words: the same in terminal, page and JSON.
+"""Describe rows of a message in words: the same in terminal, HTML, and JSON.
 
-Texts of the network are given as they are: who shows them makes them printable.
+Texts from the network are passed through: the display makes them printable.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from dissectors.broker_store.store_folder import IN_QUEUE
 from dissectors.grpc.names import OK
 from dissectors.quantities import duration_text
 from dissectors.rows.message_record import (
@@ -17,6 +18,7 @@ from dissectors.rows.message_record import (
     COMMITTED,
     DEAD,
     DELIVERED,
+    ON_DISK,
     PREPARED,
     RECALLED,
     REFUSED,
@@ -39,16 +41,21 @@ _ENDS: Final = {
 
 
 def times_text(number: int) -> str:
-    """Return how often."""
+    """Return a count as text."""
     return "once" if number == 1 else "twice" if number == 2 else f"{number} times"
 
 
 def step_words(row: MessageRecord) -> str:
-    """Return what happened, in one sentence without its end."""
+    """Return what happened, as one sentence without its end."""
     words = _WORDS.get(row.event)
-    if words is None:  # a log of another release, or of somebody else
+    if words is None:  # a log of another release or program
         return f"{row.event or 'something'!r}, which this rmqtool does not know"
     return words(row)
+
+
+def fault_words(fault: str) -> str:
+    """Return the description of a fault injected into the request of a step."""
+    return f"; injected fault: {fault.partition(': request ')[0]}"
 
 
 def _place(row: MessageRecord) -> str:
@@ -65,7 +72,7 @@ def _after(row: MessageRecord) -> str:
 
 
 def _answer(row: MessageRecord) -> str:
-    """Return how the broker answered, where that was not a plain success."""
+    """Return the broker's response, unless it was a plain success."""
     if row.response_code is None:
         return "; no response captured"
     return "" if row.response_code in (0, OK) else f"; response {row.response_name}"
@@ -129,6 +136,17 @@ def _replicated(row: MessageRecord) -> str:
     return f"{text}; its report covers it {duration_text(row.latency_us)} later"
 
 
+def _on_disk(row: MessageRecord) -> str:
+    remark = f"; {row.remark}" if row.remark and row.remark != IN_QUEUE else ""
+    return f"in the broker's store: {_place(row)}{remark}"
+
+
+def _ended(row: MessageRecord) -> str:
+    if row.request_name is None and row.conversation < 0:
+        return " (according to the broker's store)"
+    return _answer(row) if row.response_code else ""
+
+
 _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
     SENT: _sent,
     STORED: _stored,
@@ -139,11 +157,12 @@ _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
     RETURNED: _returned,
     DEAD: _dead,
     PREPARED: _prepared,
-    COMMITTED: lambda row: f"transaction committed{_answer(row) if row.response_code else ''}",
-    ROLLED_BACK: lambda row: f"transaction rolled back{_answer(row) if row.response_code else ''}",
+    ON_DISK: _on_disk,
+    COMMITTED: lambda row: f"transaction committed{_ended(row)}",
+    ROLLED_BACK: lambda row: f"transaction rolled back{_ended(row)}",
     UNDECIDED: lambda _: "transaction left open: unknown",
     CHECKED: lambda _: "the broker asks how the transaction ended",
     REPLICATED: _replicated,
     RECALLED: lambda row: f"recalled before it was due{_answer(row)}",
 }
-"""event → its words"""
+"""event → its text"""

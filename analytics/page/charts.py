@@ -1,9 +1,9 @@
 """Charts of the HTML page as SVG text.
 
-Rules: a chart is made of numbers and of texts that `tag` and `escaped` escape; it has no script, no
-style of its own and no address in it, only classes that the page gives colours to, so it is right
-on light and dark screens and on paper. Marks have titles, which a pointer shows and a screen reader
-reads. An absent number is a gap in a line, never a zero.
+Rules: a chart consists of numbers and of texts escaped by `tag` and `escaped`; it has no script, no
+style, and no address, only classes that the page colors, so it works on light and dark screens and
+on paper. Marks have titles for pointers and screen readers. A missing number is a gap in a line,
+never a zero.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from ..report import Row
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 900, 84, 14, 24, 36
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Show = Callable[[object], str]
-"""Value -> text for people."""
+"""value -> text for display"""
 SERIES: Final = tuple(f"s{number}" for number in range(8))
-"""Classes of the colours that the page has for series."""
+"""classes of the series colors of the page"""
 MOST_FLOWS = 40
-"""Flows that are drawn, the largest; the table has all."""
+"""maximum flows in a chart, the largest; the table has all"""
+_MOST_TOPICS: Final = 12
+"""maximum topics in a chart, those with the largest flows; the table has all"""
 MOST_STRETCHES = 60
-"""Rows of a timeline that are drawn, in the order of the table."""
+"""maximum rows of a timeline, in table order"""
 MOST_INCIDENTS: Final = 6
-"""Incidents that are shaded and labeled; the cards below have all."""
+"""maximum shaded and labeled incidents; the cards below have all"""
 _LABEL = 196
 """width of names at the left or right of a chart"""
 _MOST_TEXT = 4000
-"""characters of one text: a paragraph of ours has fewer; cells are cut before"""
+"""maximum characters of one text: paragraphs are shorter; cells are truncated before"""
 _STEPS_US = (
     *(n * unit for unit in (1_000, 10_000, 100_000, 1_000_000) for n in (1, 2, 5)),
     *(n * 1_000_000 for n in (10, 15, 30, 60, 120, 300, 600, 900, 1800)),
@@ -45,15 +47,14 @@ _STEPS_US = (
 
 
 def escaped(value: object) -> str:
-    """Return text as HTML and SVG can show it: printable, of a readable length, never markup."""
+    """Escape text for HTML and SVG: printable, limited in length, never markup."""
     return html.escape(printable(shortened(str(value), _MOST_TEXT)), quote=True)
 
 
 def tag(name: str, inner: str = "", **attributes: object) -> str:
-    """Return an element; `inner` is HTML that is escaped already, attributes are escaped here.
+    """Return an element with escaped attributes; `inner` is HTML that is escaped already.
 
-    `kind` is the attribute class; an underscore stands for a hyphen. An attribute that is None is
-    left out.
+    `kind` is the class attribute; an underscore stands for a hyphen. None omits an attribute.
     """
     told = "".join(
         f' {"class" if key == "kind" else key.replace("_", "-")}="'
@@ -65,19 +66,19 @@ def tag(name: str, inner: str = "", **attributes: object) -> str:
 
 
 def micros_of(value: object) -> int | None:
-    """Return a time of a table as microseconds since the epoch."""
+    """Convert a time of a table to microseconds since the epoch."""
     return (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else None
 
 
 def number_of(value: object) -> float | None:
-    """Return a number that can be drawn."""
+    """Convert a value to a number that can be drawn, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
 
 
 def short(text: str, most: int) -> str:
-    """Return a text that has at most so many characters, its middle left out."""
+    """Shorten a text to a maximum length by omitting its middle."""
     if len(text) <= most:
         return text
     head = (most - 1) // 2
@@ -99,23 +100,23 @@ class TimeAxis:
     """Time from left to right."""
 
     first: int
-    """microseconds since the epoch at the left end"""
+    """left end, microseconds since the epoch"""
     last: int
-    """the same at the right end"""
+    """right end, microseconds since the epoch"""
     left: float = LEFT
-    """where the left end is"""
+    """x of the left end"""
 
     def x(self, micros: float) -> float:
-        """Return where a time is."""
+        """Return the x of a time."""
         span = max(1, self.last - self.first)
         share = (min(max(micros, self.first), self.last) - self.first) / span
         return self.left + share * (WIDTH - RIGHT - self.left)
 
     def marks(self, top: float, bottom: float) -> list[str]:
-        """Return the grid and the times under it."""
+        """Return the grid and its time labels."""
         span = max(1, self.last - self.first)
         fit = max(2, int((WIDTH - RIGHT - self.left) / 125))
-        step = next((one for one in _STEPS_US if span / one <= fit), span)
+        step = next((step for step in _STEPS_US if span / step <= fit), span)
         parts = []
         for at in range(-(-self.first // step) * step, self.last + 1, step):
             x = self.x(at)
@@ -127,7 +128,7 @@ class TimeAxis:
 
     @staticmethod
     def label(micros: int, step: int) -> str:
-        """Return a time as it stands under the axis."""
+        """Format a time for an axis label."""
         moment = EPOCH + timedelta(microseconds=micros)
         if step >= 86_400_000_000:
             return moment.strftime("%m-%d")
@@ -143,33 +144,40 @@ class Axis:
     """Numbers from bottom to top."""
 
     low: float
-    """at the bottom"""
+    """value at the bottom"""
     high: float
-    """at the top"""
+    """value at the top"""
     top: float
-    """where the top is"""
+    """y of the top"""
     bottom: float
-    """where the bottom is"""
+    """y of the bottom"""
     log: bool = True
-    """each power of ten is as high as the other"""
+    """logarithmic: all powers of ten have the same height"""
     below: bool = False
-    """some values are below the lowest power of ten: they are at the bottom"""
+    """some values are below the lowest power of ten and drawn at the bottom"""
+    least: float = 0.0
+    """minimum step between two marks of a linear axis"""
 
     @classmethod
-    def of(cls, values: Iterable[float], top: float, bottom: float, log: bool) -> Axis:
-        """Return the axis that has all values: a logarithmic one, or one from zero."""
+    def of(
+        cls, values: Iterable[float], top: float, bottom: float, log: bool, least: float = 0.0
+    ) -> Axis:
+        """Return an axis for all values: logarithmic, or linear from zero.
+
+        `least` is the minimum step between two marks of a linear axis.
+        """
         values = list(values)
         if not log:
-            step = _step(max(values, default=1.0))
+            step = max(least, _step(max(values, default=1.0)))
             high = step * max(1, math.ceil(max(values, default=1.0) / step))
-            return cls(0.0, high, top, bottom, log)
+            return cls(0.0, high, top, bottom, log, least=least)
         known = [max(1.0, value) for value in values] or [1.0, 10.0]
         low = 10 ** math.floor(math.log10(min(known)))
         high = 10 ** math.ceil(math.log10(max(known)))
         return cls(low, max(high, low * 10), top, bottom, log, any(v < low for v in values))
 
     def y(self, value: float) -> float:
-        """Return where a number is."""
+        """Return the y of a number."""
         if self.log:
             share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:
@@ -177,10 +185,10 @@ class Axis:
         return self.bottom - min(1.0, share) * (self.bottom - self.top)
 
     def marks(self, name: str, show: Show) -> list[str]:
-        """Return the grid, the numbers beside it, and above it what they are."""
+        """Return the grid, its number labels, and the axis title above."""
         scale = f"{name} (log scale)" if self.log else name
         parts = [_text(LEFT, self.top - 8, scale)]
-        step = _step(self.high)
+        step = max(self.least, _step(self.high))
         ticks = [step * number for number in range(round(self.high / step) + 1)]
         if self.log:
             ticks = [
@@ -197,7 +205,7 @@ class Axis:
 
 
 def _step(high: float) -> float:
-    """Return a step of 1, 2 or 5 by a power of ten, of which at most five make `high`."""
+    """Return a step of 1, 2, or 5 times a power of ten with at most five steps up to `high`."""
     power = 10.0 ** math.floor(math.log10(max(high, 1e-9) / 5))
     return next(power * n for n in (1, 2, 5, 10) if power * n * 5 >= high * 0.999)
 
@@ -209,23 +217,23 @@ def svg(height: float, label: str, parts: Iterable[str]) -> str:
 
 
 def legend(names: Iterable[tuple[str, str]]) -> str:
-    """Return what the colours mean: (class, text)."""
+    """Return the legend of the colors: (class, text)."""
     items = (tag("li", tag("span", kind=f"key {kind}") + escaped(name)) for kind, name in names)
     return tag("ul", "".join(items), kind="legend")
 
 
 Point = tuple[int, float | None]
-"""Microseconds since the epoch, number; None interrupts a line."""
+"""microseconds since the epoch, number; None interrupts a line"""
 
 
 def points_of(rows: Iterable[Row], x: str, y: str, width: str = "") -> list[Point]:
-    """Return the points of a line in order; a window that is not there interrupts it.
+    """Return the points of a line in order; a missing window interrupts it.
 
-    `width` is the column with the length of a window in microseconds; empty: points are joined.
+    `width` is the column with the window length in microseconds; empty: points are joined.
     """
     points: list[Point] = []
     known = [(at, row) for row in rows if (at := micros_of(row.get(x))) is not None]
-    for at, row in sorted(known, key=lambda one: one[0]):
+    for at, row in sorted(known, key=lambda item: item[0]):
         length = number_of(row.get(width)) if width else None
         if points and length is not None and at - points[-1][0] > 1.5 * length:
             points.append((at, None))
@@ -234,15 +242,24 @@ def points_of(rows: Iterable[Row], x: str, y: str, width: str = "") -> list[Poin
 
 
 def lines_chart(
-    title: str, lines: Mapping[str, Sequence[Point]], name: str, show: Show, log: bool
+    title: str,
+    lines: Mapping[str, Sequence[Point]],
+    name: str,
+    show: Show,
+    log: bool,
+    least: float = 0.0,
 ) -> str:
-    """Return lines over time with what their colours mean; `name` is what the numbers are."""
+    """Return a line chart over time with a legend; `name` is the axis title.
+
+    `least` is the minimum difference between two numbers; all-zero lines and single points are
+    omitted.
+    """
     bottom = 240
     known = [(at, v) for line in lines.values() for at, v in line if v is not None]
-    if not any(value for _, value in known):  # a line of zeros says nothing
+    if not any(value for _, value in known) or len({at for at, _ in known}) < 2:
         return ""
     times = TimeAxis(min(at for at, _ in known), max(at for at, _ in known))
-    axis = Axis.of((value for _, value in known), TOP, bottom, log)
+    axis = Axis.of((value for _, value in known), TOP, bottom, log, least)
     drawn, keys = _lines(lines, times, axis, show)
     marks = [*axis.marks(name, show), *times.marks(TOP, bottom)]
     return svg(bottom + BOTTOM, title, [*marks, *drawn]) + legend(keys)
@@ -255,7 +272,7 @@ def _lines(
     show: Show,
     kinds: Sequence[str] = SERIES,
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return lines, the first on top, and their legend: equal lines are one, with all names."""
+    """Return lines, the first on top, and their legend: equal lines are merged, with all names."""
     alike: dict[tuple[Point, ...], list[str]] = {}
     for name, line in lines.items():
         if any(value is not None for _, value in line):
@@ -271,7 +288,7 @@ def _lines(
 def _line(
     points: Sequence[Point], kind: str, name: str, times: TimeAxis, axis: Axis, show: Show
 ) -> str:
-    """Return one line with a mark for each number."""
+    """Return one line with a mark per number."""
     path, dots, pen = [], [], "M"
     for at, value in points:
         if value is None:
@@ -279,48 +296,53 @@ def _line(
             continue
         x, y = times.x(at), axis.y(value)
         path.append(f"{pen}{x:.1f} {y:.1f}")
-        said = tag("title", escaped(f"{name} {show(round(value))} at {times.label(at, 1000)}"))
-        dots.append(tag("circle", said, kind=f"dot {kind}", cx=x, cy=y, r=2.6))
+        title = tag("title", escaped(f"{name} {show(round(value))} at {times.label(at, 1000)}"))
+        dots.append(tag("circle", title, kind=f"dot {kind}", cx=x, cy=y, r=2.6))
         pen = "L"
     return tag("path", kind=f"line {kind}", d=" ".join(path)) + "".join(dots)
 
 
 class ShadedIncident(NamedTuple):
-    """An incident as the overview shades it."""
+    """An incident to shade in the overview."""
 
     number: object
-    """its card"""
+    """number of its card"""
     severity: str
-    """error, warning or info"""
+    """error, warning, or info"""
     title: str
-    """its first problem"""
+    """title of its first problem"""
     first: int
     """microseconds since the epoch"""
     last: int
-    """the same"""
+    """microseconds since the epoch"""
 
 
+_RATE_UNITS: Final = (("second", 1_000_000), ("minute", 60_000_000), ("hour", 3_600_000_000))
 _PILED = (("s5", "failed", "failed"), ("s1", "unanswered", "unanswered"), ("s0", "", "answered"))
-"""class, column of the windows, name of what is piled up in one window, from below"""
+"""class, column of the windows, and name of the stacked values, from the bottom"""
 
 
 def overview_chart(
     windows: Sequence[Row], incidents: Sequence[ShadedIncident], show_us: Show, show: Show
 ) -> str:
-    """Return rate, errors, unanswered requests, and latency over time, with incidents shaded.
+    """Return rate, errors, unanswered requests, and latency over time, with shaded incidents.
 
-    A window has window_start, window_us, exchanges, failed, unanswered, p50_us and p99_us.
+    A window has window_start, window_us, exchanges, failed, unanswered, p50_us, and p99_us.
     """
     known = [(at, row) for row in windows if (at := micros_of(row["window_start"])) is not None]
     width = max((int(number_of(row["window_us"]) or 0) for _, row in known), default=0)
     if not known or not width:
         return ""
     incidents = incidents[:MOST_INCIDENTS]
-    ends = [at for one in incidents for at in (one.first, one.last)]
+    ends = [at for incident in incidents for at in (incident.first, incident.last)]
     starts = [at for at, _ in known]
     times = TimeAxis(min(starts + ends), max([max(starts) + width, *ends]))
     top = 20 * len(incidents) + TOP
-    rates = Axis.of((_rate(row, "exchanges") for _, row in known), top, top + 120, log=False)
+    most = max((number_of(row["exchanges"]) or 0.0) for _, row in known) / width
+    unit, per_us = next(
+        (unit for unit in _RATE_UNITS if most * unit[1] >= 1), _RATE_UNITS[-1]
+    )  # ticks are whole numbers
+    rates = Axis.of([most * per_us], top, top + 120, log=False, least=1.0)
     lines = {
         name: points_of(windows, "window_start", f"{name}_us", "window_us")
         for name in ("p50", "p99")
@@ -328,10 +350,10 @@ def overview_chart(
     values = [value for line in lines.values() for _, value in line if value is not None]
     waits = Axis.of(values, rates.bottom + 30, rates.bottom + 150, log=True)
     bottom = waits.bottom if values else rates.bottom
-    out = [*rates.marks("exchanges per second", show), *times.marks(top, bottom)]
+    out = [*rates.marks(f"exchanges per {unit}", show), *times.marks(top, bottom)]
     for place, incident in enumerate(incidents):
         out.append(_shaded(incident, 20 * place, times, bottom))
-    piled, seen = _columns(known, width, times, rates, show)
+    piled, seen = _columns(known, width, times, rates, per_us, show)
     out += piled
     keys = [(kind, name) for kind, column, name in _PILED if column in seen]
     if values:
@@ -341,16 +363,15 @@ def overview_chart(
     return svg(bottom + BOTTOM, "Overview", out) + legend(keys)
 
 
-def _rate(row: Row, column: str) -> float:
-    """Return exchanges of a window per second."""
-    length = number_of(row["window_us"]) or 1.0
-    return (number_of(row[column]) or 0.0) * 1_000_000 / length
-
-
 def _columns(
-    windows: Sequence[tuple[int, Row]], width: int, times: TimeAxis, axis: Axis, show: Show
+    windows: Sequence[tuple[int, Row]],
+    width: int,
+    times: TimeAxis,
+    axis: Axis,
+    per_us: int,
+    show: Show,
 ) -> tuple[list[str], set[str]]:
-    """Return what happened in each window as a pile, and the columns that are in some pile."""
+    """Return a stacked column per window, and the window columns in use."""
     out, seen = [], set()
     for at, row in windows:
         counts = {column: int(number_of(row[column]) or 0) for _, column, _ in _PILED if column}
@@ -362,33 +383,33 @@ def _columns(
             if counts[column] <= 0:
                 continue
             seen.add(column)
-            high = axis.bottom - axis.y(counts[column] * 1_000_000 / width)
-            high = max(high, 3.0 if column else 0.5)  # one error of a thousand is visible
+            high = axis.bottom - axis.y(counts[column] * per_us / width)
+            high = max(high, 3.0 if column else 0.5)  # one error in a thousand is visible
             y -= high
-            said = f"{show(counts[column])} {name} at {times.label(at, 1000)}"
-            out.append(_rect(f"bar {kind}", x, max(axis.top - 2, y), wide, high, said))
+            title = f"{show(counts[column])} {name} at {times.label(at, 1000)}"
+            out.append(_rect(f"bar {kind}", x, max(axis.top - 2, y), wide, high, title))
     return out, seen
 
 
-def _shaded(one: ShadedIncident, y: float, times: TimeAxis, bottom: float) -> str:
-    """Return the shade of an incident, and its label, which leads to its card."""
-    x = times.x(one.first)
-    width = max(3.0, times.x(one.last) - x)
+def _shaded(incident: ShadedIncident, y: float, times: TimeAxis, bottom: float) -> str:
+    """Return the shading of an incident, and its label with a link to its card."""
+    x = times.x(incident.first)
+    width = max(3.0, times.x(incident.last) - x)
     room_right = WIDTH - RIGHT - x
     right = room_right > 360 or room_right > x + width - LEFT
     room = int((room_right if right else x + width - LEFT) / 6.4)
     label = _text(
         *(x + 4 if right else x + width - 4, y + 14),
-        *(short(one.title, max(12, room)), "name", "start" if right else "end"),
+        *(short(incident.title, max(12, room)), "name", "start" if right else "end"),
     )
-    bar = _rect(f"shade {one.severity}", x, y, width, bottom - y, one.title)
-    return tag("a", bar + label, href=f"#incident-{one.number}")
+    bar = _rect(f"shade {incident.severity}", x, y, width, bottom - y, incident.title)
+    return tag("a", bar + label, href=f"#incident-{incident.number}")
 
 
 def heat_chart(
     title: str, rows: Sequence[Row], parts: Mapping[str, str], show_y: Show, show_value: Show
 ) -> str:
-    """Return a heat map: one column per window, one row per bucket, darker for more."""
+    """Return a heatmap: one column per window, one row per bucket, darker for more."""
     cells = []
     width_us = 1
     for row in rows:
@@ -422,7 +443,7 @@ def heat_chart(
 
 
 def _levels(seen: set[int]) -> list[int]:
-    """Return all powers of two from the lowest to the highest seen, empty ones between too."""
+    """Return all powers of two from the lowest to the highest value, including empty ones."""
     levels, level = [], min(seen)
     while level <= max(seen):
         levels.append(level)
@@ -438,13 +459,13 @@ class FlowBand(NamedTuple):
     end: str
     """name at the right"""
     value: float
-    """how wide"""
+    """width"""
     label: object
-    """what else its title says; None: nothing"""
+    """additional text of its title; None: nothing"""
 
 
-def flows_of(rows: Iterable[Row], parts: Mapping[str, str]) -> list[FlowBand]:
-    """Return the flows in rows, the largest first, at most `MOST_FLOWS`."""
+def flows_of(rows: Iterable[Row], parts: Mapping[str, str]) -> list[list[FlowBand]]:
+    """Return the flows in rows as one stage, the largest first, at most `MOST_FLOWS`."""
     flows = []
     for row in rows:
         value = number_of(row.get(parts["value"]))
@@ -452,51 +473,101 @@ def flows_of(rows: Iterable[Row], parts: Mapping[str, str]) -> list[FlowBand]:
         if value and start is not None:
             to = str(end) if end is not None else "gave up"
             flows.append(FlowBand(str(start), to, value, row.get(parts.get("label", ""))))
-    return sorted(flows, key=lambda flow: -flow.value)[:MOST_FLOWS]
+    return [sorted(flows, key=lambda flow: -flow.value)[:MOST_FLOWS]] if flows else []
 
 
-def flows_chart(title: str, flows: Sequence[FlowBand], show: Show) -> str:
-    """Return bands from the names at the left to those at the right, as wide as their value."""
-    if not flows:
+def topology_of(rows: Iterable[Row], parts: Mapping[str, str]) -> list[list[FlowBand]]:
+    """Return the stages into and out of the topics with the largest flows."""
+    flows = [
+        (str(row[parts["topic"]]), row[parts["role"]] == "consumes", str(row[parts["party"]]), row)
+        for row in rows
+    ]
+    weights = _sums((topic, number_of(row[parts["value"]]) or 0) for topic, _, _, row in flows)
+    shown = sorted(weights, key=lambda topic: -weights[topic])[:_MOST_TOPICS]
+    stages: list[list[FlowBand]] = [[], []]
+    for topic, consumes, party, row in flows:
+        if topic in shown and len(stages[consumes]) < MOST_FLOWS:
+            ends = (topic, party) if consumes else (party, topic)
+            value = number_of(row[parts["value"]]) or 0.0
+            stages[consumes].append(FlowBand(*ends, value, None))
+    return stages if any(stages) else []
+
+
+def flows_chart(title: str, stages: Sequence[Sequence[FlowBand]], show: Show) -> str:
+    """Return bands between columns of names, with widths proportional to their values.
+
+    Each stage leads from one column of names to the next.
+    """
+    if not stages:
         return ""
-    starts = _sums((flow.start, flow.value) for flow in flows)
-    sides = (starts, _sums((flow.end, flow.value) for flow in flows))
-    total, gap, most = sum(flow.value for flow in flows), 12.0, max(map(len, sides))
-    scale = (max(120.0, 34.0 * most) - gap * (most - 1)) / total
-    height = 28 + max(total * scale + gap * (len(side) - 1) for side in sides)
-    left, right = float(_LABEL), WIDTH - float(_LABEL)
-    out: list[str] = []
-    places: list[dict[str, float]] = [{}, {}]
-    for sums, place, x, text_x, anchor in (
-        (sides[0], places[0], left - 14, left - 20, "end"),
-        (sides[1], places[1], right, right + 20, "start"),
-    ):
-        y = float(TOP)
-        for name, value in sums.items():
-            place[name] = y
-            out.append(_rect("node", x, y, 14, max(1.0, value * scale), name))
-            said = f"{short(name, 19)} ({show(round(value))})"
-            out.append(_text(text_x, y + value * scale / 2 + 4, said, "name", anchor))
-            y += value * scale + gap
-    colours = dict(zip(starts, cycle(SERIES)))
-    for flow in flows:
-        width, middle = flow.value * scale, (left + right) / 2
-        y0, y1 = places[0][flow.start] + width / 2, places[1][flow.end] + width / 2
-        said = f"{flow.start} → {flow.end}: {show(round(flow.value))}"
-        said += f", {flow.label}" if flow.label else ""
-        out.append(
-            tag(
-                "path",
-                tag("title", escaped(said)),
-                kind=f"band {colours[flow.start]}",
-                d=f"M{left:.1f} {y0:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f}"
-                f" {right:.1f} {y1:.1f}",
-                stroke_width=max(1.0, width),
-            )
+    columns: list[dict[str, float]] = []
+    for place in range(len(stages) + 1):
+        into = _sums((flow.end, flow.value) for flow in stages[place - 1]) if place else {}
+        out = stages[place] if place < len(stages) else ()
+        leaving = _sums((flow.start, flow.value) for flow in out)
+        columns.append(
+            {name: max(into.get(name, 0), leaving.get(name, 0)) for name in {**into, **leaving}}
         )
-        places[0][flow.start] += width
-        places[1][flow.end] += width
-    return svg(height, title, out)
+    most = max(map(len, columns))
+    total = max(sum(column.values()) for column in columns) or 1.0
+    gap = 12.0 if len(stages) == 1 else 22.0
+    scale = (max(120.0, 34.0 * most) - gap * (most - 1)) / total
+    height = 36 + max(
+        sum(max(1.0, value * scale) for value in column.values()) + gap * len(column)
+        for column in columns
+    )
+    left, right = float(_LABEL), WIDTH - float(_LABEL)
+    out_, tops = [], []
+    xs = [left + (right - left) * place / len(stages) for place in range(len(columns))]
+    for place, (x, column) in enumerate(zip(xs, columns, strict=True)):
+        y, top = float(TOP), {}
+        is_first, is_last = not place, place == len(stages)
+        for name, value in column.items():
+            top[name] = y
+            wide = max(1.0, value * scale)
+            out_.append(
+                _rect(
+                    "node",
+                    x - 14 * is_first - 7 * (not is_first and not is_last),
+                    y,
+                    14,
+                    wide,
+                    name,
+                )
+            )
+            label = f"{short(name, 19 if is_first or is_last else 40)} ({show(round(value))})"
+            if is_first or is_last:
+                at = (x - 20, "end") if is_first else (x + 20, "start")
+                out_.append(_text(at[0], y + wide / 2 + 4, label, "name", at[1]))
+            else:
+                out_.append(_text(x, y - 4, label, "name", "middle"))
+            y += wide + gap
+        tops.append(top)
+    colours = dict(zip(columns[0] | columns[-2], cycle(SERIES)))
+    bands = []
+    for place, stage in enumerate(stages):
+        starts, ends = dict(tops[place]), dict(tops[place + 1])
+        x0 = xs[place] + 7 * bool(place)
+        x1 = xs[place + 1] - 7 * (place + 1 < len(stages))
+        middle = (x0 + x1) / 2
+        for flow in stage:
+            width = flow.value * scale
+            y0, y1 = starts[flow.start] + width / 2, ends[flow.end] + width / 2
+            label = f"{flow.start} → {flow.end}: {show(round(flow.value))}"
+            label += f", {flow.label}" if flow.label else ""
+            bands.append(
+                tag(
+                    "path",
+                    tag("title", escaped(label)),
+                    kind=f"band {colours[flow.start]}",
+                    d=f"M{x0:.1f} {y0:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f}"
+                    f" {x1:.1f} {y1:.1f}",
+                    stroke_width=max(1.0, width),
+                )
+            )
+            starts[flow.start] += width
+            ends[flow.end] += width
+    return svg(height, title, [*bands, *out_])
 
 
 def _sums(flows: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -513,9 +584,9 @@ def timeline_chart(
     show_colour: Show,
     show: Mapping[str, Show],
 ) -> str:
-    """Return bars from start to end, a line for each row name, coloured by what they are.
+    """Return bars from start to end, one line per row name, colored by category.
 
-    `show` says how the columns of a bar's title are shown, by column.
+    `show` formats the columns of a bar's title.
     """
     names = parts["row"].split()
     bars: dict[str, list[tuple[int, int | None, str, Row]]] = {}

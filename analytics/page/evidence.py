@@ -1,7 +1,7 @@
-"""Where the proof of a row is: its packets, a Wireshark filter, and a command that shows it.
+"""Evidence of a row: its packets, a Wireshark filter, and a command that shows it.
 
-Rules: names from the network stand in a filter only if they are short and printable; the command is
-quoted for a shell.
+Rules: names from the network are used in a filter only if they are short and printable; the command
+is quoted for a shell.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from .charts import number_of
 
 _PACKETS: Final = ("request_packet", "response_packet", "packet")
 SHOWN_AS_EVIDENCE: Final = frozenset((*_PACKETS, "capture"))
-"""columns that the evidence of a row repeats"""
+"""columns that repeat the evidence of a row"""
 _NAMES: Final = ("unique_key", "operation", "answer", "topic", "group", "client", "broker")
-"""columns that are names in filters, too"""
+"""columns with names that filters use as well"""
 _NO_EXCHANGE: Final = frozenset(("connects", "kind"))
-"""columns of tables about connects that failed, and about the capture: no exchange shows these"""
+"""columns of tables about failed connects and the capture, which no exchange shows"""
 _NOBODY: Final = frozenset(("?", ""))
 _MOST_TEXT: Final = 200
-"""characters of a name in a filter"""
+"""maximum characters of a name in a filter"""
 _TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 class RowEvidence(NamedTuple):
-    """Where to look."""
+    """Locations of the evidence."""
 
     label: str
     """``packet 166``, or ``show``"""
@@ -43,15 +43,15 @@ class RowEvidence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """Finds the evidence of rows."""
+    """Find the evidence of rows."""
 
     inputs: Sequence[str] = ()
-    """what the report was made from"""
+    """inputs of the report"""
     brokers: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """name of a broker -> its addresses: exchanges need not name the broker they went to"""
+    """broker name -> its addresses: exchanges may lack the broker name"""
 
     def of_row(self, row: Row) -> RowEvidence:
-        """Return where the proof of a row is."""
+        """Return the evidence of a row."""
         numbers = {number for name in _PACKETS if isinstance(number := row.get(name), int)}
         if numbers:
             shown = self.of_packets(sorted(numbers), row.get("capture"))
@@ -68,7 +68,7 @@ class Proofs:
         return RowEvidence("show", "", self.browse(" and ".join(tests)))
 
     def of_packets(self, numbers: Sequence[object], capture: object = None) -> RowEvidence:
-        """Return where to look for packets: of one capture, or None: of all inputs."""
+        """Return the evidence for packets of one capture, or of all inputs if None."""
         listed = ", ".join(map(str, numbers))
         test = f"request_packet in ({listed}) or response_packet in ({listed})"
         if isinstance(capture, str) and [*self.inputs] != [capture]:

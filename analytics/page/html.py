@@ -1,9 +1,9 @@
 """One self-contained HTML page from report tables: tiles, charts, incidents, tables.
 
-Rules: the page asks for nothing (no network, no file beside it): style and script are within, and a
-content security policy allows these two by their hashes and nothing else, so that what a capture
-contains can neither load nor run anything even if an escape were forgotten. Every text goes through
-`charts.escaped`. How numbers are shown is the caller's (`show`), so terminal and page agree.
+Rules: the page loads nothing (no network, no other file): style and script are inline, and a
+content security policy allows only these two by their hashes, so content of a capture can neither
+load nor run anything, even if an escape were forgotten. Every text goes through `charts.escaped`.
+The caller formats numbers (`show`), so terminal and page agree.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import Final
 
 from dissectors.printable import shortened
+from dissectors.quantities import counted
 
 from ..compare import head_of
 from ..report import Chart, ReportTable, Row, TableColumn
@@ -33,23 +34,24 @@ from .charts import (
     points_of,
     tag,
     timeline_chart,
+    topology_of,
 )
 from .evidence import SHOWN_AS_EVIDENCE, Proofs, RowEvidence
 from .summary import summary_of
 
 MOST_ROWS = 500
-"""Rows of a table on the page; files have all."""
+"""maximum rows of a table on the page; files have all"""
 MOST_CARDS: Final = 100
-"""problems that have a card; the table has all"""
+"""maximum problem cards; the table has all"""
 MOST_SERIES = 8
-"""Brokers that have a line of their own, those with most rows."""
+"""maximum brokers with a line of their own, those with most rows"""
 _FOLDED: Final = 8
-"""rows that are seen without a click: as `page.css` says"""
+"""rows visible without a click, as in `page.css`"""
 _BRIEF: Final = 10
-"""columns that are seen without a click"""
+"""columns visible without a click"""
 _SEVERITIES: Final = frozenset(("error", "warning", "info"))
 ShowColumn = Callable[[TableColumn], Show]
-"""Column -> how its values are shown."""
+"""column -> formatter of its values"""
 
 
 def page_of(
@@ -59,32 +61,32 @@ def page_of(
     show: ShowColumn,
     inputs: Sequence[str] = (),
 ) -> str:
-    """Return the page; `about` are (name, text) about the input, the time, the program.
+    """Return the page; `about` are (name, text) about the input, the time, and the program.
 
-    `inputs` are what commands name that show the evidence of a row.
+    `inputs` are the inputs of commands that show the evidence of a row.
     """
     links = "".join(
-        tag("a", escaped(one.report.title), href=f"#{one.report.name}") for one in results
+        tag("a", escaped(result.report.title), href=f"#{result.report.name}") for result in results
     )
     proofs = Proofs(inputs, _addresses(results))
-    reports = "".join(_Section(one, show, proofs).html() for one in results)
+    reports = "".join(_Section(result, show, proofs).html() for result in results)
     return page_around(title, about, links, reports, summary_of(results, show))
 
 
 def _addresses(results: Sequence[ReportResult]) -> dict[str, list[str]]:
-    """Return the addresses of each broker that has a name."""
+    """Return the addresses of each named broker."""
     found: dict[str, dict[str, None]] = {}
     for result in results:
         if (pairs := result.tables.get("latency_network")) is not None:
             for row in pairs.rows(MOST_ROWS):
-                found.setdefault(str(row["broker"]), {})[str(row["server"])] = None
+                found.setdefault(str(row["broker"]), {})[str(row["server_address"])] = None
     return {name: list(addresses) for name, addresses in found.items()}
 
 
 def page_around(
     title: str, about: Sequence[tuple[str, str]], links: str, main: str, top: str = ""
 ) -> str:
-    """Return the page around a main part; `links`, `main` and `top` are HTML, escaped already."""
+    """Return the page frame for `main`; `links`, `main`, and `top` are HTML, escaped already."""
     style, script = _asset("page.css"), _asset("page.js")
     policy = (
         f"default-src 'none'; style-src '{_hash_of(style)}'; script-src '{_hash_of(script)}'; "
@@ -125,33 +127,37 @@ class _Section:
         self.proofs = proofs
 
     def html(self) -> str:
-        """Return the report: remarks, charts, tables with rows, what is seldom needed, the rest."""
+        """Return the report: notes, charts, tables with rows, rarely needed tables, the rest."""
         report, tables = self.result.report, self.result.tables
         parts = [
             f"<h2>{escaped(report.title)}</h2>",
             tag("p", escaped(report.question), kind="dim"),
         ]
         more: list[str] = []
-        charts = [one for one in report.charts if one.table in tables]
-        if not any(one.kind == "incidents" and tables[one.table].data.num_rows for one in charts):
-            parts.append(_list("", self.result.remarks, "remarks"))  # cards say the same
+        charts = [chart for chart in report.charts if chart.table in tables]
+        if not any(
+            chart.kind == "incidents" and tables[chart.table].data.num_rows for chart in charts
+        ):
+            parts.append(
+                _list("", self.result.remarks, "remarks")
+            )  # the cards have the same content
         for chart in charts:
             if picture := self._chart(chart, tables[chart.table]):
                 aside = chart.kind == "flows" and tables[chart.table].data.num_rows == 1
                 (more if aside else parts).append(picture)
-        for one in tables.values():
-            if one.data.num_rows:
-                aside = one.table.aside or not one.table.shown
-                (more if aside else parts).append(self._table(one))
+        for table in tables.values():
+            if table.data.num_rows:
+                aside = table.table.aside or not table.table.shown
+                (more if aside else parts).append(self._table(table))
         if more:
             parts.append(tag("details", f"<summary>More</summary>{''.join(more)}", kind="more"))
-        empty = [one.table for one in tables.values() if not one.data.num_rows]
+        empty = [table.table for table in tables.values() if not table.data.num_rows]
         parts += _named("No rows", empty)
-        parts += _named("Unknown, the input cannot say", self.result.unknown)
+        parts += _named("Not in the input", self.result.unknown)
         return tag("section", "".join(parts), kind="report", id=report.name)
 
     def _chart(self, chart: Chart, result: TableResult) -> str:
-        """Return a figure; empty where there is nothing to draw."""
+        """Return a figure, or an empty string if there is nothing to draw."""
         picture = self._incidents(result) if chart.kind == "incidents" else self._svg(chart, result)
         if not picture:
             return ""
@@ -166,14 +172,17 @@ class _Section:
             return heat_chart(chart.title, rows, parts, shown[parts["y"]], shown[parts["value"]])
         if chart.kind == "flows":
             return flows_chart(chart.title, flows_of(rows, parts), shown[parts["value"]])
+        if chart.kind == "topology":
+            return flows_chart(chart.title, topology_of(rows, parts), shown[parts["value"]])
         if chart.kind == "timeline":
             return timeline_chart(chart.title, rows, parts, shown[parts["colour"]], shown)
         y = columns[parts["y"].split()[0]]
         lines = _lines_of(chart, rows)
-        return lines_chart(chart.title, lines, parts["axis"], shown[y.name], y.unit == "µs")
+        least = 1.0 if y.type == "int" else 0.0
+        return lines_chart(chart.title, lines, parts["axis"], shown[y.name], y.unit == "µs", least)
 
     def _incidents(self, result: TableResult) -> str:
-        """Return problems as cards, those of one incident together; empty where there is none."""
+        """Return problem cards grouped by incident, or an empty string if there are none."""
         time = next(column for column in result.table.columns if column.name == "first_time")
         incidents: dict[object, list[str]] = {}
         for row in result.rows(MOST_CARDS):
@@ -184,7 +193,7 @@ class _Section:
             for number, cards in incidents.items()
         )
         more = result.data.num_rows - MOST_CARDS
-        rest = f"{more} further problems are in the table below." if more > 0 else ""
+        rest = f"{more} more problems are in the table below." if more > 0 else ""
         if not cards:
             return ""
         return tag("ol", cards, kind="incidents") + (tag("p", rest, kind="dim") if rest else "")
@@ -214,9 +223,11 @@ class _Section:
             for row in result.rows(MOST_ROWS)
         )
         at_least = "at least " if result.cut else ""
-        said = f"{at_least}{whole:,} row{'' if whole == 1 else 's'}"
+        count_text = f"{at_least}{counted(whole, 'row')}"
         if whole > MOST_ROWS:
-            said += f", the first {MOST_ROWS} are here, all are in the CSV and Parquet files"
+            count_text += (
+                f", of which the page has the first {MOST_ROWS}; CSV and Parquet files have all"
+            )
         wanted = [
             *([f"all {min(whole, MOST_ROWS):,} rows"] if whole > _FOLDED else ()),
             *([f"all {len(table.columns)} columns"] if rest else ()),
@@ -224,21 +235,21 @@ class _Section:
         switch = f'<label><input type="checkbox"> {" and ".join(wanted)}</label>'
         return (
             f'<div class="table" id="{escaped(table.name)}"><h3>{escaped(table.title)}</h3>'
-            f'<p class="dim">{escaped(said)}. {escaped(table.meaning)}</p>'
+            f'<p class="dim">{escaped(count_text)}. {escaped(table.meaning)}</p>'
             f'<div class="rows"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
             f"</div>{switch if wanted else ''}</div>"
         )
 
 
 def _named(what: str, tables: Sequence[ReportTable]) -> Iterator[str]:
-    """Yield the tables that have nothing to show, in one line."""
+    """Yield the names of empty tables, in one line."""
     if tables:
         names = ", ".join(table.title for table in tables)
         yield tag("p", escaped(f"{what}: {names}."), kind="dim")
 
 
 def _lines_of(chart: Chart, rows: Sequence[Row]) -> dict[str, list[Point]]:
-    """Return the lines of a chart: a column each, or with `by` a line for each value of that."""
+    """Return the lines of a chart: one per column, or with `by` one per value of that column."""
     parts = chart.parts
     x, names, width = parts["x"], parts["y"].split(), parts.get("width", "")
     by = parts.get("by")
@@ -287,7 +298,7 @@ def _evidence(evidence: RowEvidence) -> str:
 
 
 def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
-    """Return a problem: its sentence, what to do, and behind a switch proof and explanation."""
+    """Return a problem card: title, advice, and behind a switch evidence and explanation."""
     kind = str(row["severity"]) if row["severity"] in _SEVERITIES else "info"
     follows = " follows" if row["consequence_of"] is not None else ""
     first, last = shown_time(row["first_time"]), shown_time(row["last_time"])

@@ -1,4 +1,4 @@
-"""Lives of messages as one self-contained HTML page: a ladder diagram as SVG for each.
+"""Message traces as one self-contained HTML page, with an SVG ladder diagram for each.
 
 Rules are those of `html` and `charts`: nothing is loaded, nothing runs, every text is escaped.
 """
@@ -20,7 +20,7 @@ _LANE: Final = 190
 _TOP: Final = 46
 _STEP: Final = 34
 _WRONG: Final = frozenset((DEAD, REFUSED, RETURNED, ROLLED_BACK, SENT))
-"""events that are drawn in the colour of what went wrong"""
+"""events drawn in the error color"""
 
 
 def ladder_page(lives: Sequence[Life], asked: str, version: str) -> str:
@@ -35,8 +35,8 @@ def ladder_page(lives: Sequence[Life], asked: str, version: str) -> str:
 
 
 def _section(name: str, life: Life) -> str:
-    told = [f"{what} {text}" for what, text in (("keys", life.keys), ("tag", life.tags)) if text]
-    about = ", ".join([f"Topic {life.topic or 'unknown'}", *told, *life.summary])
+    facts = [f"{what} {text}" for what, text in (("keys", life.keys), ("tag", life.tags)) if text]
+    about = ", ".join([f"Topic {life.topic or 'unknown'}", *facts, *life.summary])
     unseen = "".join(f"<li>{escaped(line)}</li>" for line in life.unseen)
     remarks = (
         f'<p class="dim">Not visible in this capture:</p><ul class="remarks">{unseen}</ul>'
@@ -110,6 +110,6 @@ def _table(life: Life) -> str:
 
 
 def _body_cell(step: LifeStep) -> str:
-    """Return the cell of a body, where rows have one; its text is escaped like all others."""
+    """Return the cell of a body, if rows have one; its text is escaped like all others."""
     body = step.row.body
     return "" if body is None else f'<td title="{escaped(body)}">{escaped(short(body, 200))}</td>'

@@ -1,6 +1,6 @@
-"""What stands on top of the HTML page: tiles, and the overview over time.
+"""The top of the HTML page: tiles, and the overview over time.
 
-Rules: each figure is from a table of a report; where no report has it, it is left out.
+Rules: each figure comes from a report table; if no report has it, it is omitted.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class _Tile(NamedTuple):
 
 
 def summary_of(results: Sequence[ReportResult], show: Callable[[TableColumn], Show]) -> str:
-    """Return tiles and overview as HTML; empty where no table says anything of these."""
+    """Return tiles and overview as HTML, or an empty string if no table has the data."""
     tables = {
-        name: one.rows()
+        name: table.rows()
         for result in results
-        for name, one in result.tables.items()
+        for name, table in result.tables.items()
         if name in _NEEDED
     }
     show_us, show_count = (show(TableColumn("", "int", unit, "")) for unit in ("µs", ""))
     tiles = "".join(
         tag(
             "div",
-            tag("dt", escaped(one.name))
-            + tag("dd", escaped(one.value))
-            + (tag("p", escaped(one.note), kind="dim") if one.note else ""),
-            kind=f"tile {one.kind}".strip(),
+            tag("dt", escaped(tile.name))
+            + tag("dd", escaped(tile.value))
+            + (tag("p", escaped(tile.note), kind="dim") if tile.note else ""),
+            kind=f"tile {tile.kind}".strip(),
         )
-        for one in _tiles(tables, show_us, show_count)
+        for tile in _tiles(tables, show_us, show_count)
     )
     windows = [
         {**row, "unanswered": _number(row, "no_answer") + _number(row, "unknown")}
@@ -61,11 +61,11 @@ def summary_of(results: Sequence[ReportResult], show: Callable[[TableColumn], Sh
 
 
 def incidents_in(problems: Sequence[Row]) -> list[ShadedIncident]:
-    """Return the incidents, the most severe first: each by its first problem, as the cause."""
+    """Return the incidents, the most severe first, each as its first problem (the cause)."""
     causes: dict[object, Row] = {}
     for row in problems:
         causes.setdefault(row["incident"], row)
-    found = [
+    incidents = [
         ShadedIncident(
             row["incident"],
             _severity(row),
@@ -75,7 +75,7 @@ def incidents_in(problems: Sequence[Row]) -> list[ShadedIncident]:
         )
         for row in causes.values()
     ]
-    return sorted(found, key=lambda one: (_SEVERITIES.index(one.severity), one.first))
+    return sorted(incidents, key=lambda item: (_SEVERITIES.index(item.severity), item.first))
 
 
 def _severity(row: Row) -> str:
@@ -119,13 +119,16 @@ def _tiles(tables: Mapping[str, Sequence[Row]], show_us: Show, show: Show) -> It
 def _verdict(problems: Sequence[Row]) -> _Tile:
     if not problems:
         return _Tile("Verdict", "No problems found", kind="good wide")
-    found = incidents_in(problems)
+    incidents = incidents_in(problems)
     severities = [_severity(row) for row in problems]
     parts = [
-        f"{count} {one if one == 'info' or count == 1 else one + 's'}"
-        for one in _SEVERITIES
-        if (count := severities.count(one))
+        f"{count} {severity if severity == 'info' or count == 1 else severity + 's'}"
+        for severity in _SEVERITIES
+        if (count := severities.count(severity))
     ]
     return _Tile(
-        "Verdict", ", ".join(parts), found[0].title[:_MOST_TITLE], f"{found[0].severity} wide"
+        "Verdict",
+        ", ".join(parts),
+        incidents[0].title[:_MOST_TITLE],
+        f"{incidents[0].severity} wide",
     )

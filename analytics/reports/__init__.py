@@ -1,7 +1,6 @@
-"""Hold the reports, one module each, and find them by name.
+"""Reports, one module each, with lookup by name.
 
-May import `sends`, `isolation`, `diagnosis`, `consuming`, `spark`, `inputs.rows`, the modules
-beside and `dissectors`; knows no page. The contract of a report is `analytics.report`.
+The contract of a report is `analytics.report`.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ REPORT_MODULES: tuple[str, ...] = (
     "overview",
     "quality",
 )
-"""Modules here with a `REPORT`, in the order in which `all` shows them.
+"""Modules here with a `REPORT`, in the order shown by `all`.
 
-`rmqtool report --help` reads them, so nothing else is imported here.
+`rmqtool report --help` reads them, so this module imports nothing else.
 """
 
 
@@ -34,7 +33,7 @@ def report_names() -> list[str]:
 
 
 def report_of(name: str) -> Report:
-    """Return the report of that name; raise KeyError where there is none."""
+    """Return the report with that name; raise KeyError if there is none."""
     if name not in REPORT_MODULES:
         raise KeyError(name)
     report: Report = import_module(f"{__name__}.{name}").REPORT

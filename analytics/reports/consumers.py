@@ -1,7 +1,7 @@
-"""Consumer groups: members, rebalances, who pulled which queue, locks, offsets, subscriptions.
+"""Consumer groups: members, rebalances, queue ownership, locks, offsets, subscriptions.
 
-Rules: the fold of one group is `analytics.consuming.group_fold`; what the capture does not show, as
-a member whose connections are elsewhere, is not a row.
+Rules: the fold of one group is `analytics.consuming.group_fold`; facts not in the capture, such as
+members connected elsewhere, have no row.
 """
 
 from __future__ import annotations
@@ -36,28 +36,31 @@ FOLDING = Folding(
 )
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
+def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
-    known = known_of(given)
-    # Without a route nothing says which brokers are slaves.
+    known = known_of(report_input)
+    # Without a route, slaves cannot be identified.
     tables = [table for table in TABLES if table is not SLAVES or known.context.ranks]
     wanted = options.tables
     return folded(
-        given, FOLDING, known, [one for one in tables if wanted is None or one.name in wanted]
+        report_input,
+        FOLDING,
+        known,
+        [table for table in tables if wanted is None or table.name in wanted],
     )
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return what stands out."""
-    said = [
-        f"{row['group']}: {row['left_out']:,} events are in no table, a limit was reached."
+    """Return the notes of the report."""
+    notes = [
+        f"{row['group']}: {row['left_out']:,} events omitted: a limit was reached."
         for row in rows.get(LIMITS.name, ())[:_MOST_NAMED]
     ]
     differing = sorted(
         {str(row["group"]) for row in rows.get(SUBSCRIPTIONS.name, ()) if row["differs"]}
     )
     if differing:
-        said.append(f"Members subscribe differently: {', '.join(differing[:_MOST_NAMED])}.")
+        notes.append(f"Members with different subscriptions: {', '.join(differing[:_MOST_NAMED])}.")
     lost = [
         row
         for row in rows.get(MEMBERS.name, ())
@@ -65,25 +68,29 @@ def remarks(rows: Rows) -> list[str]:
     ]
     if lost:
         names = sorted({str(row["client"]) for row in lost})
-        said.append(f"Clients that were gone without a word: {', '.join(names[:_MOST_NAMED])}.")
+        notes.append(
+            f"Clients that disconnected without unregistering: {', '.join(names[:_MOST_NAMED])}."
+        )
     never = [
         row
         for row in rows.get(ODD.name, ())
         if row["what"] == "nobody pulled" and row["since"] is None
     ]
     if never:
-        said.append(
-            f"{len(never):,} queues of routes were pulled by nobody in the capture; their consumers"
-            " may be elsewhere."
+        notes.append(
+            f"{len(never):,} queues have no consumer in the capture; their consumers may be"
+            " elsewhere."
         )
     if any("another client" in str(row["what"]) for row in rows.get(OFFSETS.name, ())):
-        said.append(
-            "Queues that changed hands were not always pulled on where the client before had ended:"
-            " see the offsets that jumped."
+        notes.append(
+            "Some queues did not continue at the previous client's offset after a handover: see the"
+            " offset jumps."
         )
-    if SLAVES.name not in rows and all(one.name in rows for one in TABLES if one is not SLAVES):
-        said.append("No route is in the input: whether somebody read from a slave is unknown.")
-    return said
+    if SLAVES.name not in rows and all(
+        table.name in rows for table in TABLES if table is not SLAVES
+    ):
+        notes.append("No route captured: unknown whether clients read from a slave.")
+    return notes
 
 
 _MOST_NAMED = 5

@@ -1,7 +1,7 @@
-"""What became of messages: stored, delivered to which group, again and why, how late.
+"""Delivery of messages: stored, delivered to each group, redelivered, and end-to-end latency.
 
-Rules: the folds are those of `analytics.consuming`; what a group did is told only where it was seen
-to fetch or to get something.
+Rules: the folds are those of `analytics.consuming`; a group has rows only if its fetches or
+deliveries were captured.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Mapping
 
 from dissectors.remoting.code_sets import FETCHES
 
+from .. import derived
 from ..consuming.delivery import fold_items, tables_of
 from ..consuming.delivery_tables import DUPLICATES, GROUPS, LAG, TABLES
 from ..consuming.items import items_of_exchanges, items_of_messages
 from ..consuming.sums import MAX_SUMS, OTHERS, Sums
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows
 from ..sql.relation import Relation
-from ..sql.windows import window_of
+from ..sql.windows import usual_span, window_of
 from .folding import SHARE, Folding
 from .keyed_folds import folded, known_of
 
@@ -31,47 +32,49 @@ FOLDING = Folding(
 )
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
-    """Return the tables; none where the input has no messages."""
-    if given.messages is None:
+def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
+    """Return the tables; empty if the input has no messages."""
+    if report_input.messages is None:
         return {}
-    known = known_of(given)
+    known = known_of(report_input)
     first, last = known.context.first_time, known.context.last_time
-    span_us = (last - first) // 1000 if first is not None and last is not None else 0
+    span_us = 0
+    if first is not None and last is not None:
+        times = (first // 1000, last // 1000)
+        span_us = usual_span(
+            report_input.kept.engine, *times, report_input.exchanges, derived.HAPPENED
+        )
     known.window_us = options.window_us or window_of(span_us)
-    return folded(given, FOLDING, known, TABLES)
+    return folded(report_input, FOLDING, known, TABLES)
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return what stands out."""
+    """Return the notes of the report."""
     groups = rows.get(GROUPS.name)
     if groups is None:
         return []
-    said = []
+    notes = []
     if any(row["topic"] == OTHERS for row in groups):
-        said.append(
-            f"There are more than {MAX_SUMS:,} topics or groups: the further ones have one row"
-            f" together, {OTHERS}."
-        )
+        notes.append(f"More than {MAX_SUMS:,} topics or groups: the rest share one row, {OTHERS}.")
     for row in groups:
-        who = f"{row['group']} of {row['topic']}"
+        label = f"{row['group']} of {row['topic']}"
         skipped, unsure = row["skipped"], row["unsure"]
         if skipped:
-            said.append(
-                f"{who}: its commits passed {skipped:,} messages that it subscribes and was not"
-                " seen to get. Another connection may have got them that is not in the capture."
+            notes.append(
+                f"{label}: commits passed {skipped:,} subscribed messages without a captured"
+                " delivery. A connection outside the capture may have received them."
             )
         elif unsure:
-            said.append(
-                f"{who}: its commits passed {unsure:,} messages that it was not seen to get;"
-                " whether its filter takes them is unknown."
+            notes.append(
+                f"{label}: commits passed {unsure:,} messages without a captured delivery; unknown"
+                " whether its filter accepts them."
             )
     if any(row["group"] is not None and row["sent"] is None for row in groups):
-        said.append("Where nobody was seen sending to a topic, what was sent is unknown.")
-    return said[:_MOST_SAID]
+        notes.append("Sent messages are unknown for topics without a captured producer.")
+    return notes[:_MOST_NOTES]
 
 
-_MOST_SAID = 6
+_MOST_NOTES = 6
 _LAG_LINES = {"x": "start", "axis": "messages", "by": "consumer", "each": "consumer"}
 
 REPORT = Report(

@@ -1,7 +1,7 @@
-"""What is wrong, why, and what to do: the rules of `analytics.diagnosis`, as a report.
+"""Problems, causes, and advice: the rules of `analytics.diagnosis` as a report.
 
-Rules: the local engine judges in this process, in the one pass of `rmqtool diagnose`; Spark's tasks
-run the same folds (`diagnosis_folding`), so that both say the same.
+Rules: the local engine judges in this process, in the single pass of `rmqtool diagnose`; Spark's
+tasks run the same folds (`diagnosis_folding`), with the same result.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from ..diagnosis.registry import rules
 from ..inputs.rows import connections_in, exchanges_in, findings_in
 from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
 from ..schema import SOURCE
+from ..sends.broker_names import BROKER_NAMES
+from ..sends.hops import RELAYS, proven_relays
+from ..sends.suspects import SUSPECTS
+from ..sends.unavailable import UNAVAILABLE
 from ..sql.expressions import text
 from ..sql.relation import Relation
 from .diagnosis_folding import FOLDING
@@ -24,58 +28,63 @@ from .keyed_folds import folded, here, known_of
 _TABLES: Final = (PROBLEMS, LIMITS)
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:  # noqa: ARG001
+def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:  # noqa: ARG001
     """Return the tables."""
-    if given.is_distributed:
-        return folded(given, FOLDING, known_of(given), _TABLES)
-    return here(given, rows_of(_in_one_pass(given).diagnosis()), _TABLES)
+    if report_input.is_distributed:
+        known = known_of(report_input)
+        known.context.relays = proven_relays(report_input)
+        known.asked = report_input.asked
+        return folded(report_input, FOLDING, known, _TABLES)
+    return here(report_input, rows_of(_in_one_pass(report_input).diagnosis()), _TABLES)
 
 
-def _in_one_pass(given: ReportInput) -> Engine:
-    """Return the engine that has all rows."""
+def _in_one_pass(report_input: ReportInput) -> Engine:
+    """Return an engine that has all rows of the input."""
     engine = Engine(rules())
-    batches = given.kept.engine.batches
-    for source in _sources(given):
+    if report_input.asked is not None:
+        engine.want(report_input.asked)
+    batches = report_input.kept.engine.batches
+    for source in _sources(report_input):
         engine.begin_input(source)
         same = f"{SOURCE} = {text(source)}"
-        for batch in batches(given.exchanges.where(same)):
+        for batch in batches(report_input.exchanges.where(same)):
             engine.add_exchanges(exchanges_in(batch))
-        if given.conversations is not None:
-            for batch in batches(given.conversations.where(same)):
+        if report_input.conversations is not None:
+            for batch in batches(report_input.conversations.where(same)):
                 engine.add_connections(connections_in(batch))
-    if given.findings is not None:
-        for batch in batches(given.findings.select("kind")):
+    if report_input.findings is not None:
+        for batch in batches(report_input.findings.select("kind")):
             engine.add_findings(findings_in(batch))
     return engine
 
 
-def _sources(given: ReportInput) -> list[str]:
-    found: set[str] = set()
-    for relation in (given.exchanges, given.conversations):
+def _sources(report_input: ReportInput) -> list[str]:
+    names: set[str] = set()
+    for relation in (report_input.exchanges, report_input.conversations):
         if relation is not None:
-            rows = given.kept.rows(relation.select(SOURCE).distinct())
-            found.update(map(str, rows.column(SOURCE).to_pylist()))
-    return sorted(found)
+            rows = report_input.kept.rows(relation.select(SOURCE).distinct())
+            names.update(map(str, rows.column(SOURCE).to_pylist()))
+    return sorted(names)
 
 
-# -- words ----------------------------------------------------------------------------------------
+# -- notes ----------------------------------------------------------------------------------------
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return the verdict, and what the capture could not show."""
-    found = rows.get(PROBLEMS.name)
-    if found is None:
+    """Return the main problems and the limits of the capture."""
+    problems = rows.get(PROBLEMS.name)
+    if problems is None:
         return []
-    if not found:
-        return ["Nothing wrong was found."]
-    causes = [row for row in found if row["consequence_of"] is None]
-    said = [_sentence(row) for row in causes[:_MOST_SAID]]
-    if len(causes) > _MOST_SAID:
-        said.append(f"{len(causes) - _MOST_SAID} further problems are in the table.")
-    return said
+    if not problems:
+        return ["No problems found."]
+    causes = [row for row in problems if row["consequence_of"] is None]
+    notes = [_sentence(row) for row in causes[:_MOST_NOTES]]
+    if len(causes) > _MOST_NOTES:
+        notes.append(f"{len(causes) - _MOST_NOTES} more problems are in the table.")
+    return notes
 
 
-_MOST_SAID: Final = 5
+_MOST_NOTES: Final = 5
 
 
 def _sentence(row: Row) -> str:
@@ -90,5 +99,5 @@ REPORT = Report(
     build=build,
     charts=(Chart("incidents", "Incidents", PROBLEMS.name, {"time": "first_time"}),),
     remarks=remarks,
-    shares=(SHARE,),
+    shares=(SHARE, BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
 )

@@ -1,16 +1,20 @@
-"""The rules of the diagnosis as a keyed fold: rows to (rule, key), each of which one state takes.
+"""The diagnosis as a keyed fold: each row goes to its keys, and each key has a state per rule.
 
-Rules: rows travel as JSON. Attempts of messages are stitched host by host, from the sends that the
-query of the retry report chooses, so that few rows go there.
+Rules: exchanges travel in blocks of columns, once for all rules that use the same key: most of
+their values are equal, and separate rows per rule take four times the bytes and three times the
+CPU. Attempts of messages are stitched per host, from the sends selected by the query of the retry
+report, so few rows are sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, repeat
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from dissectors.grpc import send_codes
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord, MessageIdentity
@@ -18,8 +22,9 @@ from dissectors.rows.record import ExchangeRecord, MessageIdentity
 from .. import derived
 from ..consuming.items import Item
 from ..consuming.known import Known
-from ..diagnosis.engine import concluded, folds_of_messages, found_by
+from ..diagnosis.engine import MAX_FLOWS, concluded, folds_of_messages, found_by, wanted
 from ..diagnosis.incidents import merged
+from ..diagnosis.keys import Add, Flow, FlowRows, flow_of
 from ..diagnosis.messages import LONG_US, AttemptStore, ObservedMessage
 from ..diagnosis.problem import Problem
 from ..diagnosis.registry import rule_of, rules, takers_of
@@ -29,7 +34,8 @@ from ..report import ReportInput
 from ..schema import SOURCE
 from ..sends import sends
 from ..sends.broker_names import broker_names
-from ..sends.telling import flagged_keys
+from ..sends.hops import without_inner
+from ..sends.suspects import flagged_keys
 from ..sql.expressions import numbers
 from ..sql.relation import Relation
 from .diagnosis_tables import rows_of
@@ -38,41 +44,94 @@ from .folding import ITEM, Folding, arrow_items
 if TYPE_CHECKING:
     import pyarrow
 
-_EXCHANGE, _CONNECTION, _MESSAGE = range(3)
-_DECODERS: Final[tuple[msgspec.json.Decoder[object], ...]] = tuple(
-    msgspec.json.Decoder(type_) for type_ in (ExchangeRecord, ConversationRecord, ObservedMessage)
-)
-"""by what an item is"""
-_SEPARATOR: Final = "\x00"
-"""between the id of a rule and a key, which may have it, too"""
+_ROWS, _CONNECTION, _MESSAGE = range(3)
+_BLOCK: Final = 128
+"""most exchanges per block: larger ones have few more values in common"""
+_BLOCK_BYTES: Final = 1 << 16
+"""most bytes per block of several exchanges: a Spark worker gets ten thousand items at once"""
+
+
+class _Block(msgspec.Struct, array_like=True, gc=False):
+    """Exchanges for the states of some rules."""
+
+    rules: tuple[str, ...]
+    """rule ids"""
+    of_flow: bool
+    """the key depends only on the flow of an exchange"""
+    columns: list[tuple[Any, ...]]
+    """values by field of `ExchangeRecord`; a single value applies to all rows"""
+
+
+class _Row(msgspec.Struct, array_like=True, gc=False):
+    """A connection, or a message with its attempts, for the state of a rule."""
+
+    rule: str
+    row: msgspec.Raw
+
+
+_BLOCKS: Final = msgspec.json.Decoder(_Block)
+_ROW: Final = msgspec.json.Decoder(_Row)
+_CONNECTIONS: Final = msgspec.json.Decoder(ConversationRecord)
+_MESSAGES: Final = msgspec.json.Decoder(ObservedMessage)
 
 
 class FoundProblems(msgspec.Struct, gc=False):
-    """What rules found."""
+    """Problems found by rules."""
 
     problems: list[Problem] = []
 
     def merge(self, other: FoundProblems) -> None:
-        """Add what was found of other keys."""
+        """Merge the problems of other keys."""
         self.problems += other.problems
 
 
 # -- rows to rules --------------------------------------------------------------------------------
 
 
-def _item(rule: str, key: str, at: int, kind: int, text: str) -> Item:
-    return Item(f"{rule}{_SEPARATOR}{key}", at, kind, text)
+def _item(rule: str, key: str, at: int, kind: int, row: object) -> Item:
+    return Item(key, at, kind, f'["{rule}",{json_text_of(row)}]')
 
 
 def _exchange_items(rows: list[ExchangeRecord], known: Known) -> Iterator[Item]:  # noqa: ARG001
     takers = takers_of(rules())
+    flows: dict[Flow, list[ExchangeRecord]] = {}
     for row in rows:
-        text = None
-        for one, rule in takers.of(row):
-            key = one.key(row)
-            if key is not None:
-                text = text or json_text_of(row)
-                yield _item(rule.id, key, row.request_time or 0, _EXCHANGE, text)
+        flows.setdefault(flow_of(row), []).append(row)
+    chosen_rows: dict[tuple[str, tuple[str, ...], bool], list[ExchangeRecord]] = {}
+    for flow, several in flows.items():
+        of_key: dict[str, list[str]] = {}
+        for one, rule in takers.of(several[0]):
+            if one.of_flow:
+                key = one.key(several[0])
+                if key is not None:
+                    of_key.setdefault(key, []).append(rule.id)
+            elif not (one.with_facts and flow.plain):
+                for row in several:
+                    key = one.key(row)
+                    if key is not None:
+                        chosen_rows.setdefault((key, (rule.id,), False), []).append(row)
+        for key, ids in of_key.items():
+            chosen_rows.setdefault((key, tuple(ids), True), []).extend(several)
+    for (key, names, of_flow), chosen in chosen_rows.items():
+        for begin in range(0, len(chosen), _BLOCK):
+            yield from _blocks(key, names, of_flow, chosen[begin : begin + _BLOCK])
+
+
+def _blocks(
+    key: str, names: tuple[str, ...], of_flow: bool, rows: Sequence[ExchangeRecord]
+) -> Iterator[Item]:
+    """Yield rows as one item, or as several if they are long."""
+    columns = [
+        column[:1] if column.count(column[0]) == len(column) else column
+        for column in zip(*map(msgspec.structs.astuple, rows), strict=True)
+    ]
+    block = json_text_of(_Block(names, of_flow, columns))
+    if len(block) > _BLOCK_BYTES and len(rows) > 1:
+        half = len(rows) // 2
+        yield from _blocks(key, names, of_flow, rows[:half])
+        yield from _blocks(key, names, of_flow, rows[half:])
+    else:
+        yield Item(key, min(row.request_time or 0 for row in rows), _ROWS, block)
 
 
 def _connection_items(rows: list[ConversationRecord], known: Known) -> Iterator[Item]:  # noqa: ARG001
@@ -81,47 +140,54 @@ def _connection_items(rows: list[ConversationRecord], known: Known) -> Iterator[
         for key_of, rule in takers:
             key = key_of(row)
             if key is not None:
-                yield _item(rule.id, key, row.start_time, _CONNECTION, json_text_of(row))
+                yield _item(rule.id, key, row.start_time, _CONNECTION, row)
 
 
-def _message_items(given: ReportInput, known: Known) -> Relation:
-    """Return the messages that need a closer look, for the rules that take messages."""
-    names = broker_names(given)
-    produced = sends.sends_of(given.exchanges)
+def _message_items(report_input: ReportInput, known: Known) -> Relation:
+    """Return the messages that need analysis, for the rules that judge messages."""
+    names = broker_names(report_input)
+    produced = without_inner(report_input)
     failures = None
-    if given.conversations is not None:
-        failures = sends.connect_failures(given.conversations, names)
+    if report_input.conversations is not None:
+        failures = sends.connect_failures(report_input.conversations, names)
     flagged = flagged_keys(produced, names, failures, LONG_US * 10 // 9)
     quick = (
-        f"(coalesce(response_code in {numbers(STORED)} and latency_us <= {LONG_US}, false)"
+        f"(coalesce(if(`call`, response_code in {numbers(send_codes.STORED)},"
+        f" response_code in {numbers(STORED)}) and latency_us <= {LONG_US}, false)"
         " or status = 'oneway')"
     )
     others = produced.where(f"unique_key is not null and not {quick}")
-    repeated = given.kept.repeated(flagged)
+    repeated = report_input.kept.repeated(flagged)
     keys = repeated.union(others.select(f"{sends.KEY} as key")).distinct()
-    chosen = given.exchanges.where(
-        f"request_code in {numbers(SENDS)} and unique_key is not null and status != 'orphan'"
-        f" and request_time is not null and not {sends.OF_CONSUMERS}"
+    chosen = report_input.exchanges.where(
+        f"(request_code in {numbers(SENDS)} or {sends.CALL}) and unique_key is not null"
+        f" and status != 'orphan' and request_time is not null and not {sends.OF_CONSUMERS}"
     ).join(keys, f"{sends.KEY} = key", "left semi", small=True)
-    placed = chosen.adding({"host": sends.HOST})
+    # The proxy's own requests show the outcome of a message if the call does not.
+    of_message = f"partition by {sends.KEY} order by if({sends.CALL}, 0, 1), request_time"
+    hosts = {
+        "host": f"if(max({sends.CALL}) over (partition by {sends.KEY}),"
+        f" first_value({sends.HOST}) over ({of_message}), {sends.HOST})"
+    }
+    placed = without_inner(report_input, chosen, of_calls=False).adding(hosts)
     names_of_ports = known.context.names_of_ports()
-    if given.conversations is None:
-        return given.kept.by_group(
+    if report_input.conversations is None:
+        return report_input.kept.by_group(
             placed, "host", lambda sent: _stitched(sent, None, names_of_ports), ITEM
         )
     where = placed.select(SOURCE, "conversation").distinct()
-    used = given.conversations.join(where, [SOURCE, "conversation"], "left semi")
-    failed = given.conversations.where(sends.NEVER_OPENED)
-    hosted = used.union(failed).adding({"host": derived.address_of("client")})
-    return given.kept.by_groups(
-        placed, hosted, "host", lambda sent, some: _stitched(sent, some, names_of_ports), ITEM
+    used = report_input.conversations.join(where, [SOURCE, "conversation"], "left semi")
+    failed = report_input.conversations.where(sends.NEVER_OPENED)
+    hosted = used.union(failed).adding({"host": derived.address_of("client_address")})
+    return report_input.kept.by_groups(
+        placed, hosted, "host", lambda sent, hops: _stitched(sent, hops, names_of_ports), ITEM
     )
 
 
 def _stitched(
     sent: pyarrow.Table, connections: pyarrow.Table | None, names: dict[str, str]
 ) -> pyarrow.Table:
-    """Return the attempts of one host as items of messages; `names` are brokers by address."""
+    """Return the attempts of one host as message items; `names` maps addresses to brokers."""
     store = AttemptStore()
     rows: dict[MessageIdentity, list[tuple[str, ExchangeRecord]]] = {}
     for batch in sent.to_batches():
@@ -133,11 +199,11 @@ def _stitched(
         for source, connection in zip(sources, connections_in(batch), strict=True):
             store.source = source
             store.add_connection(connection)
-    for identity, one in rows.items():
-        store.keep(identity, one)
+    for identity, message_rows in rows.items():
+        store.keep(identity, message_rows)
     takers = [(rule.messages, rule) for rule in rules() if rule.messages is not None]
     return arrow_items(
-        _item(rule.id, key, message.attempts[0].begin, _MESSAGE, json_text_of(message))
+        _item(rule.id, key, message.attempts[0].begin, _MESSAGE, message)
         for message in store.messages(names)
         for key_of, rule in takers
         if (key := key_of(message)) is not None
@@ -148,60 +214,111 @@ def _stitched(
 
 
 def _fold(items: Iterable[Item], known: Known) -> FoundProblems:
-    """Return the problems of items that are sorted by rule and key."""
-    found = FoundProblems()
-    state: _State | None = None
-    key = ""
-    for item in items:
-        if state is None or item.key != key:
-            if state is not None:
-                found.problems += state.problems(known)
-            key, state = item.key, _State(item.key)
-        state.add(item)
-    if state is not None:
-        found.problems += state.problems(known)
-    return found
+    """Return the problems of items sorted by key."""
+    result = FoundProblems()
+    for key, of_key in groupby(items, lambda item: item.key):
+        states = _States(key)
+        for item in of_key:
+            states.add(item)
+        result.problems += states.problems(known)
+    return result
+
+
+class _States:
+    """The states of all rules for one key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._states: dict[str, _State] = {}
+        self._adders: dict[tuple[tuple[str, ...], Flow], list[Add]] = {}
+
+    def _of(self, rule: str) -> _State:
+        state = self._states.get(rule)
+        if state is None:
+            state = self._states[rule] = _State(rule, self.key)
+        return state
+
+    def add(self, item: Item) -> None:
+        """Add the rows of an item."""
+        if item.then == _ROWS:
+            self._take(_BLOCKS.decode(item.text))
+            return
+        row = _ROW.decode(item.text)
+        state = self._of(row.rule)
+        if item.then == _CONNECTION:
+            state.fold.add_connection(_CONNECTIONS.decode(row.row))
+        else:
+            state.add_message(_MESSAGES.decode(row.row))
+
+    def _take(self, block: _Block) -> None:
+        count = max(map(len, block.columns))
+        columns = (
+            repeat(values[0], count) if len(values) < count else values for values in block.columns
+        )
+        rows = map(ExchangeRecord, *columns)
+        if not block.of_flow:
+            several = list(rows)
+            for name in block.rules:
+                self._of(name).fold.add_exchanges(several)
+            return
+        flows: dict[Flow, FlowRows] = {}
+        for row in rows:
+            flow = flow_of(row)
+            if flow not in flows:
+                flows[flow] = FlowRows()
+            flows[flow].append(row)
+        for flow, of_flow in flows.items():
+            adders = self._adders.get((block.rules, flow))
+            if adders is None:
+                if len(self._adders) >= MAX_FLOWS:
+                    self._adders.clear()
+                adders = [self._of(name).fold.adder_of(flow) for name in block.rules]
+                self._adders[block.rules, flow] = adders
+            for add in adders:
+                add(of_flow)
+
+    def problems(self, known: Known) -> list[Problem]:
+        """Return the problems of all rules."""
+        return [problem for state in self._states.values() for problem in state.problems(known)]
 
 
 class _State:
-    """What one rule makes of the rows of one key; messages may be folded apart."""
+    """The state of one rule for one key; messages may be folded separately."""
 
-    def __init__(self, key: str) -> None:
-        name, _, self.key = key.partition(_SEPARATOR)
-        found = rule_of(name)
-        assert found is not None
-        self.rule = found
+    def __init__(self, rule: str, key: str) -> None:
+        definition = rule_of(rule)
+        assert definition is not None
+        self.rule, self.key = definition, key
         self._fold: Fold | None = None
         self._messages: list[ObservedMessage] = []
 
-    def add(self, item: Item) -> None:
-        """Take a row."""
-        value: object = _DECODERS[item.then].decode(item.text)
-        if isinstance(value, ObservedMessage) and not self.rule.joined_messages:
-            self._messages.append(value)
-            return
-        fold = self._fold
-        if fold is None:
-            fold = self._fold = self.rule.new_fold(self.key)
-        if isinstance(value, ExchangeRecord):
-            fold.add_exchange(value)
-        elif isinstance(value, ConversationRecord):
-            fold.add_connection(value)
-        elif isinstance(value, ObservedMessage):
-            fold.add_message(value)
+    @property
+    def fold(self) -> Fold:
+        """Return the state of exchanges and connections."""
+        if self._fold is None:
+            self._fold = self.rule.new_fold(self.key)
+        return self._fold
+
+    def add_message(self, message: ObservedMessage) -> None:
+        """Add a message with its attempts."""
+        if self.rule.joined_messages:
+            self.fold.add_message(message)
+        else:
+            self._messages.append(message)
 
     def problems(self, known: Known) -> list[Problem]:
-        """Return what was found."""
+        """Return the problems of the rule."""
         folds = folds_of_messages(self.rule, self.key, self._messages)
         if self._fold is not None:
             folds.append(self._fold)
         return found_by(self.rule, folds, known.context)
 
 
-def _tables(found: FoundProblems, known: Known) -> dict[str, list[dict[str, object]]]:
-    """Return all problems, in incidents, as rows of both tables."""
+def _tables(result: FoundProblems, known: Known) -> dict[str, list[dict[str, object]]]:
+    """Return all problems, grouped into incidents, as rows of both tables."""
     limits: list[str] = []
-    problems = merged(found.problems, limits)
+    asked = [] if known.asked is None else [known.asked]
+    problems = wanted(merged(result.problems, limits), asked, known.context)
     return rows_of(concluded(rules(), problems, known.context, limits))
 
 

@@ -66,12 +66,12 @@ _SUBJECT: Final = ("broker", "topic", "group", "client", "server")
 
 def rows_of(diagnosis: Diagnosis) -> dict[str, list[dict[str, object]]]:
     """Return the rows of both tables."""
-    said = not_judged(diagnosis) + diagnosis.limits
+    limits = not_judged(diagnosis) + diagnosis.limits
     return {
         PROBLEMS.name: [
             _row_of(problem, place) for place, problem in enumerate(diagnosis.problems, 1)
         ],
-        LIMITS.name: [{"place": place, "limit": text} for place, text in enumerate(said, 1)],
+        LIMITS.name: [{"place": place, "limit": text} for place, text in enumerate(limits, 1)],
     }
 
 
@@ -93,14 +93,14 @@ def _row_of(problem: Problem, place: int) -> dict[str, object]:
     row["evidence"] = [
         " ".join(
             (
-                text_of_time(one.time),
-                one.capture,
-                f"packet {one.packet}"
-                if one.packet is not None
-                else f"conversation {one.conversation}",
-                one.what,
+                text_of_time(evidence.time),
+                evidence.capture,
+                f"packet {evidence.packet}"
+                if evidence.packet is not None
+                else f"conversation {evidence.conversation}",
+                evidence.what,
             )
         )
-        for one in problem.evidence
+        for evidence in problem.evidence
     ]
     return {name: encodable_value(value) for name, value in row.items()}

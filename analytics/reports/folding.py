@@ -1,7 +1,7 @@
-"""The contract of keyed folds: rows to items, items sorted by key to sums, sums to tables.
+"""Contract of keyed folds: rows to items, items sorted by key to sums, sums to tables.
 
-Rules: everything in a `Folding` is a function of a module, which tasks can be given; it takes rows
-in any order and no clock, and does no I/O; sums are bounded and merge.
+Rules: all parts of a `Folding` are module-level functions, which can be sent to tasks; they accept
+rows in any order, use no clock, and do no I/O; sums are bounded and mergeable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHARE: Final = "known"
-"""name of what reports share (`Report.shares`)"""
+"""share name for reports with the same fold (`Report.shares`)"""
 ITEM: Final = (
     TableColumn("key", "string", "", ""),
     TableColumn("at", "int", "", ""),
@@ -37,7 +37,7 @@ ITEM: Final = (
 
 @dataclass(frozen=True)
 class Folding(Generic[T]):
-    """How rows become tables."""
+    """Functions that turn rows into tables."""
 
     exchanges: Callable[[list[ExchangeRecord], Known], Iterable[Item]]
     fold: Callable[[Iterable[Item], Known], T]
@@ -46,16 +46,15 @@ class Folding(Generic[T]):
     merge: Callable[[T, T], None]
     tables: Callable[[T, Known], Mapping[str, list[dict[str, object]]]]
     requests: frozenset[int] | None = None
-    """codes of the exchanges that are taken; None: all"""
+    """request codes of the exchanges to read; None: all"""
     messages: Callable[[list[MessageRecord], Known], Iterable[Item]] | None = None
     connections: Callable[[list[ConversationRecord], Known], Iterable[Item]] | None = None
     more: Callable[[ReportInput, Known], Relation] | None = None
-    """further items, with the columns `ITEM`, made of rows of several tables
-    """
+    """further items with the columns `ITEM`, from rows of several tables"""
 
 
 def arrow_items(items: Iterable[Item]) -> pyarrow.Table:
-    """Return items as rows of ITEM."""
+    """Return items as rows with the columns ITEM."""
     import pyarrow
 
     schema = arrow_schema_of(ITEM)

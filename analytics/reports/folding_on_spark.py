@@ -1,7 +1,7 @@
-"""Keyed folds by Spark's tasks: each streams the sorted items of its keys.
+"""Keyed folds in Spark tasks: each task streams the sorted items of its keys.
 
-Rules: memory does not depend on how many keys there are. What tasks found is merged by tasks, some
-parts each, then all by one; the driver gets the result alone. It travels as JSON.
+Rules: memory does not depend on the number of keys. Partial sums are merged by tasks, first in
+groups, then by one task; the driver gets only the result. Sums travel as JSON.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ T = TypeVar("T")
 _TEXT: Final = (TableColumn("value", "string", "", ""),)
 _ROW: Final = (TableColumn("table", "string", "", ""), TableColumn("value", "string", "", ""))
 _PARTS: Final = 32
-"""tasks that merge what others found, before one merges the rest"""
+"""tasks of the first merge step, before one task merges their results"""
 
 
-def known_by_tasks(given: ReportInput) -> Known:
-    """Return what all rows together say; runs a job."""
-    engine = _engine(given)
-    parts = [(given.exchanges.select(*KNOWN_BY), _add_exchanges)]
-    if given.conversations is not None:
-        parts.append((given.conversations.select(*CONNECTIONS_KNOWN_BY), _add_connections))
-    if given.findings is not None:
-        parts.append((given.findings.select("kind"), _add_findings))
-    every = _union(
+def known_by_tasks(report_input: ReportInput) -> Known:
+    """Return the shared facts of all rows; runs a job."""
+    engine = _engine(report_input)
+    parts = [(report_input.exchanges.select(*KNOWN_BY), _add_exchanges)]
+    if report_input.conversations is not None:
+        parts.append((report_input.conversations.select(*CONNECTIONS_KNOWN_BY), _add_connections))
+    if report_input.findings is not None:
+        parts.append((report_input.findings.select("kind"), _add_findings))
+    frames = _union(
         [
             engine.frame(relation).mapInArrow(_known(add), schema_of(_TEXT))
             for relation, add in parts
         ]
     )
-    rows = _merged(every, Known, Known.merge, _as_text).collect()
+    rows = _merged(frames, Known, Known.merge, _as_text).collect()
     known = msgspec.json.decode(rows[0]["value"], type=Known) if rows else Known()
-    known.with_connections = given.conversations is not None
+    known.with_connections = report_input.conversations is not None
     return known
 
 
@@ -71,69 +71,74 @@ def _add_findings(known: Known, batch: pyarrow.RecordBatch) -> None:
 
 def _known(add: Callable[[Known, pyarrow.RecordBatch], None]) -> Callable[[Batches], Batches]:
     def known(batches: Batches) -> Batches:
-        found = Known()
+        known_facts = Known()
         for batch in batches:
-            add(found, batch)
-        yield from arrow_rows([{"value": json_text_of(found)}], _TEXT).to_batches()
+            add(known_facts, batch)
+        yield from arrow_rows([{"value": json_text_of(known_facts)}], _TEXT).to_batches()
 
     return known
 
 
 def folded_by_tasks(
-    given: ReportInput,
+    report_input: ReportInput,
     exchanges: Relation,
     folding: Folding[T],
     known: Known,
     tables: Iterable[ReportTable],
 ) -> Mapping[str, Relation]:
     """Return the tables; runs a job."""
-    engine = _engine(given)
-    whole = given.kept.frame(engine.given(_rows(given, exchanges, folding, known)))
+    engine = _engine(report_input)
+    whole = report_input.kept.frame(engine.given(_rows(report_input, exchanges, folding, known)))
     if whole.rows is not None:
-        found: dict[str, list[dict[str, object]]] = {}
+        values: dict[str, list[dict[str, object]]] = {}
         for row in whole.rows.to_pylist():
-            found.setdefault(row["table"], []).append(msgspec.json.decode(row["value"]))
-        return {one.name: given.kept.here(found.get(one.name, []), one.columns) for one in tables}
+            values.setdefault(row["table"], []).append(msgspec.json.decode(row["value"]))
+        return {
+            table.name: report_input.kept.here(values.get(table.name, []), table.columns)
+            for table in tables
+        }
     kept = engine.frame(whole)
     return {table.name: engine.given(_rows_of(kept, table)) for table in tables}
 
 
-def _engine(given: ReportInput) -> SparkEngine:
-    return cast("SparkEngine", given.kept.engine)
+def _engine(report_input: ReportInput) -> SparkEngine:
+    return cast("SparkEngine", report_input.kept.engine)
 
 
-def _rows(given: ReportInput, exchanges: Relation, folding: Folding[T], known: Known) -> DataFrame:
-    """Return the rows of all tables, each as JSON."""
-    engine, said = _engine(given), json_text_of(known)
+def _rows(
+    report_input: ReportInput, exchanges: Relation, folding: Folding[T], known: Known
+) -> DataFrame:
+    """Return the rows of all tables as JSON."""
+    engine, known_json = _engine(report_input), json_text_of(known)
     parts: list[tuple[Relation | None, Callable[..., Any], Callable[..., Any] | None]] = [
         (exchanges, exchanges_in, folding.exchanges),
-        (given.messages, messages_in, folding.messages),
-        (given.conversations, connections_in, folding.connections),
+        (report_input.messages, messages_in, folding.messages),
+        (report_input.conversations, connections_in, folding.connections),
     ]
     items = [
-        engine.frame(relation).mapInArrow(_items(rows_in, make, said), schema_of(ITEM))
+        engine.frame(relation).mapInArrow(_items(rows_in, make, known_json), schema_of(ITEM))
         for relation, rows_in, make in parts
         if relation is not None and make is not None
     ]
     if folding.more is not None:
-        items.append(engine.frame(folding.more(given, known)))
-    # Sorted and not grouped: a call of Python for each of thousands of keys takes longer than all
+        items.append(engine.frame(folding.more(report_input, known)))
+    # Sorted, not grouped: a Python call for each of thousands of keys takes longer than all
     # folds together.
     ordered = _union(items).repartition("key").sortWithinPartitions("key", "at", "then", "text")
-    sums = ordered.mapInArrow(_folds(folding, said), schema_of(_TEXT))
-    # One row more, so that there are tables where nothing was folded, too.
-    every = sums.unionByName(engine.session.createDataFrame([("",)], schema_of(_TEXT)))
+    sums = ordered.mapInArrow(_folds(folding, known_json), schema_of(_TEXT))
+    # Adds an empty row, so that there are tables even without items.
+    all_sums = sums.unionByName(engine.session.createDataFrame([("",)], schema_of(_TEXT)))
 
-    def tables(found: T) -> pyarrow.Table:
-        context = msgspec.json.decode(said, type=Known)
+    def tables(merged: T) -> pyarrow.Table:
+        context = msgspec.json.decode(known_json, type=Known)
         rows = [
             {"table": name, "value": json_text_of(row)}
-            for name, several in folding.tables(found, context).items()
+            for name, several in folding.tables(merged, context).items()
             for row in several
         ]
         return arrow_rows(rows, _ROW)
 
-    return _merged(every, folding.sums, folding.merge, tables, _ROW)
+    return _merged(all_sums, folding.sums, folding.merge, tables, _ROW)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -144,19 +149,19 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _items(
-    rows_in: Callable[..., Any], make: Callable[..., Iterable[Item]], said: str
+    rows_in: Callable[..., Any], make: Callable[..., Iterable[Item]], known_json: str
 ) -> Callable[[Batches], Batches]:
     def items(batches: Batches) -> Batches:
-        known = msgspec.json.decode(said, type=Known)
+        known = msgspec.json.decode(known_json, type=Known)
         for batch in batches:
             yield from arrow_items(make(rows_in(batch), known)).to_batches()
 
     return items
 
 
-def _folds(folding: Folding[T], said: str) -> Callable[[Batches], Batches]:
+def _folds(folding: Folding[T], known_json: str) -> Callable[[Batches], Batches]:
     def fold(batches: Batches) -> Batches:
-        known = msgspec.json.decode(said, type=Known)
+        known = msgspec.json.decode(known_json, type=Known)
         sums = folding.fold(_items_in(batches), known)
         yield from _as_text(sums).to_batches()
 
@@ -170,8 +175,8 @@ def _items_in(batches: Batches) -> Iterator[Item]:
             yield Item(*values)
 
 
-def _as_text(found: object) -> pyarrow.Table:
-    return arrow_rows([{"value": json_text_of(found)}], _TEXT)
+def _as_text(value: object) -> pyarrow.Table:
+    return arrow_rows([{"value": json_text_of(value)}], _TEXT)
 
 
 def _merged(
@@ -181,25 +186,25 @@ def _merged(
     conclude: Callable[[T], pyarrow.Table],
     columns: Sequence[TableColumn] = _TEXT,
 ) -> DataFrame:
-    """Return what `conclude` makes of all parts, which are JSON: tasks merge some, one the rest."""
+    """Return the result of `conclude` on the merged JSON parts; runs two merge steps."""
 
     def merging(then: Callable[[T], pyarrow.Table]) -> Callable[[pyarrow.Table], pyarrow.Table]:
         def merged(table: pyarrow.Table) -> pyarrow.Table:
-            found = type_()
+            total = type_()
             for value in filter(None, table.column("value").to_pylist()):
-                merge(found, msgspec.json.decode(value, type=type_))
-            return then(found)
+                merge(total, msgspec.json.decode(value, type=type_))
+            return then(total)
 
         return merged
 
     placed = parts.withColumn("part", F.spark_partition_id() % _PARTS)
     some = placed.groupBy("part").applyInArrow(merging(_as_text), schema_of(_TEXT))
-    one = some.withColumn("part", F.lit(0)).groupBy("part")
-    return one.applyInArrow(merging(conclude), schema_of(columns))
+    single = some.withColumn("part", F.lit(0)).groupBy("part")
+    return single.applyInArrow(merging(conclude), schema_of(columns))
 
 
 def _rows_of(whole: DataFrame, table: ReportTable) -> DataFrame:
-    """Return the rows of one table; in JSON a time is a number of microseconds."""
+    """Return the rows of one table; JSON has times in microseconds."""
     chosen = whole.where(f"table = {text(table.name)}")
     plain = ", ".join(
         f"`{column.name}` {_JSON_TYPES.get(column.type, TYPES[column.type])}"

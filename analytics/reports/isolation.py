@@ -1,8 +1,9 @@
-"""Which brokers producers isolated, when and why, and whether they kept to it.
+"""Isolation windows of producers: brokers, times, causes, and violations.
 
-Rules: the fault strategy of the client's generation is replayed over the attempts that were seen,
-by the same code as our own producer's (`replay.fault`). Windows are those of a client that has it
-on; `strategy` says whether this one had, by what it did, and `unknown` where nothing tells.
+Rules: the fault strategy of the client's generation is replayed over the captured attempts, by the
+same code as our own producer's (`replay.fault`). Windows assume that the strategy is on; `strategy`
+is what the client's behavior shows, and `unknown` without evidence.
+
 RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 """
 
@@ -12,11 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ..isolation import strategy_replay as isolation
-from ..isolation.isolation_input import NUMBER, WHO, born
+from ..isolation.isolation_input import NUMBER, WHO
 from ..isolation.isolation_table import (
     ALL_COLUMNS,
     BROKER,
     BROKER_COLUMNS,
+    COLUMNS_OF,
     KIND,
     PRODUCER,
     PRODUCER_COLUMNS,
@@ -32,6 +34,7 @@ from ..isolation.isolation_table import (
 from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import RELAYS
+from ..sends.sends import connect_failures
 from ..sends.stitched import STITCHED, Stitched, stitched
 from ..sends.strategy_events import events
 from ..sends.suspects import SUSPECTS
@@ -50,7 +53,7 @@ PRODUCERS = ReportTable(
         "producers choose among proxies and are not listed."
     ),
     PRODUCER_COLUMNS,
-    order=("-not_followed", "-windows", "-attempts", *WHO),
+    order=("-not_followed", "-windows", "-attempts", *WHO, "version_name"),
     brief=(
         "client",
         "group",
@@ -129,7 +132,8 @@ SETTINGS = ReportTable(
         "made under other settings are unknown."
     ),
     SETTING_COLUMNS,
-    order=(*WHO, "setting"),
+    # Programs of two versions may have the same process ID.
+    order=(*WHO, "setting", "used", "windows", "isolated_us", "attempts_moved", "attempts_kept"),
     aside=True,
 )
 TOPIC_SKEW = ReportTable(
@@ -163,22 +167,41 @@ TOPIC_SKEW = ReportTable(
     order=("-deviations", "topic"),
     aside=True,
 )
+_LOAD = (
+    TableColumn("attempts", "int", "", "attempts"),
+    TableColumn("share", "float", "share", "share of the topic's attempts"),
+    TableColumn("evenly", "float", "share", "share in an even distribution over the queues"),
+    TableColumn("load", "float", "", "share / evenly; 1 is balanced"),
+)
+BROKER_SKEW = ReportTable(
+    "skew_brokers",
+    "Topic balance by broker",
+    "One row per topic and broker of topics on several brokers, largest excess first.",
+    (
+        TableColumn("topic", "string", "", "topic"),
+        TableColumn("broker", "string", "", "broker"),
+        TableColumn("queues", "int", "", "queues with attempts"),
+        *_LOAD,
+        TableColumn("excess", "float", "", "attempts beyond an even distribution"),
+    ),
+    order=("-excess", "topic", "broker"),
+    aside=True,
+)
 QUEUE_SKEW = ReportTable(
     "skew_queues",
-    "Load by queue",
-    "One row per queue, by topic, broker, and queue ID.",
+    "Hottest queues",
+    "One row per queue, most attempts first.",
     (
         TableColumn("topic", "string", "", "topic"),
         TableColumn("broker", "string", "", "broker"),
         TableColumn("queue_id", "int", "", "queue"),
-        TableColumn("attempts", "int", "", "attempts"),
-        TableColumn("share", "float", "share", "share of the topic's attempts"),
-        TableColumn("evenly", "float", "share", "share of each queue in an even distribution"),
+        *_LOAD,
     ),
-    order=("topic", "broker", "queue_id"),
-    shown=0,
+    order=("-attempts", "topic", "broker", "queue_id"),
+    shown=10,
+    aside=True,
 )
-TABLES = (PRODUCERS, WINDOWS, SENDS, BROKERS, SETTINGS, TOPIC_SKEW, QUEUE_SKEW)
+TABLES = (PRODUCERS, WINDOWS, SENDS, BROKERS, SETTINGS, TOPIC_SKEW, BROKER_SKEW, QUEUE_SKEW)
 _KINDS = {
     PRODUCERS.name: PRODUCER,
     WINDOWS.name: WINDOW,
@@ -188,49 +211,57 @@ _KINDS = {
 }
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
+def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
     limits = limits_of(options)
-    stitch = stitched(given, limits)
+    stitch = stitched(report_input, limits)
     assumed = Assumed(
         options.generation,
         options.latency_max_ms,
         options.not_available_ms,
         options.fault_strategy,
     )
-    rows = _rows(given, stitch, limits.timeout_us, isolation_rows(assumed))
-    tables = {name: given.kept.part(rows, KIND.name, kind) for name, kind in _KINDS.items()}
-    queues = given.kept.frame(_queues(stitch))
-    return {**tables, TOPIC_SKEW.name: _topics(queues), QUEUE_SKEW.name: queues}
+    rows = _rows(report_input, stitch, limits.timeout_us, isolation_rows(assumed))
+    names = {kind: [one.name for one in some] for kind, some in COLUMNS_OF.items()}
+    parts = report_input.kept.parts(rows, KIND.name, names)
+    queues = report_input.kept.frame(_queues(stitch))
+    return {
+        **{name: parts[kind] for name, kind in _KINDS.items()},
+        TOPIC_SKEW.name: _topics(queues),
+        BROKER_SKEW.name: _brokers(queues),
+        QUEUE_SKEW.name: queues.adding({"load": "share / evenly"}),
+    }
 
 
 def _rows(
-    given: ReportInput,
+    report_input: ReportInput,
     stitch: Stitched,
     timeout_us: int,
     fold: Callable[[pyarrow.Table], pyarrow.Table],
 ) -> Relation:
-    """Return the rows of the tables of `_KINDS`."""
-    seen = _with_connects(given, events(stitch), stitch).adding({"producer": NUMBER})
-    return given.kept.by_group(
-        seen, "producer", lambda table: fold(born(table, timeout_us)), ALL_COLUMNS
-    )
+    """Return the rows of the tables in `_KINDS`."""
+    sent = events(stitch, timeout_us)
+    seen = _with_connects(report_input, sent, stitch).adding({"producer": NUMBER})
+    return report_input.kept.by_group(seen, "producer", fold, ALL_COLUMNS)
 
 
-def _with_connects(given: ReportInput, events: Relation, stitch: Stitched) -> Relation:
+def _with_connects(report_input: ReportInput, events: Relation, stitch: Stitched) -> Relation:
     """Return the attempts with `gone`: brokers that their client could not reach; null: unknown."""
-    failed = failed_connects(given)
-    if failed is None:
+    failed = failed_connects(report_input)
+    if failed is None or report_input.conversations is None:
         return events.adding({"gone": "cast(null as string)"})
-    if given.kept.is_empty(failed):
+    if report_input.kept.is_empty(failed):
         return events.adding({"gone": "''"})
-    told = gone_by_time(failed, stitch.attempts)
-    joined = events.adding({"bucket": BUCKET}).join(told, ["client", "bucket"], "left", small=True)
+    failures = connect_failures(report_input.conversations, stitch.names, known=False)
+    outages = gone_by_time(report_input.kept, failures, stitch.attempts)
+    joined = events.adding({"bucket": BUCKET}).join(
+        outages, ["client", "bucket"], "left", small=True
+    )
     return joined.adding({"gone": "coalesce(gone, '')"}).without("bucket")
 
 
 def _queues(stitch: Stitched) -> Relation:
-    """Return how often each queue was asked for; copies of a request in several captures count."""
+    """Return the number of sends per queue; duplicates in several captures count."""
     named = with_names(stitch.counts, stitch.names)
     asked = named.where("queue_id is not null and topic is not null")
     counted = asked.grouped(("topic", "broker", "queue_id"), {"attempts": "sum(times)"})
@@ -242,8 +273,25 @@ def _queues(stitch: Stitched) -> Relation:
     )
 
 
+def _brokers(queues: Relation) -> Relation:
+    """Return the load of each broker from topics on several brokers."""
+    summed = queues.grouped(
+        ("topic", "broker"), {"attempts": "sum(attempts)", "queues": "count(*)"}
+    )
+    of_topic = "over (partition by topic)"
+    shared = summed.adding(
+        {
+            "share": f"attempts / sum(attempts) {of_topic}",
+            "evenly": f"queues / sum(queues) {of_topic}",
+            "excess": f"attempts - queues * sum(attempts) {of_topic} / sum(queues) {of_topic}",
+            "_brokers": f"count(*) {of_topic}",
+        }
+    )
+    return shared.where("_brokers > 1").adding({"load": "share / evenly"})
+
+
 def _topics(queues: Relation) -> Relation:
-    """Return each topic's distance from evenly loaded queues, by Pearson's chi-square.
+    """Return each topic's deviation from evenly loaded queues, by Pearson's chi-square.
 
     Wilson and Hilferty: its cube root is nearly normal, which gives the standard deviations.
     """
@@ -258,13 +306,13 @@ def _topics(queues: Relation) -> Relation:
             "_squares": "sum(cast(attempts as double) * attempts)",
         },
     )
-    # of whole numbers, so that no order of the rows changes the last digit
+    # of integers, so the order of rows does not affect the last digit
     squared = summed.adding(
         {"chi_square": "(queues * _squares - attempts * cast(attempts as double)) / attempts"}
     )
     spread = "2 / (9 * (queues - 1))"
     deviations = f"(cbrt(chi_square / (queues - 1)) - (1 - {spread})) / sqrt({spread})"
-    rounded = f"round({deviations}, 9)"  # cube roots differ in the last digit
+    rounded = f"round({deviations}, 9)"  # cube roots differ in the last digit between engines
     measured = squared.adding({"deviations": f"if(queues > 1, {rounded}, null)"})
     return measured.adding(
         {"uneven": "if(attempts >= 50 * queues, coalesce(deviations > 3.1, false), null)"}
@@ -272,35 +320,32 @@ def _topics(queues: Relation) -> Relation:
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return what a reader must know first."""
+    """Return the notes of the report."""
     states = [str(row["strategy"]) for row in rows.get(PRODUCERS.name, ()) if row["windows"]]
-    said = []
+    notes = []
     gone = [row for row in rows.get(PRODUCERS.name, ()) if row["connects_failed"]]
     if gone:
         brokers = ", ".join(sorted({str(row["unreachable"]) for row in gone})[:5])
-        said.append(
-            f"Connects of {len(gone)} producers failed ({brokers}). Where no send can be tied to"
-            " them, the isolation that they caused is not among the windows."
+        notes.append(
+            f"{len(gone)} producers had failed connects ({brokers}). If no send matches a failed"
+            " connect, its isolation window is missing."
         )
     if off := states.count(isolation.OFF):
-        said.append(
+        notes.append(
             f"Strategy apparently off: {off} of {len(states)} producers with failures or slow"
-            " answers kept sending to brokers that it would have isolated. Java's default is off."
+            " responses kept sending to brokers that it would have isolated. Java's default is off."
         )
     if other := states.count(isolation.OTHER_GENERATION):
-        said.append(f"{other} producers behave as another generation than their version's.")
-    if unknown := states.count(isolation.UNTOLD):
-        said.append(
-            f"Of {unknown} producers nothing tells whether they had the strategy on: their windows"
-            " are what it would have given."
+        notes.append(
+            f"{other} producers behave like another generation than that of their version."
         )
+    if unknown := states.count(isolation.UNDETERMINED):
+        notes.append(f"Strategy unknown for {unknown} producers: their windows are hypothetical.")
     given_up = [row["broker"] for row in rows.get(BROKERS.name, ()) if row["given_up"]]
     if given_up:
         names = ", ".join(sorted({str(name) for name in given_up}))
-        said.append(
-            f"Not used again long after their isolation, or no longer in the route: {names}."
-        )
-    return said
+        notes.append(f"Abandoned long after their isolation, or removed from the route: {names}.")
+    return notes
 
 
 REPORT = Report(

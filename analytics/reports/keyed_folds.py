@@ -1,7 +1,7 @@
-"""Runs keyed folds (`folding`) over an input: here by the local engine, else by Spark's tasks.
+"""Run keyed folds (`folding`) over an input, locally or in Spark tasks.
 
-Rules: what a fold needs of the rest of the input (`Known`) is small and made first, by the one
-query that a report executes while it is built; reports share it.
+Rules: the facts that a fold needs from the whole input (`Known`) are small and computed first, by
+the only query that a report executes while it is built; reports share them.
 """
 
 from __future__ import annotations
@@ -20,57 +20,58 @@ from .folding import SHARE, Folding
 T = TypeVar("T")
 
 
-def known_of(given: ReportInput) -> Known:
-    """Return what all rows together say; runs a job unless another report has."""
-    return given.kept.once(SHARE, (), lambda: _known_of(given))
+def known_of(report_input: ReportInput) -> Known:
+    """Return the shared facts of all rows; runs a job unless cached."""
+    return report_input.kept.once(SHARE, (), lambda: _known_of(report_input))
 
 
-def _known_of(given: ReportInput) -> Known:
-    if given.is_distributed:
+def _known_of(report_input: ReportInput) -> Known:
+    if report_input.is_distributed:
         from .folding_on_spark import known_by_tasks
 
-        return known_by_tasks(given)
-    known = Known(with_connections=given.conversations is not None)
-    for batch in given.kept.engine.batches(given.exchanges.select(*KNOWN_BY)):
+        return known_by_tasks(report_input)
+    known = Known(with_connections=report_input.conversations is not None)
+    for batch in report_input.kept.engine.batches(report_input.exchanges.select(*KNOWN_BY)):
         known.add_exchanges(exchanges_in(batch))
     return known
 
 
 def folded(
-    given: ReportInput, folding: Folding[T], known: Known, tables: Iterable[ReportTable]
+    report_input: ReportInput, folding: Folding[T], known: Known, tables: Iterable[ReportTable]
 ) -> Mapping[str, Relation]:
     """Return the tables."""
-    exchanges = given.exchanges
+    exchanges = report_input.exchanges
     if folding.requests is not None:
         exchanges = exchanges.where(f"request_code in {numbers(folding.requests)}")
-    if given.is_distributed:
+    if report_input.is_distributed:
         from .folding_on_spark import folded_by_tasks
 
-        return folded_by_tasks(given, exchanges, folding, known, tables)
-    items = sorted(_items(given, exchanges, folding, known))
-    return here(given, folding.tables(folding.fold(items, known), known), tables)
+        return folded_by_tasks(report_input, exchanges, folding, known, tables)
+    items = sorted(_items(report_input, exchanges, folding, known))
+    return here(report_input, folding.tables(folding.fold(items, known), known), tables)
 
 
 def here(
-    given: ReportInput,
+    report_input: ReportInput,
     rows: Mapping[str, list[dict[str, object]]],
     tables: Iterable[ReportTable],
 ) -> Mapping[str, Relation]:
-    """Return tables whose rows this process has."""
+    """Return tables whose rows are in this process."""
     return {
-        table.name: given.kept.here(rows.get(table.name, []), table.columns) for table in tables
+        table.name: report_input.kept.here(rows.get(table.name, []), table.columns)
+        for table in tables
     }
 
 
 def _items(
-    given: ReportInput, exchanges: Relation, folding: Folding[T], known: Known
+    report_input: ReportInput, exchanges: Relation, folding: Folding[T], known: Known
 ) -> Iterator[Item]:
-    batches = given.kept.engine.batches
+    batches = report_input.kept.engine.batches
     for batch in batches(exchanges):
         yield from folding.exchanges(exchanges_in(batch), known)
-    if folding.messages is not None and given.messages is not None:
-        for batch in batches(given.messages):
+    if folding.messages is not None and report_input.messages is not None:
+        for batch in batches(report_input.messages):
             yield from folding.messages(messages_in(batch), known)
-    if folding.connections is not None and given.conversations is not None:
-        for batch in batches(given.conversations):
+    if folding.connections is not None and report_input.conversations is not None:
+        for batch in batches(report_input.conversations):
             yield from folding.connections(connections_in(batch), known)

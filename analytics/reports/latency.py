@@ -1,28 +1,32 @@
-"""How long brokers and name servers took to answer, for whom, when, and how much was the network.
+"""Latency of brokers and name servers: by client, over time, and the network's part.
 
-Rules: latency is what the capture saw, from the packet that completed the request to the one that
-completed the answer. Requests that a broker holds back on purpose are never mixed with calls. The
-exchanges are counted twice, by what they are about (`_cells`) and over time (`_windows`); most
-tables are made from these, those of percentiles in one query. The network's part:
-`analytics.reports.latency_network`.
+Rules: latency is measured at the capture, from the packet that completed the request to the one
+that completed the response. Long polls are never mixed with calls. The exchanges are counted twice,
+by operation, broker and client (`_cells`) and over time (`_windows`); most tables derive from
+these, all percentiles in one query. The network's part: `analytics.reports.latency_network`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial, reduce
 
+from dissectors.times import text_of_time
+
 from .. import derived
-from ..report import Chart, Report, ReportInput, ReportOptions, Rows
-from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
+from ..cells import CellTable
+from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
+from ..sends.broker_names import BROKER_NAMES, ROUTES, broker_names, with_names
 from ..sends.hops import RELAYS, relays
 from ..sends.suspects import SUSPECTS
-from ..sends.unavailable import UNAVAILABLE, failed_connects, outages
-from ..sql.expressions import texts, total_of
+from ..sends.unavailable import UNAVAILABLE, failed_connects
+from ..sql.expressions import place_of, ranked_by, texts, total_of, whole_of
 from ..sql.percentiles import percentiles, power_below, with_bucket
 from ..sql.relation import Relation
-from ..sql.windows import window_of, with_window
+from ..sql.windows import span_of, usual_of, window_of
 from . import latency_network
+from .in_flight import in_flight, of_brokers
 from .latency_tables import (
     BROKERS,
     GROUPS,
@@ -30,17 +34,19 @@ from .latency_tables import (
     HISTOGRAM,
     NETWORK,
     OPERATIONS,
-    OUTAGES,
     OVER_TIME,
     RELAYED,
+    SLO,
+    SLO_OVER_TIME,
     SLOWEST,
     TABLES,
     TOTAL,
 )
+from .unreachable import OUTAGES, outages
 
-_KEYS = ("operation", "responder", "broker_name", "topic", "group", "client", "long_poll")
+_KEYS = ("operation", "server_address", "broker_name", "topic", "group", "client", "long_poll")
 _PER_WINDOW = ("window_start", "window_us")
-_WINDOW_KEYS = (*_PER_WINDOW, "responder")
+_WINDOW_KEYS = (*_PER_WINDOW, "server_address")
 _ALL_WINDOWS = "all brokers over time"
 _GROUPED: Mapping[str, tuple[str, ...]] = {
     TOTAL.name: ("long_poll",),
@@ -50,7 +56,7 @@ _GROUPED: Mapping[str, tuple[str, ...]] = {
     OVER_TIME.name: (*_PER_WINDOW, "broker"),
     _ALL_WINDOWS: _PER_WINDOW,
 }
-"""Name of a table, or of a part of one -> what its rows are grouped by."""
+"""Table name, or part of one -> columns to group by."""
 _BY_TIME = (OVER_TIME.name, _ALL_WINDOWS)
 _TABLE = "_table"
 _KEY_TYPES = {
@@ -59,99 +65,137 @@ _KEY_TYPES = {
     "window_start": "timestamp",
     "window_us": "bigint",
 }
-_MOST = f"{2**63 - 1}D"
-"""SQL: the largest number of 64 bits, as a floating-point one."""
+_VALUES = {
+    **dict.fromkeys(("exchanges", "total_us", "bytes"), "sum"),
+    **dict.fromkeys(("smallest_us", "first"), "min"),
+    **dict.fromkeys(("largest_us", "code", "last"), "max"),
+}
+CELLS = CellTable("latency", ("bucket", *_KEYS, "outcome"), _VALUES)
+CELLS_OVER_TIME = CellTable("latency_over_time", ("bucket", *_WINDOW_KEYS, "outcome"), _VALUES)
 _COUNTED = ("answered", "failed", "not_durable", "no_answer", "unknown", "withdrawn", "oneway")
-_SUMS = ("exchanges", *_COUNTED)
+_SUMS = ("exchanges", *_COUNTED, "bytes")
 _NUMBERS = ("bucket", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
-"""Columns of cells that are added up, or that percentiles are made from."""
+"""Columns of cells to sum, or to compute percentiles from."""
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
-    """Return the tables; `NETWORK` is absent where the input has no connections."""
-    every = {table.name for table in TABLES}
-    wanted = every if options.tables is None else every & options.tables
-    seen = _seen(given)
-    cells = given.kept.frame(_cells(seen, _KEYS))
-    names = broker_names(given, lambda: cells)
+def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
+    """Return the tables; `NETWORK` is absent if the input has no connections."""
+    names_of_tables = {table.name for table in TABLES}
+    wanted = names_of_tables if options.tables is None else names_of_tables & options.tables
+    seen = _seen(report_input)
+    limit_us = None if options.slo is None else options.slo.latency_us
+    cells = _counted(report_input.kept.cells(CELLS, lambda: _cells(seen, _KEYS, limit_us)))
+    names = broker_names(report_input, lambda: cells)
     made: dict[str, Callable[[], Relation]] = {
-        RELAYED.name: lambda: relays(given),
-        HISTOGRAM.name: lambda: _histogram(cells),
+        RELAYED.name: lambda: relays(report_input),
+        HISTOGRAM.name: lambda: _histogram(cells, seen),
         SLOWEST.name: lambda: latency_network.slowest(
-            given, names, options.slowest, _least_of_slowest(given, cells, options.slowest)
+            report_input,
+            names,
+            options.slowest,
+            _least_of_slowest(report_input, cells, options.slowest),
         ),
     }
-    whole_us, calls_us = _spans_of(given, cells)
+    whole_us, calls_us = _spans_of(report_input, cells)
+    length = options.window_us or window_of(calls_us)
     windows = None
-    if not wanted.isdisjoint((OVER_TIME.name, HEAT.name)):
-        length = options.window_us or window_of(calls_us)
-        windows = given.kept.frame(_windows(seen, names, length))
+    if not wanted.isdisjoint((OVER_TIME.name, HEAT.name, SLO_OVER_TIME.name)):
+        windows = report_input.kept.frame(_windows(report_input, seen, names, length, limit_us))
         made[HEAT.name] = partial(_coarse, windows, _PER_WINDOW)
+    if options.slo is not None:
+        budget = options.slo.budget
+        made[SLO.name] = lambda: _slo(with_names(cells, names), ("operation", "broker"), budget)
+        if windows is not None:
+            made[SLO_OVER_TIME.name] = partial(_slo_over_time, windows, budget)
     chosen = [name for name in _GROUPED if name in wanted]
     if windows is not None and OVER_TIME.name in chosen:
         chosen.append(_ALL_WINDOWS)
     if chosen:
-        found = _tables(with_names(cells, names), windows, whole_us, chosen)
-        tables = given.kept.frame(found)
+        rows_of_tables = _tables(with_names(cells, names), windows, whole_us, chosen)
+        tables = report_input.kept.frame(rows_of_tables)
         for name in chosen:
-            made[name] = partial(given.kept.part, tables, _TABLE, name)
+            made[name] = partial(report_input.kept.part, tables, _TABLE, name)
         made[OPERATIONS.name] = lambda: _operations(
-            cells, given.kept.part(tables, _TABLE, OPERATIONS.name)
+            cells, report_input.kept.part(tables, _TABLE, OPERATIONS.name)
         )
-        made[OVER_TIME.name] = lambda: tables.where(f"{_TABLE} in {texts(_BY_TIME)}")
-    conversations = given.conversations
+        if not wanted.isdisjoint((OVER_TIME.name, BROKERS.name)):
+            loads = report_input.kept.frame(in_flight(seen, names, length))
+            made[BROKERS.name] = lambda: report_input.kept.part(tables, _TABLE, BROKERS.name).join(
+                of_brokers(loads), ["broker", "long_poll"], "left", small=True
+            )
+            made[OVER_TIME.name] = lambda: _over_time(
+                tables.where(f"{_TABLE} in {texts(_BY_TIME)}"), loads
+            )
+    conversations = report_input.conversations
     if conversations is not None:
-        failed = failed_connects(given)
+        failed = failed_connects(report_input)
         if failed is not None:
-            made[OUTAGES.name] = lambda: outages(given, failed)
-        made[NETWORK.name] = lambda: latency_network.pairs(given.exchanges, conversations, names)
+            made[OUTAGES.name] = lambda: outages(report_input, conversations, failed)
+        made[NETWORK.name] = lambda: latency_network.pairs(
+            report_input.exchanges, conversations, names
+        )
     return {name: make() for name, make in made.items() if name in wanted}
 
 
-def operations(given: ReportInput) -> Relation:
-    """Return the table `OPERATIONS` alone."""
-    cells = given.kept.frame(_cells(_seen(given), _KEYS))
-    span = _spans_of(given, cells)[0]
-    names = broker_names(given, lambda: cells)
+def operations(report_input: ReportInput) -> Relation:
+    """Return only the table `OPERATIONS`."""
+    cells = _counted(report_input.kept.cells(CELLS, lambda: _cells(_seen(report_input), _KEYS)))
+    span = _spans_of(report_input, cells)[0]
+    names = broker_names(report_input, lambda: cells)
     return _operations(cells, _tables(with_names(cells, names), None, span, [OPERATIONS.name]))
 
 
-def _operations(cells: Relation, found: Relation) -> Relation:
-    """Return the rows by operation with what percentiles do not need."""
+def _operations(cells: Relation, by_operation: Relation) -> Relation:
+    """Return the rows by operation, with the columns that are not percentiles."""
     more = cells.grouped(
         ("operation",),
         {
             "code": "max(code)",
-            "bytes": "sum(bytes)",
             "clients": "count(distinct client)",
-            "brokers": "count(distinct responder)",
+            "brokers": "count(distinct server_address)",
         },
     )
-    whole = found.join(more, ["operation"], "left", small=True)
-    return whole.adding({"share": "exchanges / sum(exchanges) over ()"})
+    whole = by_operation.join(more, ["operation"], "left", small=True)
+    return whole.adding(
+        {
+            "share": "exchanges / sum(exchanges) over ()",
+            **ranked_by("total_us", "operation", "partition by long_poll"),
+        }
+    )
 
 
-def _seen(given: ReportInput) -> Relation:
-    """Return the requests with what they are counted by."""
-    every = derived.with_outcome(given.exchanges, given.conversations)
-    told = every.where("outcome != 'orphan'").adding(
+def _over_time(windows: Relation, loads: Relation) -> Relation:
+    """Return the rows of windows with the requests in flight; broker is null for all brokers."""
+    calls = loads.where("not long_poll").select(
+        *("broker as _broker", "window_start as _start", "in_flight", "peak_in_flight")
+    )
+    met = "window_start = _start and broker is not distinct from _broker"
+    return windows.join(calls, met, "left", small=True)
+
+
+def _seen(report_input: ReportInput) -> Relation:
+    """Return the requests with the columns to group them by."""
+    exchanges = derived.with_outcome(report_input.exchanges, report_input.conversations)
+    requests = exchanges.where("outcome != 'orphan'").adding(
         {
             "operation": derived.OPERATION,
-            "client": derived.address_of("requester"),
+            "client": derived.address_of("client_address"),
             "long_poll": derived.WAITS,
             "time": derived.HAPPENED,
         },
     )
-    return with_bucket(told, "latency_us")
+    return with_bucket(requests, "latency_us")
 
 
-def _cells(seen: Relation, keys: Sequence[str]) -> Relation:
-    """Return one row per combination of `keys`, bucket and outcome: one pass over the exchanges.
+def _cells(seen: Relation, keys: Sequence[str], limit_us: int | None = None) -> Relation:
+    """Return one row per combination of `keys`, bucket, and outcome: one pass over the exchanges.
 
-    The bucket comes first: groups that share a place in Spark's hash map are told apart by it. That
-    the outcome is a key spares each exchange a counter for each kind of outcome.
+    The bucket comes first, because groups that share a slot of Spark's hash map are compared by it.
+    Grouping by outcome saves a counter per kind of outcome and exchange. If `limit_us` is given,
+    `within` counts the exchanges that took at most that long.
     """
-    counted = seen.grouped(
+    within = {} if limit_us is None else {"within": f"count_if(latency_us <= {limit_us}L)"}
+    return seen.grouped(
         ["bucket", *keys, "outcome"],
         {
             "exchanges": "count(*)",
@@ -162,35 +206,39 @@ def _cells(seen: Relation, keys: Sequence[str]) -> Relation:
             "code": "max(request_code)",
             "first": "min(time)",
             "last": "max(time)",
+            **within,
         },
     )
-    told = derived.counted_by_outcome(*_COUNTED)
-    return counted.adding({**told, "values": "if(bucket is null, 0L, exchanges)"})
 
 
-def _spans_of(given: ReportInput, cells: Relation) -> tuple[int | None, int | None]:
-    """Return the µs from the first to the last exchange, and those of calls; None: no time."""
+def _counted(cells: Relation) -> Relation:
+    """Return cells with a count for each outcome."""
+    counts = derived.counted_by_outcome(*_COUNTED)
+    return cells.adding({**counts, "values": "if(bucket is null, 0L, exchanges)"})
+
+
+def _spans_of(report_input: ReportInput, cells: Relation) -> tuple[int | None, int | None]:
+    """Return the µs from the first to the last exchange, and those of calls; None without times."""
     call = "filter (where not long_poll)"
-    spans = cells.grouped(
-        (),
-        {
-            "whole": "unix_micros(max(last)) - unix_micros(min(first))",
-            "calls": f"unix_micros(max(last) {call}) - unix_micros(min(first) {call})",
-        },
+    whole, calls = (
+        span_of(
+            *(report_input.kept.engine, cells, (f"min(first){only}", f"max(last){only}")),
+            *(report_input.exchanges, derived.HAPPENED),
+        )
+        for only in ("", f" {call}")
     )
-    rows = given.kept.rows(spans)
-    return rows.column("whole")[0].as_py(), rows.column("calls")[0].as_py()
+    return whole, calls
 
 
-def _least_of_slowest(given: ReportInput, cells: Relation, count: int) -> int | None:
-    """Return a latency that the slowest `count` calls have, and few others; None: there are none.
+def _least_of_slowest(report_input: ReportInput, cells: Relation, count: int) -> int | None:
+    """Return a latency that the slowest `count` calls reach, and few others, or None.
 
-    To sort all exchanges of a large input takes longer than to ask their cells.
+    Sorting all exchanges of a large input takes longer than a query of their cells.
     """
     calls = cells.where("bucket is not null and answered > 0 and not long_poll")
     by_bucket = calls.grouped(("bucket",), {"calls": "sum(answered)", "least": "min(smallest_us)"})
-    found = given.kept.rows(by_bucket)
-    columns = (found.column(name).to_pylist() for name in found.column_names)
+    rows = report_input.kept.rows(by_bucket)
+    columns = (rows.column(name).to_pylist() for name in rows.column_names)
     least = None
     for _, calls_there, smallest in sorted(zip(*columns, strict=True), reverse=True):
         if count <= 0:
@@ -200,23 +248,59 @@ def _least_of_slowest(given: ReportInput, cells: Relation, count: int) -> int | 
     return least
 
 
-def _windows(seen: Relation, names: Relation, length_us: int) -> Relation:
-    """Return one row per window, broker and bucket, without long polls: a pass of its own.
+def _windows(
+    report_input: ReportInput, seen: Relation, names: Relation, length_us: int, limit_us: int | None
+) -> Relation:
+    """Return one row per window, broker, and bucket, without long polls: a separate pass.
 
-    Together with all that a request is about there would be about as many cells as exchanges.
+    Combined with all other columns there would be about as many cells as exchanges.
     """
-    windowed = with_window(seen.where("not long_poll"), "time", length_us)
-    return with_names(_cells(windowed, _WINDOW_KEYS), names)
+    cells = report_input.kept.cells_over_time(
+        *(CELLS_OVER_TIME, seen.where("not long_poll"), length_us),
+        lambda windowed: _cells(windowed, _WINDOW_KEYS, limit_us),
+    )
+    return with_names(_counted(cells), names)
+
+
+def _slo(cells: Relation, keys: Sequence[str], budget: str) -> Relation:
+    """Return how many requests of each group met the objective; `budget` is the allowed miss share.
+
+    A request meets it if it was answered in time without a failure. Unknown outcomes do not count.
+    """
+    counted = cells.where("answered + no_answer > 0 and not coalesce(long_poll, false)").grouped(
+        keys,
+        {
+            "requests": "sum(answered + no_answer)",
+            "good": "sum(if(failed = 0, within, 0L))",
+            "failed": "sum(failed)",
+            "no_answer": "sum(no_answer)",
+        },
+    )
+    return counted.adding(
+        {
+            "slow": "requests - good - failed - no_answer",
+            "missed": "requests - good",
+            "good_share": "good / requests",
+            "burn_rate": f"(requests - good) / (requests * {budget})",
+        }
+    )
+
+
+def _slo_over_time(windows: Relation, budget: str) -> Relation:
+    """Return the windows with the share of the total error budget spent by their end."""
+    result = _slo(windows.adding({"long_poll": "false"}), _PER_WINDOW, budget)
+    missed = "sum(missed) over (order by window_start rows unbounded preceding)"
+    return result.adding({"budget_spent": f"{missed} / (sum(requests) over () * {budget})"})
 
 
 def _tables(
     cells: Relation, windows: Relation | None, span: int | None, chosen: Sequence[str]
 ) -> Relation:
-    """Return the rows of all that is grouped, with the name of the table: one look at the cells."""
+    """Return the rows of all grouped tables, with the table name: one pass over the cells."""
     keys = sorted({key for name in chosen for key in _GROUPED[name]})
     parts = [
         relation.select(
-            f"explode(array({', '.join(_key_of(one, keys) for one in of)})) as _key", *_NUMBERS
+            f"explode(array({', '.join(_key_of(name, keys) for name in of)})) as _key", *_NUMBERS
         )
         for relation, of in (
             (cells, [name for name in chosen if name not in _BY_TIME]),
@@ -224,14 +308,14 @@ def _tables(
         )
         if relation is not None and of
     ]
-    keyed = reduce(lambda one, other: one.union(other), parts)
-    every = keyed.select(*(f"_key.`{key}` as `{key}`" for key in (_TABLE, *keys)), *_NUMBERS)
-    found = percentiles(every, [_TABLE, *keys], [*_SUMS, "total_us"])
+    keyed = reduce(lambda first, second: first.union(second), parts)
+    all_groups = keyed.select(*(f"_key.`{key}` as `{key}`" for key in (_TABLE, *keys)), *_NUMBERS)
+    rows = percentiles(all_groups, [_TABLE, *keys], [*_SUMS, "total_us"])
     by_time = "exchanges * 1000000 / window_us" if "window_us" in keys else "null"
     whole = "cast(null as double)" if span is None else f"try_divide(exchanges * 1000000, {span}L)"
-    return found.adding(
+    return rows.adding(
         {
-            "total_us": f"if(total_us >= {_MOST}, {2**63 - 1}L, cast(total_us as bigint))",
+            "total_us": whole_of("total_us"),
             "failed_share": "try_divide(failed, answered)",
             "no_answer_share": "try_divide(no_answer, answered + no_answer)",
             "rate": f"if({_TABLE} in {texts(_BY_TIME)}, {by_time}, {whole})",
@@ -240,7 +324,7 @@ def _tables(
 
 
 def _key_of(name: str, keys: Sequence[str]) -> str:
-    """Return, as SQL, what a table is grouped by, with the keys of other tables as null."""
+    """Return, as SQL, the grouping key of a table; keys of other tables are null."""
     values = (f"`{key}`" if key in _GROUPED[name] else "null" for key in keys)
     typed = (
         f"'{key}', cast({value} as {_KEY_TYPES[key]})"
@@ -249,47 +333,77 @@ def _key_of(name: str, keys: Sequence[str]) -> str:
     return f"named_struct('{_TABLE}', '{name}', {', '.join(typed)})"
 
 
-def _histogram(cells: Relation) -> Relation:
+def _histogram(cells: Relation, seen: Relation) -> Relation:
+    """Return the buckets of each operation, with the packets of the first exchange in each."""
     keys = ["operation", "long_poll"]
     whole = cells.grouped(keys, {"_all": "sum(values)"})
-    joined = _coarse(cells, keys).join(whole, keys, small=True)
-    return joined.adding({"share": "exchanges / _all"})
+    buckets = _coarse(cells, keys).join(whole, keys, small=True)
+    wanted = buckets.select("operation as _operation", "from_us", "below_us", "time as _time")
+    within = f"(latency_us < below_us or from_us >= {2**62}L)"
+    of_bucket = f"operation = _operation and greatest(latency_us, 0L) >= from_us and {within}"
+    place = place_of("capture", "request_packet", "response_packet")
+    first = seen.join(wanted, f"time = _time and {of_bucket}", small=True).grouped(
+        ("operation", "from_us"), {"place": f"min({place})"}
+    )
+    placed = buckets.join(first, ["operation", "from_us"], "left", small=True)
+    packets = ("capture", "request_packet", "response_packet")
+    return placed.adding(
+        {"share": "exchanges / _all", **{name: f"place.{name}" for name in packets}}
+    )
 
 
 def _coarse(cells: Relation, keys: Sequence[str]) -> Relation:
     """Return the answered exchanges of each group by powers of two, which no bucket straddles."""
     known = cells.where("bucket is not null")
-    powers = known.adding({"from_us": power_below("largest_us")})
-    counted = powers.grouped([*keys, "from_us"], {"exchanges": "sum(values)"})
-    # no power of two of 64 bits is above the largest one
+    powers = known.adding({"from_us": power_below("bucket")})
+    counted = powers.grouped([*keys, "from_us"], {"exchanges": "sum(values)", "time": "min(first)"})
+    # the largest power of two in 64 bits
     above = f"if(from_us >= {2**62}L, {2**63 - 1}L, greatest(from_us * 2, 1L))"
     return counted.adding({"below_us": above})
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return what must be known before the numbers are read."""
-    said = []
+    """Return the notes of the report."""
+    notes = _about_strays(rows.get(OVER_TIME.name, ()))
     gone = [row for row in rows.get(OUTAGES.name, ()) if row["producers"] or row["clients"]]
     if gone:
         names = ", ".join(sorted({str(row["broker"]) for row in gone})[:5])
-        said.append(
-            f"Could not be reached for a time, which is in no latency: {names}"
+        notes.append(
+            f"Temporarily unreachable, which no latency includes: {names}"
             f" ({OUTAGES.title.lower()})."
         )
     if behind := rows.get(RELAYED.name, ()):
         names = ", ".join(str(row["relay"]) for row in behind[:5])
-        said.append(
-            f"Sends through {names} were seen on both sides of it and count twice here, once for"
-            f" each hop ({RELAYED.title.lower()})."
+        notes.append(
+            f"Sends through {names} were captured on both sides and count twice here, once per hop"
+            f" ({RELAYED.title.lower()})."
         )
     operations = rows.get(OPERATIONS.name, ())
     unknown = sum(_int(row, "unknown") for row in operations)
     if unknown:
-        said.append(
-            f"{unknown:,} requests were not answered within the capture, which cannot say whether"
-            " an answer came: they are in no share."
+        notes.append(
+            f"{unknown:,} requests have no captured response. They may have been answered, and are"
+            " excluded from percentages."
         )
-    return said
+    return notes
+
+
+def _about_strays(rows: Sequence[Row]) -> list[str]:
+    """Return notes about exchanges that are far away in time from all others."""
+    windows = [
+        (round(start.timestamp()) * 1_000_000, _int(row, "window_us"), _int(row, "exchanges"))
+        for row in rows
+        if row["broker"] is None and isinstance(start := row["window_start"], datetime)
+    ]
+    usual = usual_of((start, start + length, count) for start, length, count in windows)
+    if usual is None or not usual.stray:
+        return []
+    stray = min(start for start, _, _ in windows if not usual.first <= start <= usual.last)
+    many = "1 exchange is" if usual.stray == 1 else f"{usual.stray:,} exchanges are"
+    return [
+        f"{many} more than a month away from all others ({text_of_time(stray * 1000)[:10]}),"
+        " perhaps because a clock was not set. Rates and windows ignore them."
+    ]
 
 
 def _int(row: Mapping[str, object], name: str) -> int:
@@ -319,6 +433,29 @@ REPORT = Report(
             },
         ),
         Chart(
+            "lines",
+            "Peak of requests in flight by broker",
+            OVER_TIME.name,
+            {
+                "x": "window_start",
+                "y": "peak_in_flight",
+                "axis": "requests in flight",
+                "by": "broker",
+                "width": "window_us",
+            },
+        ),
+        Chart(
+            "lines",
+            "Burn rate of the latency objective",
+            SLO_OVER_TIME.name,
+            {
+                "x": "window_start",
+                "y": "burn_rate",
+                "axis": "burn rate (1: the budget just lasts)",
+                "width": "window_us",
+            },
+        ),
+        Chart(
             "heat",
             "Latency heatmap",
             HEAT.name,
@@ -333,4 +470,9 @@ REPORT = Report(
     ),
     remarks=remarks,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
+    cells=(CELLS, CELLS_OVER_TIME, latency_network.SLOWEST_CELLS, ROUTES),
+    additive=frozenset(
+        table.name
+        for table in (TOTAL, OPERATIONS, BROKERS, GROUPS, OVER_TIME, HISTOGRAM, HEAT, SLOWEST)
+    ),
 )

@@ -1,46 +1,51 @@
-"""The network's part of the latencies: of the slowest exchanges, and by client and server.
+"""The network's part of latencies: for the slowest exchanges, and by client and server.
 
-Rules: the network's part is the round trip between the place of the capture and the end that
-answered, as the connection's handshake showed it; without a handshake it is unknown.
+Rules: the network's part is the round trip between the capture point and the responding end,
+measured by the connection's handshake; without a handshake it is unknown.
 """
 
 from __future__ import annotations
 
 from .. import derived
+from ..cells import CellTable
 from ..report import ReportInput
 from ..schema import SOURCE
 from ..sends.broker_names import with_names
 from ..sql.expressions import ratio_of, texts, total_of
 from ..sql.relation import Relation
 
+SLOWEST_CELLS = CellTable(
+    "slowest",
+    order=(
+        *("latency_us desc", "request_time", "capture", "request_packet", "response_packet"),
+        "unique_key",
+    ),
+)
 _PROTOCOLS = ("ROCKETMQ", "unknown", "no payload", "")
-_NEAR = "if(requester = client, syn_rtt_us, ack_rtt_us)"
-"""SQL: round trip between the place of the capture and the end that answered."""
-_FAR = "if(requester = client, ack_rtt_us, syn_rtt_us)"
-"""SQL: round trip between the end that asked and the place of the capture."""
-_REPEATED = "array_contains(expert, 'RETRANSMISSION')"
+_NEAR = "if(client_address = opener, syn_rtt_us, ack_rtt_us)"
+"""SQL: round trip between the capture point and the responding end."""
+_FAR = "if(client_address = opener, ack_rtt_us, syn_rtt_us)"
+"""SQL: round trip between the requesting end and the capture point."""
+_REPEATED = "array_contains(findings, 'RETRANSMISSION')"
 
 
 def slowest(
-    given: ReportInput, names: Relation, count: int, least_us: int | None = None
+    report_input: ReportInput, names: Relation, count: int, least_us: int | None = None
 ) -> Relation:
-    """Return the exchanges that took longest, with the network's part; long polls left out.
+    """Return the slowest exchanges with the network's part, without long polls.
 
-    None of them took less than `least_us`, if that is known.
+    `least_us` is a lower bound of their latencies, if known.
     """
+
+    def slowest_of(calls: Relation) -> Relation:
+        return calls.ordered(SLOWEST_CELLS.order, count)
+
     slow = "latency_us is not null" if least_us is None else f"latency_us >= {least_us}"
-    calls = given.exchanges.where(f"{slow} and status = 'answered' and not {derived.WAITS}")
-    order = ["request_time", "capture", "request_packet", "response_packet", "unique_key"]
-    chosen = calls.ordered(("latency_us desc", *order), count)
-    if given.conversations is None:
-        known = chosen.adding({"network_us": "cast(null as bigint)"})
-    else:
-        ends = given.conversations.select(
-            SOURCE, "conversation", "client", "syn_rtt_us", "ack_rtt_us"
-        )
-        joined = chosen.join(ends, [SOURCE, "conversation"], "left")
-        known = joined.adding({"network_us": _NEAR})
-    return with_names(known, names).adding(
+    calls = report_input.exchanges.where(f"{slow} and status = 'answered' and not {derived.WAITS}")
+    known = report_input.kept.cells(
+        SLOWEST_CELLS, lambda: _with_network(report_input, slowest_of(calls))
+    )
+    return with_names(slowest_of(known), names).adding(
         {
             "time": "request_time",
             "operation": derived.OPERATION,
@@ -51,11 +56,24 @@ def slowest(
     )
 
 
+def _with_network(report_input: ReportInput, chosen: Relation) -> Relation:
+    """Return exchanges with the network's part of their latencies."""
+    if report_input.conversations is None:
+        known = chosen.adding({"network_us": "cast(null as bigint)"})
+    else:
+        ends = report_input.conversations.select(
+            SOURCE, "conversation", "client_address as opener", "syn_rtt_us", "ack_rtt_us"
+        )
+        joined = chosen.join(ends, [SOURCE, "conversation"], "left")
+        known = joined.adding({"network_us": _NEAR})
+    return known.select(*chosen.columns, "network_us")
+
+
 def pairs(exchanges: Relation, conversations: Relation, names: Relation) -> Relation:
-    """Return one row per client and server; connections without exchanges count as well."""
+    """Return one row per client and server, including connections without exchanges."""
     answered = exchanges.where(f"latency_us is not null and not {derived.WAITS}")
     carried = answered.grouped(
-        [SOURCE, "conversation", "requester"],
+        [SOURCE, "conversation", "client_address"],
         {
             "carried": "count(*)",
             "total_us": total_of("latency_us"),
@@ -64,23 +82,24 @@ def pairs(exchanges: Relation, conversations: Relation, names: Relation) -> Rela
         },
     )
     known = conversations.where(f"protocol in {texts(_PROTOCOLS)}")
-    sides = known.join(carried, [SOURCE, "conversation"], "left").adding(
+    opened = known.renamed({"client_address": "opener"})
+    sides = opened.join(carried, [SOURCE, "conversation"], "left").adding(
         {
             "near": _NEAR,
             "far": _FAR,
-            # a connection on which both ends ask comes twice; its own facts count once
-            "once": f"row_number() over (partition by {SOURCE}, conversation order by requester)"
-            " = 1",
-            "_client": derived.address_of("client"),
+            # a connection with requests in both directions appears twice; count its own facts once
+            "once": f"row_number() over (partition by {SOURCE}, conversation"
+            " order by client_address) = 1",
+            "client": derived.address_of("opener"),
         },
     )
-    return _per_pair(sides.adding({"client": "_client"}), names)
+    return _per_pair(sides, names)
 
 
 def _per_pair(sides: Relation, names: Relation) -> Relation:
-    """Return one row per pair of client address and server."""
-    found = sides.grouped(
-        ["client", "server"],
+    """Return one row per client address and server."""
+    grouped = sides.grouped(
+        ["client", "server_address"],
         {
             "connections": "count_if(once)",
             "refused": "count_if(once and `end` = 'refused')",
@@ -104,7 +123,7 @@ def _per_pair(sides: Relation, names: Relation) -> Relation:
             },
         },
     )
-    return with_names(found.adding({"responder": "server"}), names).adding(
+    return with_names(grouped, names).adding(
         {
             "network_us": ratio_of("_part", "_known"),
             "network_share": ratio_of("_part", "_known_us"),

@@ -1,10 +1,10 @@
-"""The tables of the latency report: what their columns mean, how they are sorted and shown."""
+"""Tables of the latency report: columns, order, and display."""
 
 from __future__ import annotations
 
 from ..report import ReportTable, TableColumn
 from ..sends.hops import RELAY_COLUMNS
-from ..sends.unavailable import OUTAGE_COLUMNS
+from .unreachable import OUTAGES
 
 _ANSWERS: tuple[TableColumn, ...] = (
     TableColumn("exchanges", "int", "", "number of requests; orphan responses are not counted"),
@@ -32,6 +32,10 @@ _LATENCY: tuple[TableColumn, ...] = (
     TableColumn("p99_us", "int", "µs", "99th percentile latency"),
     TableColumn("p999_us", "int", "µs", "99.9th percentile latency"),
     TableColumn("max_us", "int", "µs", "longest"),
+    TableColumn(
+        "bucket_mean", "float", "", "mean histogram bucket (64 per power of two), for --compare"
+    ),
+    TableColumn("bucket_sd", "float", "", "standard deviation of the same"),
 )
 _RATE = TableColumn("rate", "float", "1/s", "exchanges per second over the whole capture")
 _OPERATION = TableColumn("operation", "string", "", "request name")
@@ -40,8 +44,43 @@ _WAITS = TableColumn(
 )
 _BROKER = TableColumn("broker", "string", "", "broker name if known, otherwise address")
 _CLIENT = TableColumn("client", "string", "", "client address without port")
-_WINDOW = TableColumn("window_start", "time", "", "start of the window")
-_WINDOW_US = TableColumn("window_us", "int", "µs", "length of the window")
+WINDOW = (
+    TableColumn("window_start", "time", "", "start of the window"),
+    TableColumn("window_us", "int", "µs", "length of the window"),
+)
+"""Columns added by `analytics.sql.windows.with_window`."""
+_BYTES = TableColumn("bytes", "int", "bytes", "bytes of requests and responses (whole frames)")
+_TOTAL = TableColumn("total_us", "int", "µs", "total latency of answered requests")
+RANK = (
+    TableColumn("time_share", "float", "share", "share of the total latency, without long polls"),
+    TableColumn("cumulative", "float", "share", "time_share of this row and all above it"),
+)
+"""Columns added by `analytics.sql.expressions.ranked_by`."""
+_LOAD = (
+    _BYTES,
+    TableColumn("in_flight", "float", "", "average number of requests waiting for their response"),
+    TableColumn("peak_in_flight", "float", "", "highest average over a thousandth of a window"),
+)
+_PACKETS = (
+    TableColumn("capture", "string", "", "capture file"),
+    TableColumn("request_packet", "int", "", "request packet number"),
+    TableColumn("response_packet", "int", "", "response packet number"),
+)
+_OBJECTIVE = (
+    TableColumn("requests", "int", "", "answered and provably unanswered requests, no long polls"),
+    TableColumn("good", "int", "", "requests answered in time without a failure"),
+    TableColumn("good_share", "float", "share", "good / requests"),
+    TableColumn("missed", "int", "", "requests that were slow, failed, or unanswered"),
+    TableColumn("slow", "int", "", "successful responses that came too late"),
+    TableColumn("failed", "int", "", "requests with a failure response"),
+    TableColumn("no_answer", "int", "", "requests that provably got no response"),
+    TableColumn(
+        "burn_rate",
+        "float",
+        "",
+        "missed share / allowed share; above 1 the error budget does not last",
+    ),
+)
 _COARSE = (
     TableColumn("from_us", "int", "µs", "lower bound of the bucket"),
     TableColumn("below_us", "int", "µs", "exclusive upper bound of the bucket"),
@@ -68,7 +107,7 @@ TOTAL = ReportTable(
 OPERATIONS = ReportTable(
     "operations",
     "Operations",
-    "One row per operation, most frequent first.",
+    "One row per operation, largest total latency first; long polls last.",
     (
         _OPERATION,
         TableColumn("code", "int", "", "request code"),
@@ -77,19 +116,24 @@ OPERATIONS = ReportTable(
         TableColumn("share", "float", "share", "share of all exchanges"),
         _RATE,
         *_LATENCY,
-        TableColumn("bytes", "int", "bytes", "bytes of requests and responses (whole frames)"),
+        _TOTAL,
+        *RANK,
+        _BYTES,
         TableColumn("clients", "int", "", "number of client addresses"),
         TableColumn("brokers", "int", "", "number of server addresses"),
     ),
-    order=("long_poll", "-exchanges", "operation"),
+    order=("long_poll", "-total_us", "-exchanges", "operation"),
     brief=(
         "operation",
         "exchanges",
+        "total_us",
+        "time_share",
         "p50_us",
         "p99_us",
         "max_us",
         "failed",
         "no_answer",
+        "cumulative",
         "unknown",
         "rate",
         "p90_us",
@@ -105,7 +149,7 @@ BROKERS = ReportTable(
     "latency_brokers",
     "Latency by broker",
     "One row per broker or NameServer, most frequent first; long polls separately.",
-    (_BROKER, _WAITS, *_ANSWERS, _RATE, *_LATENCY),
+    (_BROKER, _WAITS, *_ANSWERS, _RATE, *_LATENCY, *_LOAD),
     order=("long_poll", "-exchanges", "broker"),
     brief=(
         "broker",
@@ -115,8 +159,11 @@ BROKERS = ReportTable(
         "max_us",
         "failed",
         "no_answer",
-        "unknown",
+        "peak_in_flight",
+        "bytes",
         "long_poll",
+        "unknown",
+        "in_flight",
         "rate",
         "p95_us",
     ),
@@ -137,7 +184,7 @@ GROUPS = ReportTable(
         *_ANSWERS,
         _RATE,
         *_LATENCY,
-        TableColumn("total_us", "int", "µs", "total latency of answered requests"),
+        _TOTAL,
     ),
     order=("long_poll", "-total_us", "operation", "broker", "topic", "group", "client"),
     brief=(
@@ -160,20 +207,22 @@ OVER_TIME = ReportTable(
     "latency_over_time",
     "Latency over time",
     "One row per window and broker (empty: all brokers), without long polls.",
-    (_WINDOW, _WINDOW_US, _BROKER, *_ANSWERS, _RATE, *_LATENCY),
+    (*WINDOW, _BROKER, *_ANSWERS, _RATE, *_LATENCY, *_LOAD),
     order=("window_start", "broker"),
     shown=0,
 )
 HISTOGRAM = ReportTable(
     "latency_histogram",
     "Latency histogram",
-    "One row per operation and non-empty bucket; bucket bounds are powers of two.",
+    "One row per operation and non-empty power of two, with its first exchange.",
     (
         _OPERATION,
         _WAITS,
         *_COARSE,
         TableColumn("exchanges", "int", "", "answered exchanges in the bucket"),
         TableColumn("share", "float", "share", "share of the operation's answered requests"),
+        TableColumn("time", "time", "", "time of the first exchange in the bucket"),
+        *_PACKETS,
     ),
     order=("long_poll", "operation", "from_us"),
     shown=0,
@@ -182,7 +231,7 @@ HEAT = ReportTable(
     "latency_heat",
     "Latency heatmap",
     "One row per window and non-empty bucket, without long polls.",
-    (_WINDOW, _WINDOW_US, *_COARSE, TableColumn("exchanges", "int", "", "answered exchanges")),
+    (*WINDOW, *_COARSE, TableColumn("exchanges", "int", "", "answered exchanges")),
     order=("window_start", "from_us"),
     shown=0,
 )
@@ -197,8 +246,8 @@ SLOWEST = ReportTable(
         _BROKER,
         TableColumn("topic", "string", "", "topic of the request"),
         TableColumn("group", "string", "", "producer or consumer group"),
-        TableColumn("requester", "string", "", "client `address:port`"),
-        TableColumn("responder", "string", "", "server `address:port`"),
+        TableColumn("client_address", "string", "", "client `address:port`"),
+        TableColumn("server_address", "string", "", "server `address:port`"),
         TableColumn("answer", "string", "", "response code name"),
         TableColumn("remark", "string", "", "remark of the response"),
         TableColumn(
@@ -213,12 +262,10 @@ SLOWEST = ReportTable(
         TableColumn(
             "retransmitted", "bool", "", ("whether parts of the exchange were retransmitted")
         ),
-        TableColumn("capture", "string", "", "capture file"),
-        TableColumn("request_packet", "int", "", "request packet number"),
-        TableColumn("response_packet", "int", "", "response packet number"),
+        *_PACKETS,
         TableColumn("unique_key", "string", "", "UNIQ_KEY of the message"),
     ),
-    # calls of one packet may have all of these in common but the key
+    # calls in one packet may differ only in the key
     order=("-latency_us", "time", "capture", "request_packet", "response_packet", "unique_key"),
     brief=(
         "latency_us",
@@ -231,7 +278,7 @@ SLOWEST = ReportTable(
         "network_us",
         "retransmitted",
         "response_packet",
-        "requester",
+        "client_address",
         "capture",
     ),
     shown=10,
@@ -242,7 +289,7 @@ NETWORK = ReportTable(
     "One row per client and server, most exchanges first.",
     (
         TableColumn("client", "string", "", "client address without port"),
-        TableColumn("server", "string", "", "server `address:port`"),
+        TableColumn("server_address", "string", "", "server `address:port`"),
         _BROKER,
         TableColumn("connections", "int", "", "TCP connections, including refused ones"),
         TableColumn("refused", "int", "", "connects refused with RST"),
@@ -273,10 +320,10 @@ NETWORK = ReportTable(
         TableColumn("zero_windows", "int", "", "zero-window packets in both directions"),
         TableColumn("gap_bytes", "int", "bytes", "bytes missing from the capture"),
     ),
-    order=("-exchanges", "-connections", "client", "server"),
+    order=("-exchanges", "-connections", "client", "server_address"),
     brief=(
         "client",
-        "server",
+        "server_address",
         "exchanges",
         "mean_us",
         "network_us",
@@ -290,29 +337,46 @@ NETWORK = ReportTable(
         "unreachable",
     ),
 )
-OUTAGES = ReportTable(
-    "latency_unavailable",
-    "Unreachable brokers",
-    "One row per server and period of failed connects. No exchange shows this latency.",
-    OUTAGE_COLUMNS,
-    order=("first_time", "broker", "server"),
-    brief=("broker", "first_time", "lasted_us", "connects", "producers", "clients", "strangers"),
-)
 RELAYED = ReportTable(
     "relays",
     "Proxies and relays",
     "One row per relay address and upstream server. Other latencies are those of both hops.",
     RELAY_COLUMNS,
-    order=("-sends", "relay", "server", "from_host"),
+    order=("-sends", "relay", "server_address", "from_host"),
+)
+SLO = ReportTable(
+    "latency_slo",
+    "Latency objective",
+    "One row per operation and broker, most missed requests first. Needs --slo.",
+    (_OPERATION, _BROKER, *_OBJECTIVE),
+    order=("-missed", "-requests", "operation", "broker"),
+    option="slo",
+)
+SLO_OVER_TIME = ReportTable(
+    "latency_slo_over_time",
+    "Latency objective over time",
+    "One row per window. Needs --slo.",
+    (
+        *WINDOW,
+        *_OBJECTIVE,
+        TableColumn(
+            "budget_spent", "float", "share", "share of the error budget spent by the window's end"
+        ),
+    ),
+    order=("window_start",),
+    shown=0,
+    option="slo",
 )
 TABLES = (
     TOTAL,
+    SLO,
     OPERATIONS,
     BROKERS,
     OUTAGES,
     RELAYED,
     GROUPS,
     OVER_TIME,
+    SLO_OVER_TIME,
     HISTOGRAM,
     HEAT,
     SLOWEST,

@@ -1,15 +1,16 @@
-"""What was asked, by whom, about what, and what went wrong: errors, operations, topics, clients.
+"""Overview: operations, topics, clients, versions, and errors.
 
-Rules: remarks that differ in numbers and ids only are one error, with the first remark and the
-packet to look up; lists of names are cut at `MOST_NAMES`, and a count beside them is whole.
-Topics and clients come from one pass over the exchanges (`_cells`);
-the tables of operations, relays, and failed connects are those of other reports.
+Rules: remarks that differ only in numbers and ids are one error, with the first remark and its
+packet; lists of names are cut at `MOST_NAMES`, and a separate count is complete. Topics and clients
+come from one pass over the exchanges (`_cells`); the tables of operations, relays, and failed
+connects are those of other reports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.rows.outcome import (
@@ -22,27 +23,89 @@ from dissectors.rows.outcome import (
 )
 
 from .. import derived
-from ..report import Report, ReportInput, ReportOptions, Row, Rows
-from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
-from ..sends.hops import RELAYS, inner_sends, relays
+from ..cells import CellTable
+from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
+from ..sends.broker_names import BROKER_NAMES, ROUTES, broker_names, with_names
+from ..sends.hops import RELAYS, has_relays, inner_sends, relays, without_inner
+from ..sends.sends import HOST, MESSAGES, sends_and_calls_of
 from ..sends.stitched import STITCHED
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import UNAVAILABLE, about_connects, failed_connects
-from ..sql.expressions import CONNECTION, names_of, place_of, text, texts
+from ..sql.expressions import (
+    CONNECTION,
+    names_of,
+    place_of,
+    ranked_by,
+    text,
+    texts,
+    total_of,
+    whole_of,
+)
+from ..sql.percentiles import power_below, with_bucket
 from ..sql.relation import Relation
+from ..sql.windows import span_of, window_of
 from . import latency, retries
 from .latency_tables import OPERATIONS, RELAYED
-from .overview_tables import CLIENTS, COUNTS, ERRORS, TOPICS, UNANSWERED
+from .overview_tables import (
+    CLIENTS,
+    COUNTS,
+    ERRORS,
+    ERRORS_OVER_TIME,
+    SIZES,
+    TOPICS,
+    TOPOLOGY,
+    UNANSWERED,
+    VERSIONS,
+)
 from .retry_tables import CONNECTS
+from .version_bugs import known_bugs
 
+CELLS = CellTable(
+    "overview",
+    (
+        *("operation", "request_code", "server_address", "broker_name", "topic", "group", "client"),
+        *("language", "version_name", "source", "conversation", "outcome"),
+    ),
+    {
+        **dict.fromkeys(("exchanges", "bytes", "carried", "loaded", "body", "total_us"), "sum"),
+        "version": "max",
+        "first": "min",
+        "last": "max",
+    },
+)
+_COUNTED_PLACES = {
+    "exchanges": "count(*)",
+    "first": "min(time)",
+    "last": "max(time)",
+    "place": "min(place)",
+}
+_PLACES = {"exchanges": "sum", "first": "min", "last": "max", "place": "min"}
+ERROR_CELLS = CellTable(
+    "errors",
+    ("outcome", "answer", "code", "alike", "operation", "server_address", "client", "topic"),
+    _PLACES,
+)
+ERROR_CELLS_OVER_TIME = CellTable(
+    "errors_over_time",
+    ("window_start", "window_us", "error", "operation", "server_address"),
+    {"exchanges": "sum"},
+)
+UNANSWERED_CELLS = CellTable(
+    "unanswered", ("operation", "server_address", "end", "proven", "withdrawn"), _PLACES
+)
+SENT_CELLS = CellTable(
+    "sent",
+    ("topic", "group", "client", "from_bytes", "outcome_class"),
+    dict.fromkeys(("sends", "messages", "bytes"), "sum"),
+)
 MOST_NAMES = 10
-"""Names in a list."""
+"""Most names in a list."""
 _LONGEST_REMARK = 400
 _DIFFERENCES = (
     (r"\s*See https?://\S+ for further details\.", ""),
     (r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]+)?|[0-9A-Fa-f]{16,}|[0-9]+(?:\.[0-9]+)*", "…"),
 )
-"""What alike remarks differ in: pattern, replacement."""
+"""Variable parts of remarks: pattern, replacement."""
 
 _SENDS = f"operation in {texts((*map(request_name, SENDS), *SEND_CALLS))}"
 _GOOD = texts((OK, NOT_DURABLE))
@@ -50,47 +113,72 @@ _FETCHES = f"operation in {texts(map(request_name, FETCHES))}"
 _RECEIVES = f"operation in {texts(RECEIVE_CALLS)}"
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
+def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
-    seen = derived.with_outcome(given.exchanges, given.conversations).adding(
+    seen = derived.with_outcome(report_input.exchanges, report_input.conversations).adding(
         {
             "operation": derived.OPERATION,
-            "client": derived.address_of("requester"),
+            "client": derived.address_of("client_address"),
             "time": derived.HAPPENED,
         },
     )
     requests = seen.where("outcome != 'orphan'")
-    cells = given.kept.frame(_cells(requests))
-    names = broker_names(given, lambda: cells)
+    cells = _counted_cells(report_input.kept.cells(CELLS, lambda: _cells(requests)))
+    names = broker_names(report_input, lambda: cells)
+    counted = report_input.kept.counted
+    if counted is not None and report_input.kept.has_rows:
+        counted.is_relayed = has_relays(report_input)
     made: dict[str, Callable[[], Relation]] = {
-        ERRORS.name: lambda: _errors(seen, names),
-        RELAYED.name: lambda: relays(given),
-        UNANSWERED.name: lambda: _unanswered(requests, names),
-        OPERATIONS.name: lambda: latency.operations(given),
-        TOPICS.name: lambda: _topics(with_names(cells, names), inner_sends(given)),
+        ERRORS.name: lambda: _errors(
+            report_input.kept.cells(ERROR_CELLS, lambda: _failed(seen)), names
+        ),
+        RELAYED.name: lambda: relays(report_input),
+        UNANSWERED.name: lambda: _unanswered(
+            report_input.kept.cells(UNANSWERED_CELLS, lambda: _without_answer(requests)), names
+        ),
+        OPERATIONS.name: lambda: latency.operations(report_input),
+        TOPICS.name: lambda: _topics(with_names(cells, names), inner_sends(report_input)),
         CLIENTS.name: lambda: _clients(cells),
+        VERSIONS.name: lambda: _versions(cells),
+        ERRORS_OVER_TIME.name: lambda: _errors_over_time(
+            report_input,
+            requests,
+            names,
+            options.window_us or window_of(_span_of(report_input, cells)),
+        ),
     }
-    failed = failed_connects(given)
+    if not {TOPOLOGY.name, SIZES.name}.isdisjoint(options.tables or {TOPOLOGY.name}):
+        sent = report_input.kept.cells(SENT_CELLS, lambda: _sent(report_input))
+        made[SIZES.name] = lambda: _sizes(sent)
+        made[TOPOLOGY.name] = lambda: _topology(sent, cells)
+    failed = failed_connects(report_input)
     if failed is not None:
-        made[CONNECTS.name] = lambda: retries.connects_of(given, failed, options)
+        made[CONNECTS.name] = lambda: retries.connects_of(report_input, failed, options)
     wanted = options.tables
     return {name: make() for name, make in made.items() if wanted is None or name in wanted}
 
 
 def _cells(requests: Relation) -> Relation:
-    """Return one row per combination of all that the tables are grouped by, and of outcomes."""
-    keys = ["operation", "request_code", "responder", "broker_name", "topic", "group", "client"]
-    counted = requests.grouped(
-        [*keys, "language", "version_name", "source", "conversation", "outcome"],
+    """Return one row per combination of the columns that tables group by, and of outcomes."""
+    return requests.grouped(
+        CELLS.keys,
         {
             "exchanges": "count(*)",
             "bytes": "sum(coalesce(request_bytes, 0) + coalesce(response_bytes, 0))",
             "carried": "sum(coalesce(message_count, 0))",
+            "loaded": "count_if(message_count > 0)",
+            "body": "sum(coalesce(body_bytes, 0))",
+            "total_us": total_of(f"if({derived.WAITS}, null, latency_us)"),
+            "version": "max(version)",
             "first": "min(time)",
             "last": "max(time)",
         },
     )
-    return counted.adding(
+
+
+def _counted_cells(cells: Relation) -> Relation:
+    """Return cells with a count for each outcome."""
+    return cells.adding(
         {
             **derived.counted_by_outcome(*(column.name for column in COUNTS[1:])),
             "messages": f"if(outcome in {_GOOD}, carried, 0L)",
@@ -105,7 +193,7 @@ _SUMS = {
 
 
 def _names(column: str) -> str:
-    """Return, as SQL, the values of a column in order, at most `MOST_NAMES`."""
+    """Return, as SQL, the sorted values of a column, at most `MOST_NAMES`."""
     return names_of(column, MOST_NAMES)
 
 
@@ -115,11 +203,13 @@ _GROUPS = (  # a heartbeat names several
 
 
 def _topics(cells: Relation, inner: Relation) -> Relation:
-    """Return the topics; what a relay sends again, and a proxy asks a broker, counts once."""
+    """Return the topics; requests repeated by a relay or made by a proxy count once."""
 
     def fetched(number: str) -> str:
         asked = f"sum(if({_FETCHES}, {number}, 0L))"
         return f"if(count_if({_FETCHES}) > 0, {asked}, sum(if({_RECEIVES}, {number}, 0L)))"
+
+    stored = f"{_SENDS} and outcome in {_GOOD}"
 
     topics = cells.where("topic is not null").grouped(
         ["topic"],
@@ -129,6 +219,11 @@ def _topics(cells: Relation, inner: Relation) -> Relation:
             "every_sent": f"sum(if({_SENDS}, messages, 0L))",
             "fetches": fetched("exchanges"),
             "fetched": fetched("messages"),
+            "_answered": fetched(f"if(outcome in {_GOOD}, exchanges, 0L)"),
+            "_loaded": fetched("loaded"),
+            "_stored": f"sum(if({stored}, exchanges, 0L))",
+            "_body": f"sum(if({stored}, body, 0L))",
+            "total_us": "coalesce(sum(total_us), 0D)",
             "groups": _GROUPS,
             "brokers": _names(f"if({_SENDS} or {_FETCHES}, broker, null)"),
             "clients": "count(distinct client)",
@@ -138,6 +233,12 @@ def _topics(cells: Relation, inner: Relation) -> Relation:
         {
             "sends": "every_send - coalesce(inner_sends, 0L)",
             "sent": "every_sent - coalesce(inner_sent, 0L)",
+            "send_batch": "try_divide(every_sent, _stored)",
+            "fetch_batch": "try_divide(fetched, _loaded)",
+            "empty_share": "try_divide(_answered - _loaded, _answered)",
+            "message_bytes": "try_divide(_body, every_sent)",
+            "total_us": whole_of("total_us"),
+            **ranked_by("total_us", "topic"),
         }
     )
 
@@ -156,41 +257,153 @@ def _clients(cells: Relation) -> Relation:
     )
 
 
+def _versions(cells: Relation) -> Relation:
+    """Return the versions of clients, with their known bugs."""
+    named = cells.where("language is not null or version_name is not null")
+    grouped = named.grouped(
+        ["language", "version_name"],
+        {
+            **_SUMS,
+            "ordinal": "max(version)",
+            "clients": "count(distinct client)",
+            "groups": _GROUPS,
+            "last_time": "max(last)",
+        },
+    )
+    return grouped.adding(
+        {
+            "version": "version_name",
+            "client_share": "clients / sum(clients) over ()",
+            "known_bugs": known_bugs("language", "ordinal", "version_name"),
+        }
+    )
+
+
+def _sent(report_input: ReportInput) -> Relation:
+    """Return the sends of clients, counted by topic, group, client, size, and outcome."""
+    client_sends = without_inner(report_input, sends_and_calls_of(report_input.exchanges))
+    sized = client_sends.adding(
+        {"client": HOST, "_size": f"body_bytes div greatest({MESSAGES}, 1L)"}
+    )
+    sends = with_bucket(sized, "_size").adding({"from_bytes": power_below("bucket")})
+    return sends.grouped(
+        SENT_CELLS.keys,
+        {
+            "sends": "count(*)",
+            "messages": f"sum({MESSAGES})",
+            "bytes": "sum(coalesce(body_bytes, 0))",
+        },
+    )
+
+
+def _sizes(sent: Relation) -> Relation:
+    stored = sent.where(f"outcome_class in {_GOOD} and topic is not null and from_bytes >= 0")
+    counted = stored.grouped(
+        ("topic", "from_bytes"), {name: f"sum({name})" for name in ("sends", "messages", "bytes")}
+    )
+    return counted.adding(
+        {
+            "below_bytes": "greatest(from_bytes * 2, 1L)",
+            "share": "messages / sum(messages) over (partition by topic)",
+        }
+    )
+
+
+def _topology(sent: Relation, cells: Relation) -> Relation:
+    """Return the producers and consumers of each topic."""
+    produced = sent.where("topic is not null").select(
+        *("topic", "'produces' as role", "coalesce(nullif(`group`, ''), client) as party"),
+        *("client", "sends as requests"),
+        f"if(outcome_class in {_GOOD}, messages, 0L) as messages",
+    )
+    asked = cells.where(f"topic is not null and ({_FETCHES} or {_RECEIVES})").adding(
+        {"_pulled": f"max({_FETCHES}) over (partition by topic)"}
+    )
+    consumed = asked.where(f"{_FETCHES} or not _pulled").select(
+        *("topic", "'consumes' as role", "coalesce(nullif(`group`, ''), client) as party"),
+        *("client", "exchanges as requests", "messages"),
+    )
+    return produced.union(consumed).grouped(
+        ("topic", "role", "party"),
+        {
+            "clients": "count(distinct client)",
+            "requests": "sum(requests)",
+            "messages": "sum(messages)",
+        },
+    )
+
+
+def _span_of(report_input: ReportInput, cells: Relation) -> int | None:
+    """Return the µs from the first to the last request, or None without times."""
+    times = ("min(first)", "max(last)")
+    return span_of(report_input.kept.engine, cells, times, report_input.exchanges, derived.HAPPENED)
+
+
+def _errors_over_time(
+    report_input: ReportInput, requests: Relation, names: Relation, length_us: int
+) -> Relation:
+    wrong = (FAILED, NOT_DURABLE, derived.NO_ANSWER, derived.UNKNOWN)
+    kind = f"if(outcome in {texts((FAILED, NOT_DURABLE))}, coalesce(response_name, '?'), outcome)"
+    bad = requests.where(f"outcome in {texts(wrong)}").adding({"error": kind})
+    cells = report_input.kept.cells_over_time(
+        *(ERROR_CELLS_OVER_TIME, bad, length_us),
+        lambda windowed: windowed.grouped(ERROR_CELLS_OVER_TIME.keys, {"exchanges": "count(*)"}),
+    )
+    return with_names(cells, names).grouped(
+        ("window_start", "window_us", "error"),
+        {
+            "exchanges": "sum(exchanges)",
+            "operations": _names("operation"),
+            "brokers": _names("broker"),
+        },
+    )
+
+
 def _alike(remark: str) -> str:
-    """Return the SQL of what alike remarks have in common."""
+    """Return, as SQL, a remark with its variable parts replaced."""
     for pattern, replacement in _DIFFERENCES:
         remark = f"regexp_replace({remark}, {text(pattern)}, '{replacement}')"
     return f"trim({remark})"
 
 
-def _errors(seen: Relation, names: Relation) -> Relation:
-    classes = (FAILED, NOT_DURABLE, EXPECTED)
-    failed = with_names(seen.where(f"outcome in {texts(classes)}"), names)
-    rank = " ".join(f"when '{one}' then {place}L" for place, one in enumerate(classes, 1))
-    told = failed.adding(
+_ERROR_CLASSES = (FAILED, NOT_DURABLE, EXPECTED)
+
+
+def _failed(seen: Relation) -> Relation:
+    """Return the counted error responses."""
+    failed = seen.where(f"outcome in {texts(_ERROR_CLASSES)}").adding(
         {
-            "class": "outcome",
-            "rank": f"case outcome {rank} end",
             "answer": "coalesce(response_name, '?')",
             "code": "response_code",
             "alike": _alike(f"substring(remark, 1, {_LONGEST_REMARK})"),
             "place": place_of("time", "capture", "response_packet", "remark"),
         },
     )
-    found = told.grouped(
+    return failed.grouped(ERROR_CELLS.keys, _COUNTED_PLACES)
+
+
+def _errors(cells: Relation, names: Relation) -> Relation:
+    rank = " ".join(
+        f"when '{outcome_class}' then {place}L"
+        for place, outcome_class in enumerate(_ERROR_CLASSES, 1)
+    )
+    ranked = with_names(cells, names).adding(
+        {"class": "outcome", "rank": f"case outcome {rank} end"}
+    )
+    grouped = ranked.grouped(
         ["class", "rank", "answer", "code", "alike"],
         {
-            "exchanges": "count(*)",
+            "exchanges": "sum(exchanges)",
             "operations": _names("operation"),
             "brokers": _names("broker"),
             "clients": "count(distinct client)",
             "topics": _names("topic"),
-            "first_time": "min(time)",
-            "last_time": "max(time)",
+            "first_time": "min(first)",
+            "last_time": "max(last)",
             "place": "min(place)",
         },
     )
-    return found.adding(
+    return grouped.adding(
         {
             "remark": f"substring(place.remark, 1, {_LONGEST_REMARK})",
             "capture": "place.capture",
@@ -199,77 +412,76 @@ def _errors(seen: Relation, names: Relation) -> Relation:
     )
 
 
-def _unanswered(requests: Relation, names: Relation) -> Relation:
+def _without_answer(requests: Relation) -> Relation:
+    """Return the counted requests without a response."""
     kinds = (derived.NO_ANSWER, derived.UNKNOWN, derived.WITHDRAWN)
-    without = requests.where(f"outcome in {texts(kinds)}")
-    told = with_names(without, names).adding(
+    unanswered = requests.where(f"outcome in {texts(kinds)}").adding(
         {
             "proven": f"outcome != '{derived.UNKNOWN}'",
             "withdrawn": f"outcome = '{derived.WITHDRAWN}'",
             "place": place_of("time", "capture", "request_packet"),
         },
     )
-    found = told.grouped(
+    return unanswered.grouped(UNANSWERED_CELLS.keys, _COUNTED_PLACES)
+
+
+def _unanswered(cells: Relation, names: Relation) -> Relation:
+    grouped = with_names(cells, names).grouped(
         ["operation", "broker", "end", "proven", "withdrawn"],
         {
-            "exchanges": "count(*)",
-            "first_time": "min(time)",
-            "last_time": "max(time)",
+            "exchanges": "sum(exchanges)",
+            "first_time": "min(first)",
+            "last_time": "max(last)",
             "place": "min(place)",
         },
     )
-    return found.adding({"capture": "place.capture", "packet": "place.request_packet"})
+    return grouped.adding({"capture": "place.capture", "packet": "place.request_packet"})
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return what stands out: what failed, what was not answered, what is stored but not safe."""
+    """Return notes: failures, missing responses, and messages not safely stored."""
     errors, unanswered = rows.get(ERRORS.name), rows.get(UNANSWERED.name)
-    said = about_connects(rows.get(CONNECTS.name, ()))
+    notes = about_connects(rows.get(CONNECTS.name, ()))
     if behind := rows.get(RELAYED.name, ()):
         addresses = ", ".join(sorted({str(row["relay"]) for row in behind})[:5])
-        said.append(
-            f"Sends through {addresses} were seen on both sides of it and count twice among the"
-            " exchanges, once for each hop; the table of topics and the retry report count them"
-            " once (proxies and other relays)."
+        notes.append(
+            f"Sends through the relays {addresses} were captured on both sides. Exchanges count"
+            " them twice, once per hop; topics and retries count them once."
         )
     if unanswered is not None:
-        said += _about_unanswered(unanswered)
+        notes += _about_unanswered(unanswered)
     if errors is None:
-        return said
+        return notes
     failed = [row for row in errors if row["class"] == FAILED]
     if failed:
         kinds = "one kind" if len(failed) == 1 else f"{len(failed)} kinds"
-        answers = _counted(_count(failed), "answer says", "answers say")
-        said.insert(0, f"{answers} that something is wrong, of {kinds}.")
+        answers = counted(_count(failed), "response reports", "responses report")
+        notes.insert(0, f"{answers} a failure, of {kinds}.")
     else:
-        said.append("None of the answers that came says that something is wrong.")
+        notes.append("No error responses.")
     if weak := _count([row for row in errors if row["class"] == NOT_DURABLE]):
-        said.append(
-            f"{_counted(weak, 'send was', 'sends were')} stored, but not on disk or on a slave in"
-            " time: the messages are there, and lost if the broker is lost."
+        notes.append(
+            f"{counted(weak, 'send was', 'sends were')} stored, but not on disk or on a slave in"
+            " time: these messages may be lost if the broker fails."
         )
-    return said
+    return notes
 
 
 def _about_unanswered(unanswered: Sequence[Row]) -> list[str]:
     waited = [row for row in unanswered if not row["withdrawn"]]
     never = _count([row for row in waited if row["proven"]])
     unknown = _count([row for row in waited if not row["proven"]])
-    said = []
+    notes = []
     if never:
-        requests = _counted(never, "request was", "requests were")
+        requests = counted(never, "request was", "requests were")
         ended = "its connection" if never == 1 else "their connections"
-        said.append(f"{requests} never answered: {ended} ended first.")
+        notes.append(f"{requests} never responded to: {ended} ended first.")
     if unknown:
-        said.append(
-            f"{_counted(unknown, 'request has', 'requests have')} no answer in the capture, which"
-            " cannot say whether one came."
+        notes.append(
+            f"{counted(unknown, 'request has', 'requests have')} no captured response; the"
+            " response may simply not have been captured."
         )
-    return said
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+    return notes
 
 
 def _count(rows: Sequence[Row]) -> int:
@@ -280,8 +492,44 @@ REPORT = Report(
     name="overview",
     title="Overview",
     question="Which requests did clients make, and what went wrong?",
-    tables=(ERRORS, UNANSWERED, CONNECTS, OPERATIONS, TOPICS, CLIENTS, RELAYED),
+    tables=(
+        *(ERRORS, UNANSWERED, CONNECTS, OPERATIONS, TOPICS, TOPOLOGY, SIZES, CLIENTS, VERSIONS),
+        *(RELAYED, ERRORS_OVER_TIME),
+    ),
     build=build,
+    charts=(
+        Chart(
+            "topology",
+            "Message flow from producers over topics to consumer groups",
+            TOPOLOGY.name,
+            {"role": "role", "topic": "topic", "party": "party", "value": "messages"},
+        ),
+        Chart(
+            "lines",
+            "Errors over time",
+            ERRORS_OVER_TIME.name,
+            {
+                "x": "window_start",
+                "y": "exchanges",
+                "axis": "exchanges per window",
+                "by": "error",
+                "each": "error",
+                "width": "window_us",
+            },
+        ),
+    ),
     remarks=remarks,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS, STITCHED),
+    cells=(
+        *(CELLS, ERROR_CELLS, ERROR_CELLS_OVER_TIME, UNANSWERED_CELLS, SENT_CELLS),
+        *(latency.CELLS, ROUTES),
+    ),
+    additive=frozenset(
+        table.name
+        for table in (
+            *(ERRORS, UNANSWERED, OPERATIONS, TOPICS, TOPOLOGY, SIZES, CLIENTS, VERSIONS),
+            ERRORS_OVER_TIME,
+        )
+    ),
+    unrelayed=frozenset(table.name for table in (TOPICS, TOPOLOGY, SIZES)),
 )

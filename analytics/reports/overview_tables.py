@@ -1,8 +1,9 @@
-"""The tables of the overview: what their columns mean, how they are sorted and shown."""
+"""Tables of the overview: columns, order, and display."""
 
 from __future__ import annotations
 
 from ..report import ReportTable, TableColumn
+from .latency_tables import RANK, WINDOW
 
 COUNTS = (
     TableColumn("exchanges", "int", "", "requests"),
@@ -109,7 +110,7 @@ UNANSWERED = ReportTable(
 TOPICS = ReportTable(
     "topics",
     "Topics",
-    "One row per topic, most exchanges first.",
+    "One row per topic, largest total latency first.",
     (
         TableColumn("topic", "string", "", "topic"),
         *COUNTS,
@@ -128,11 +129,37 @@ TOPICS = ReportTable(
         ),
         TableColumn("fetched", "int", "", "messages in fetch responses"),
         _BYTES,
-        TableColumn("groups", "list", "", "number of groups"),
+        TableColumn("total_us", "int", "µs", "total latency, without long polls"),
+        *RANK,
+        TableColumn("send_batch", "float", "", "messages per successful send"),
+        TableColumn("fetch_batch", "float", "", "messages per fetch that returned any"),
+        TableColumn("empty_share", "float", "share", "answered fetches without messages"),
+        TableColumn("message_bytes", "float", "bytes", "average body of a stored message, as sent"),
+        TableColumn("groups", "list", "", "groups named in requests"),
         TableColumn("brokers", "list", "", "brokers or addresses"),
         TableColumn("clients", "int", "", "client addresses"),
     ),
-    order=("-exchanges", "topic"),
+    order=("-total_us", "-exchanges", "topic"),
+    brief=(
+        "topic",
+        "exchanges",
+        "total_us",
+        "time_share",
+        "sent",
+        "fetched",
+        "failed",
+        "no_answer",
+        "send_batch",
+        "message_bytes",
+        "cumulative",
+        "fetch_batch",
+        "empty_share",
+        "unknown",
+        "bytes",
+        "groups",
+        "brokers",
+        "clients",
+    ),
 )
 CLIENTS = ReportTable(
     "clients",
@@ -151,4 +178,65 @@ CLIENTS = ReportTable(
         _LAST,
     ),
     order=("-exchanges", "client", "language", "version"),
+)
+VERSIONS = ReportTable(
+    "client_versions",
+    "Client versions",
+    "One row per language and version, most clients first, with known bugs of that version.",
+    (
+        TableColumn("language", "string", "", "as reported by the client"),
+        TableColumn("version", "string", "", "as reported by the client"),
+        TableColumn("clients", "int", "", "number of client addresses"),
+        TableColumn("client_share", "float", "share", "share of all client addresses in the table"),
+        *COUNTS,
+        TableColumn("known_bugs", "list", "", "known bugs of this version, with their issue"),
+        TableColumn("groups", "list", "", "groups named in requests"),
+        _LAST,
+    ),
+    order=("-clients", "-exchanges", "language", "version"),
+    brief=("language", "version", "clients", "exchanges", "failed", "known_bugs"),
+)
+TOPOLOGY = ReportTable(
+    "topology",
+    "Producers, topics, and consumers",
+    "One row per topic and producer or consumer group, producers first.",
+    (
+        TableColumn("topic", "string", "", "topic"),
+        TableColumn("role", "string", "", "`produces` or `consumes`"),
+        TableColumn("party", "string", "", "group; client address if requests name no group"),
+        TableColumn("clients", "int", "", "number of client addresses"),
+        TableColumn("requests", "int", "", "sends or fetches"),
+        TableColumn("messages", "int", "", "messages stored or fetched"),
+    ),
+    order=("topic", "-role", "party"),
+)
+SIZES = ReportTable(
+    "message_sizes",
+    "Message sizes",
+    "One row per topic and power of two; a message of a batch has the average size of its batch.",
+    (
+        TableColumn("topic", "string", "", "topic"),
+        TableColumn("from_bytes", "int", "bytes", "lower bound of the body size, as sent"),
+        TableColumn("below_bytes", "int", "bytes", "exclusive upper bound"),
+        TableColumn("sends", "int", "", "successful sends"),
+        TableColumn("messages", "int", "", "messages stored by them"),
+        TableColumn("share", "float", "share", "share of the topic's messages"),
+        TableColumn("bytes", "int", "bytes", "bytes of their bodies"),
+    ),
+    order=("topic", "from_bytes"),
+    aside=True,
+)
+ERRORS_OVER_TIME = ReportTable(
+    "errors_over_time",
+    "Errors over time",
+    "One row per window and kind of failure.",
+    (
+        *WINDOW,
+        TableColumn("error", "string", "", "response code name, `no answer`, or `unknown`"),
+        TableColumn("exchanges", "int", "", "number of exchanges"),
+        TableColumn("operations", "list", "", "operations with this response"),
+        TableColumn("brokers", "list", "", "brokers or addresses with this response"),
+    ),
+    order=("window_start", "-exchanges", "error"),
+    shown=0,
 )

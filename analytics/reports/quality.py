@@ -1,14 +1,16 @@
-"""How good the capture is, and what can therefore not be claimed.
+"""Capture quality, and the claims that it does not support.
 
-Rules: what the input does not say is unknown, not fine: without connections (`conversations`) the
-tables about them are absent. Each remark says what the other reports must be read with.
+Rules: facts missing in the input are unknown, not good: without connections (`conversations`) their
+tables are absent. Each note is a caveat for the other reports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ..cells import CellTable
 from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn, sum_of
+from ..schema import SOURCE
 from ..sql.expressions import CONNECTION, place_of
 from ..sql.relation import Relation
 
@@ -68,13 +70,26 @@ FINDINGS = ReportTable(
     brief=("severity", "kind", "count", "connections", "detail", "capture", "packet"),
 )
 
+CELLS = CellTable(
+    "quality",
+    (SOURCE,),
+    {
+        **{column.name: "sum" for column in EXCHANGES.columns if column.type == "int"},
+        "first_time": "min",
+        "last_time": "max",
+    },
+)
 _ROCKETMQ = "protocol in ('ROCKETMQ', 'REPLICATION')"
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
-    """Return the tables; those that the input says nothing about are absent."""
-    made: dict[str, Callable[[], Relation]] = {EXCHANGES.name: lambda: _exchanges(given.exchanges)}
-    conversations, findings = given.conversations, given.findings
+def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
+    """Return the tables; those without data in the input are absent."""
+    made: dict[str, Callable[[], Relation]] = {
+        EXCHANGES.name: lambda: report_input.kept.cells(
+            CELLS, lambda: _exchanges(report_input.exchanges)
+        )
+    }
+    conversations, findings = report_input.conversations, report_input.findings
     if conversations is not None:
         made[CONNECTIONS.name] = lambda: _connections(conversations)
     if findings is not None:
@@ -93,7 +108,7 @@ def _exchanges(exchanges: Relation) -> Relation:
             "orphans": "count_if(status = 'orphan')",
             "incomplete": "count_if(missing_bytes > 0)",
             "missing_bytes": "coalesce(sum(missing_bytes), 0L)",
-            "with_findings": "count_if(size(expert) > 0)",
+            "with_findings": "count_if(size(findings) > 0)",
             "first_time": "min(coalesce(request_time, response_time))",
             "last_time": "max(coalesce(response_time, request_time))",
         },
@@ -105,7 +120,7 @@ def _connections(conversations: Relation) -> Relation:
         return f"count_if({_ROCKETMQ} and {condition})"
 
     repeated = "(client_retransmissions + server_retransmissions)"
-    found = conversations.grouped(
+    grouped = conversations.grouped(
         ["capture"],
         {
             "connections": f"count_if({_ROCKETMQ})",
@@ -120,13 +135,13 @@ def _connections(conversations: Relation) -> Relation:
             "others": f"count_if(not {_ROCKETMQ})",
         },
     )
-    return found.adding({"gap_share": "try_divide(gap_bytes, gap_bytes + _bytes)"})
+    return grouped.adding({"gap_share": "try_divide(gap_bytes, gap_bytes + _bytes)"})
 
 
 def _findings(findings: Relation) -> Relation:
     shortened = findings.adding({"detail": "substring(detail, 1, 300)"})
     placed = shortened.adding({"place": place_of("time", "capture", "packet", "detail")})
-    found = placed.grouped(
+    grouped = placed.grouped(
         ["severity", "kind"],
         {
             "count": "count(*)",
@@ -134,7 +149,7 @@ def _findings(findings: Relation) -> Relation:
             "place": "min(place)",
         },
     )
-    return found.adding(
+    return grouped.adding(
         {
             "rank": "cast(array_position(array('error', 'warning', 'note', 'chat'), severity)"
             " as bigint)",
@@ -147,29 +162,29 @@ def _findings(findings: Relation) -> Relation:
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return what the other reports must be read with."""
-    said = []
+    """Return the caveats for the other reports."""
+    notes = []
     exchanges, connections = rows.get(EXCHANGES.name, ()), rows.get(CONNECTIONS.name)
     open_, orphans = sum_of(exchanges, "still_open"), sum_of(exchanges, "orphans")
     if open_:
-        said.append(
-            f"{open_:,} requests without an answer were on connections that had not ended: no"
-            " answer in the capture is not no answer."
+        notes.append(
+            f"{open_:,} requests without a response are on connections that were still open: their"
+            " responses may simply not have been captured."
         )
     if orphans:
-        said.append(
-            f"{orphans:,} answers have no request in the capture: it began later, or has holes;"
-            " their latency is unknown."
+        notes.append(
+            f"{orphans:,} responses have no captured request (the capture started later, or has"
+            " gaps); their latency is unknown."
         )
-    return said + _about(connections or ())
+    return notes + _about(connections or ())
 
 
 def _about(connections: Sequence[Row]) -> list[str]:
     whole = sum_of(connections, "connections")
     facts = (
-        ("no_handshake", "began before the capture: their network part is unknown"),
-        ("one_direction", "were captured in one direction only: their answers are not there"),
-        ("with_gaps", "have holes: a request or answer may be missing"),
+        ("no_handshake", "started before the capture: their network latency is unknown"),
+        ("one_direction", "were captured in one direction only: responses or requests are missing"),
+        ("with_gaps", "have gaps: a request or response may be missing"),
     )
     return [
         f"{count:,} of {whole:,} connections {what}."
@@ -185,4 +200,6 @@ REPORT = Report(
     tables=(EXCHANGES, CONNECTIONS, FINDINGS),
     build=build,
     remarks=remarks,
+    cells=(CELLS,),
+    additive=frozenset({EXCHANGES.name}),
 )

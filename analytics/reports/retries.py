@@ -1,27 +1,31 @@
-"""Messages that were sent more than once or failed: attempts, causes, copies, what they cost.
+"""Messages with several attempts or failures: attempts, causes, duplicates, and cost.
 
-Rules: a message is its UNIQ_KEY and topic; attempts on any connection, broker or capture belong to
-it. By gRPC a call is an attempt, and what the proxy sends to a broker for it is none.
-Consumers retry apart, by sending back. Counts are of what was seen; what the packets do not show is
-`unknown` and is not counted as a failure. Only messages with more than one attempt or a failure are
-looked at one by one; the others are counted. RocketMQ: DefaultMQProducerImpl, MQClientAPIImpl.
+Rules: a message is its UNIQ_KEY and topic; attempts on any connection, broker, or capture belong to
+it. For gRPC a call is an attempt, and requests of the proxy to a broker are not. Redeliveries
+requested by consumers are separate. Counts cover what was captured; an outcome that the packets do
+not show is `unknown` and not a failure. Only messages with several attempts or a failure are
+analyzed individually; the others are counted.
+
+RocketMQ: DefaultMQProducerImpl, MQClientAPIImpl.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.topic_names import DLQ_PREFIX
+from dissectors.rows.outcome import FAILED as REFUSED
 
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows, sum_of
 from ..sends import sends
-from ..sends.attempts import STORED, UNKNOWN
+from ..sends.attempts import STORED, STORED_UNCONFIRMED, UNKNOWN
 from ..sends.broker_names import BROKER_NAMES
-from ..sends.chains import FAILED, MAYBE, STORED_UNTOLD, Limits
+from ..sends.chains import FAILED, MAYBE, Limits
 from ..sends.hops import RELAYS
-from ..sends.stitched import STITCHED, stitched
+from ..sends.stitched import STITCHED, Stitched, stitched
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import (
     UNAVAILABLE,
@@ -32,6 +36,7 @@ from ..sends.unavailable import (
 from ..sql.expressions import numbers, text, texts
 from ..sql.percentiles import percentiles, with_bucket
 from ..sql.relation import Relation
+from ..sql.windows import span_of, window_of, with_window
 from .retry_tables import (
     ATTEMPTS,
     CAUSES,
@@ -39,6 +44,7 @@ from .retry_tables import (
     CONSUMERS,
     FLOWS,
     MESSAGES,
+    OVER_TIME,
     SUMS,
     TABLES,
     TOTAL_KEYS,
@@ -52,7 +58,7 @@ SEND_BACK = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 
 
 def limits_of(options: ReportOptions) -> Limits:
-    """Return what the clients were set to, as far as it is said."""
+    """Return the configured limits of the clients, as far as given."""
     timeout = options.send_timeout_ms
     retries = options.retry_times
     return Limits(
@@ -62,30 +68,31 @@ def limits_of(options: ReportOptions) -> Limits:
     )
 
 
-def build(given: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
+def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
     """Return the tables."""
-    stitch = stitched(given, limits_of(options))
+    stitch = stitched(report_input, limits_of(options))
     attempts = stitch.attempts
     listed = attempts.where(
-        f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNTOLD))}"
+        f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNCONFIRMED))}"
         f" or (unique_key is null and final != '{STORED}')"
     )
-    failed = failed_connects(given)
-    seen = {} if failed is None else {CONNECTS.name: connects_of(given, failed, options)}
+    failed = failed_connects(report_input)
+    seen = {} if failed is None else {CONNECTS.name: connects_of(report_input, failed, options)}
     return {
         **seen,
-        TOTALS.name: given.kept.frame(_totals(stitch.counts, stitch.telling, attempts)),
+        TOTALS.name: report_input.kept.frame(_totals(stitch.counts, stitch.telling, attempts)),
+        OVER_TIME.name: _over_time(report_input, stitch, options.window_us),
         CAUSES.name: _causes(listed),
         FLOWS.name: _flows(listed),
         VERDICTS.name: _verdicts(listed),
         MESSAGES.name: listed.where("attempt = 1"),
         ATTEMPTS.name: listed,
-        CONSUMERS.name: given.kept.frame(_consumers(given.exchanges)),
+        CONSUMERS.name: report_input.kept.frame(_consumers(report_input.exchanges)),
     }
 
 
 def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation:
-    """Return what all sends count, less those looked at, and what these come to instead."""
+    """Return the totals of all sends, with the analyzed ones replaced by their results."""
     names = [column.name for column in SUMS]
     counted = {
         "messages": "sum(messages)",
@@ -97,7 +104,7 @@ def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation
     less = telling.select(*hosts, "outcome_class", "-1L as times", f"-{sends.MESSAGES} as messages")
     sent = counts.select(*hosts, "outcome_class", "times", "messages").union(less)
     raw = sent.grouped(hosts, counted).renamed({"host": "client"})
-    every = raw.adding({"process": sends.process_name("process")})
+    all_sends = raw.adding({"process": sends.process_name("process")})
 
     def messages_of(which: str) -> str:
         return f"sum(if(attempt = 1 and {which}, messages, 0L))"
@@ -109,7 +116,7 @@ def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation
         "retried": messages_of("attempts > 1"),
         "failed": messages_of(f"final = '{FAILED}'"),
         "maybe": messages_of(f"final = '{MAYBE}'"),
-        "untold": messages_of(f"final = '{STORED_UNTOLD}'"),
+        "unconfirmed": messages_of(f"final = '{STORED_UNCONFIRMED}'"),
         "unknown": messages_of(f"final = '{UNKNOWN}'"),
         "duplicates": messages_of("copies > 1"),
         "copies": "sum(if(attempt = 1 and copies > 1, messages * (copies - 1), 0L))",
@@ -117,15 +124,53 @@ def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation
         "over_budget": "count_if(after_budget)",
         "stale_queue": "count_if(stale_queue)",
     }
-    whole = every.adding(dict.fromkeys(looked_at.keys() - counted.keys(), "0L"))
-    both = whole.union(attempts.grouped(TOTAL_KEYS, looked_at))
-    summed = both.grouped(TOTAL_KEYS, {name: f"coalesce(sum({name}), 0)" for name in names})
+    whole = all_sends.adding(dict.fromkeys(looked_at.keys() - counted.keys(), "0L"))
+    combined = whole.union(attempts.grouped(TOTAL_KEYS, looked_at))
+    summed = combined.grouped(TOTAL_KEYS, {name: f"coalesce(sum({name}), 0)" for name in names})
     return summed.adding({"amplification": "try_divide(attempts, sends)"})
+
+
+def _over_time(report_input: ReportInput, stitch: Stitched, length_us: int | None) -> Relation:
+    """Return the attempts of each window; a first attempt is not a retry."""
+    if length_us is None:
+        times = ("min(request_time)", "max(request_time)")
+        sends = stitch.sends
+        length_us = window_of(
+            span_of(report_input.kept.engine, sends, times, sends, "request_time")
+        )
+    sent = stitch.sends.select(
+        "request_time as time",
+        "0L as retried",
+        f"if(outcome_class = '{REFUSED}', 1L, 0L) as refused",
+        "if(status = 'unanswered', 1L, 0L) as open",
+        "1L as sent",
+    )
+    repeated = stitch.attempts.where("attempt > 1 or inferred").select(
+        "attempt_begin as time",
+        "if(attempt > 1, 1L, 0L) as retried",
+        *("0L as refused", "0L as open", "if(inferred, 1L, 0L) as sent"),
+    )
+    windows = with_window(sent.union(repeated), "time", length_us).grouped(
+        ("window_start", "window_us"),
+        {
+            "attempts": "sum(sent)",
+            "retries": "sum(retried)",
+            "failed": "sum(refused)",
+            "unanswered": "sum(open)",
+        },
+    )
+    return windows.adding(
+        {
+            "failed_share": "try_divide(failed, attempts)",
+            "amplification": "try_divide(attempts, attempts - retries)",
+        }
+    )
 
 
 def _causes(listed: Relation) -> Relation:
     # An attempt without UNIQ_KEY is the only one of its message.
-    message = "if(unique_key is null, xxhash64(requester, responder, attempt_begin), 0L) as alone"
+    place = "xxhash64(client_address, server_address, attempt_begin)"
+    message = f"if(unique_key is null, {place}, 0L) as alone"
     failed = listed.where(f"outcome != '{STORED}'").select("*", message)
     each = failed.grouped(
         ("broker", "cause", "client", "topic", "unique_key", "alone"),
@@ -146,7 +191,7 @@ def _causes(listed: Relation) -> Relation:
             "attempts": "sum(attempts)",
             "messages": "sum(messages)",
             "retried": "sum(retried)",
-            "stored": f"sum(if(final in {texts((STORED, STORED_UNTOLD))}, messages, 0L))",
+            "stored": f"sum(if(final in {texts((STORED, STORED_UNCONFIRMED))}, messages, 0L))",
             "inferred": "sum(inferred)",
             "topics": "count(distinct topic)",
             "clients": "count(distinct client)",
@@ -157,14 +202,16 @@ def _causes(listed: Relation) -> Relation:
     )
 
 
-def connects_of(given: ReportInput, failed: Relation, options: ReportOptions) -> Relation:
+def connects_of(report_input: ReportInput, failed: Relation, options: ReportOptions) -> Relation:
     """Return the table `CONNECTS`."""
-    if given.kept.is_empty(failed):
-        return given.kept.empty(CONNECTS.columns)
-    attempts = stitched(given, limits_of(options)).attempts
-    inferred = attempts.where("inferred").select("responder as server", "client")
-    tied = inferred.grouped(("server", "client"), {"attempts": "count(*)"})
-    joined = connects(given, failed).join(tied, ["server", "client"], "left", small=True)
+    if report_input.kept.is_empty(failed):
+        return report_input.kept.empty(CONNECTS.columns)
+    attempts = stitched(report_input, limits_of(options)).attempts
+    inferred = attempts.where("inferred").select("server_address", "client")
+    tied = inferred.grouped(("server_address", "client"), {"attempts": "count(*)"})
+    joined = connects(report_input, failed).join(
+        tied, ["server_address", "client"], "left", small=True
+    )
     return joined.adding({"attempts": "coalesce(attempts, 0L)"})
 
 
@@ -192,8 +239,8 @@ def _flows(listed: Relation) -> Relation:
             "stale_queue": "count_if(following_stale)",
         },
     )
-    found = percentiles(cells, keys, ("retries", "stored", "stale_queue"))
-    return found.renamed({"p50_us": "gap_p50_us", "max_us": "gap_max_us"})
+    flows = percentiles(cells, keys, ("retries", "stored", "stale_queue"))
+    return flows.renamed({"p50_us": "gap_p50_us", "max_us": "gap_max_us"})
 
 
 def _verdicts(listed: Relation) -> Relation:
@@ -213,9 +260,10 @@ _GIVEN_UP = (
     " or count_if(back and response_code = 0) > max(if(back, max_reconsume_times, null)), false)"
     " and max(returned) is not null, 1L, 0L)"
 )
-"""SQL: the broker put a message that was sent back into %DLQ%, which its answer does not say: it
-does when the message was delivered again as often as it may be. Times before the capture are not
-known, so there may be more."""
+"""SQL: the broker moved a returned message into %DLQ%, which its response does not show: it does so
+once the message was redelivered up to the limit. Redeliveries before the capture are unknown, so
+there may be more.
+"""
 
 
 def _consumers(exchanges: Relation) -> Relation:
@@ -265,39 +313,39 @@ def _consumers(exchanges: Relation) -> Relation:
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return what a reader must know first."""
+    """Return the notes of the report."""
     totals = rows.get(TOTALS.name, ())
-    said = []
+    notes = []
     if unknown := sum_of(totals, "unknown"):
-        said.append(
-            f"Of {unknown} messages the capture does not show what became of them; they are not"
-            " counted as failed."
+        notes.append(
+            f"Outcome not captured: {counted(unknown, 'message')}, which do not count as failed."
         )
-    if untold := sum_of(totals, "untold"):
-        said.append(
-            f"{untold} messages were stored although the client took them for failures: no answer"
-            " in time, by the timeout as given, as learnt, or the default of 3 s (--send-timeout);"
-            " by gRPC also an error in its place."
+    if unconfirmed := sum_of(totals, "unconfirmed"):
+        notes.append(
+            f"Stored although the client saw a failure: {counted(unconfirmed, 'message')} (no"
+            " response within the timeout: --send-timeout, inferred, or 3 s by default; or an error"
+            " from a gRPC proxy)."
         )
-    said += about_connects(rows.get(CONNECTS.name, ()))
+    notes += about_connects(rows.get(CONNECTS.name, ()))
     if copies := sum_of(totals, "copies"):
-        said.append(f"{copies} copies too many were stored: consumers get these messages again.")
+        notes.append(
+            f"{counted(copies, 'duplicate')} stored: consumers receive these messages again."
+        )
     if unsure := sum_of(totals, "unsure"):
-        said.append(
-            f"{unsure} attempts without an answer, or with an error that does not rule it out, came"
-            " before a retry: each may have stored one more copy, which is not among the"
-            " duplicates."
+        notes.append(
+            f"{counted(unsure, 'attempt')} before a retry may have stored a copy, too (no response,"
+            " or an ambiguous error). Duplicates do not include them."
         )
     if inferred := sum_of(rows.get(CAUSES.name, ()), "inferred"):
-        said.append(
-            f"{inferred} attempts are inferred from connects that failed while a message was sent."
+        notes.append(
+            f"{counted(inferred, 'attempt')} inferred from connects that failed during a send."
         )
     if stale := sum_of(totals, "stale_queue"):
-        said.append(
-            f"{stale} attempts asked a broker for the queue of another one, as retries of"
+        notes.append(
+            f"{counted(stale, 'attempt')} used the queue of another broker, as retries of"
             " asynchronous sends do."
         )
-    return said
+    return notes
 
 
 REPORT = Report(
@@ -307,6 +355,17 @@ REPORT = Report(
     TABLES,
     build,
     (
+        Chart(
+            "lines",
+            "Attempts and retries over time",
+            OVER_TIME.name,
+            {
+                "x": "window_start",
+                "y": "attempts retries failed unanswered",
+                "axis": "attempts per window",
+                "width": "window_us",
+            },
+        ),
         Chart(
             "flows",
             "Retry paths between brokers",

@@ -1,10 +1,11 @@
-"""The tables of the retry report: what their columns mean, how they are sorted and shown."""
+"""Tables of the retry report: columns, order, and display."""
 
 from __future__ import annotations
 
 from ..report import ReportTable, TableColumn
 from ..sends.attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS
 from ..sends.unavailable import CONNECT_COLUMNS
+from .latency_tables import WINDOW
 
 TOTAL_KEYS = ("topic", "group", "client", "process")
 SUMS: tuple[TableColumn, ...] = (
@@ -14,7 +15,7 @@ SUMS: tuple[TableColumn, ...] = (
     TableColumn("retried", "int", "", "messages with more than one attempt"),
     TableColumn("failed", "int", "", "messages not stored by any broker"),
     TableColumn("maybe", "int", "", "messages that failed for the client but may have been stored"),
-    TableColumn("untold", "int", "", "messages stored although the client saw a failure"),
+    TableColumn("unconfirmed", "int", "", "messages stored although the client saw a failure"),
     TableColumn("unknown", "int", "", "messages whose outcome was not captured"),
     TableColumn("duplicates", "int", "", "messages stored more than once"),
     TableColumn("copies", "int", "", "surplus stored copies"),
@@ -49,7 +50,7 @@ TOTALS = ReportTable(
         "amplification",
         "retried",
         "failed",
-        "untold",
+        "unconfirmed",
         "duplicates",
         "unsure",
         "maybe",
@@ -89,7 +90,7 @@ CONNECTS = ReportTable(
         *CONNECT_COLUMNS,
         TableColumn("attempts", "int", "", "send attempts inferred from these connects"),
     ),
-    order=("-connects", "broker", "server", "client"),
+    order=("-connects", "broker", "server_address", "client"),
     brief=(
         "broker",
         "client",
@@ -101,7 +102,7 @@ CONNECTS = ReportTable(
         "last_time",
         "refused",
         "no_answer",
-        "server",
+        "server_address",
     ),
 )
 FLOWS = ReportTable(
@@ -200,4 +201,20 @@ CONSUMERS = ReportTable(
     ),
     order=("-sent_back", "-redelivered", "group"),
 )
-TABLES = (TOTALS, CAUSES, CONNECTS, FLOWS, VERDICTS, MESSAGES, ATTEMPTS, CONSUMERS)
+OVER_TIME = ReportTable(
+    "retry_over_time",
+    "Retries over time",
+    "One row per window with attempts of producers, by the start of the attempt.",
+    (
+        *WINDOW,
+        TableColumn("attempts", "int", "", "send attempts, including inferred ones"),
+        TableColumn("retries", "int", "", "attempts that repeat an earlier one"),
+        TableColumn("failed", "int", "", "attempts with a failure response"),
+        TableColumn("unanswered", "int", "", "attempts without a captured response"),
+        TableColumn("failed_share", "float", "share", "failed / attempts"),
+        TableColumn("amplification", "float", "", "attempts / first attempts"),
+    ),
+    order=("window_start",),
+    shown=0,
+)
+TABLES = (TOTALS, OVER_TIME, CAUSES, CONNECTS, FLOWS, VERDICTS, MESSAGES, ATTEMPTS, CONSUMERS)

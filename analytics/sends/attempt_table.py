@@ -1,8 +1,8 @@
-"""Attempts as a table: sends of a host in Arrow in, one row per attempt out.
+"""Attempts as a table: sends of one host in, one row per attempt out, both in Arrow.
 
-The one place where the retry reports leave SQL: what became of an attempt depends on the next one.
-Rules: functions of groups take and give Arrow tables. Columns of the message are the same in all
-rows of its attempts.
+This is the only part of the retry reports outside SQL: the outcome of an attempt depends on the
+next one. Rules: functions of groups take and return Arrow tables. Columns of the message are the
+same in all rows of its attempts.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from ..sql.relation import Relation
 from . import sends
 from .attempts import (
     REFUSED,
+    STORED_UNCONFIRMED,
     UNSURE,
-    UNTOLD,
     ConnectFailure,
     ObservedAttempt,
     Send,
-    attempts_of,
 )
-from .births import lead_to
-from .calls import call_attempts_of, numbered_together
+from .calls import attempts_of_message
 from .chains import Chain, Limits, chain_of
 from .timeouts import timeout_learnt
 
@@ -88,7 +86,7 @@ MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("begin", "time", "", "start of the first attempt"),
     TableColumn("lasted_us", "int", "µs", "time from the first attempt to the last event"),
 )
-"""What the attempts of a message come to."""
+"""Columns of the result of a message's attempts."""
 
 ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("attempt", "int", "", "attempt number, starting at 1"),
@@ -124,17 +122,17 @@ ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
         ("whether the packets prove the outcome; false: the capture has gaps here"),
     ),
     TableColumn("inferred", "bool", "", "whether the attempt is inferred from a failed connect"),
-    TableColumn("requester", "string", "", "client `address:port`"),
-    TableColumn("responder", "string", "", "broker or proxy `address:port`"),
+    TableColumn("client_address", "string", "", "client `address:port`"),
+    TableColumn("server_address", "string", "", "broker or proxy `address:port`"),
     TableColumn("source", "string", "", "input"),
     TableColumn("capture", "string", "", "capture file"),
     TableColumn("conversation", "int", "", "TCP connection"),
     TableColumn("request_packet", "int", "", "request packet number"),
     TableColumn("response_packet", "int", "", "response packet number"),
 )
-"""What is known of one attempt."""
+"""Columns of one attempt."""
 
-_SEND_FIELDS = tuple(name for name in Send._fields if name not in ("end", "how_ended", "lead"))
+_SEND_FIELDS = tuple(name for name in Send._fields if name not in ("end", "how_ended"))
 SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
 """Columns of the sends that `attempt_rows` reads."""
 
@@ -142,9 +140,9 @@ SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
 def with_attempts(
     kept: Kept, chosen: Relation, failures: Relation | None, limits: Limits, share: str
 ) -> Relation:
-    """Return one row per attempt: MESSAGE_COLUMNS and ATTEMPT_COLUMNS, computed now.
+    """Return one row per attempt, with MESSAGE_COLUMNS and ATTEMPT_COLUMNS, computed now.
 
-    `chosen` are all sends of the messages in question, with their connections.
+    `chosen` are all sends of the selected messages, with their connections.
     """
     columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
     sent = chosen.adding({"messages": sends.MESSAGES}).renamed({"broker_name": "asked_broker"})
@@ -165,11 +163,15 @@ def _with_failures(
     limits: Limits,
 ) -> Callable[[pyarrow.Table, pyarrow.Table], pyarrow.Table]:
     def attempts(table: pyarrow.Table, failed: pyarrow.Table) -> pyarrow.Table:
-        columns = [failed.column(name).to_pylist() for name in ConnectFailure._fields]
-        failures = sorted(map(ConnectFailure._make, zip(*columns, strict=True)), key=_begin)
-        return attempt_rows(table, failures, limits)
+        return attempt_rows(table, failures_in(failed), limits)
 
     return attempts
+
+
+def failures_in(table: pyarrow.Table) -> list[ConnectFailure]:
+    """Return the failures of `sends.connect_failures`, sorted by time."""
+    columns = [table.column(name).to_pylist() for name in ConnectFailure._fields]
+    return sorted(map(ConnectFailure._make, zip(*columns, strict=True)), key=_begin)
 
 
 def _begin(failure: ConnectFailure) -> int:
@@ -179,7 +181,7 @@ def _begin(failure: ConnectFailure) -> int:
 def attempt_rows(
     table: pyarrow.Table, failures: Sequence[ConnectFailure], limits: Limits
 ) -> pyarrow.Table:
-    """Return the attempts of the messages of one host, as Arrow."""
+    """Return the attempts of the messages of one host as an Arrow table."""
     messages = list(_by_message(table))
     own = _limits_of_processes(messages, limits)
     rows = [
@@ -187,34 +189,20 @@ def attempt_rows(
         for process, same in messages
         for row in _rows_of(
             process_name_of(process),
-            _attempts_of(same, failures, own[process]),
+            attempts_of_message(same, failures, own[process]),
             own[process],
         )
     ]
     return arrow_rows(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
 
 
-def _attempts_of(
-    sent: Sequence[Send], failures: Sequence[ConnectFailure], limits: Limits
-) -> list[ObservedAttempt]:
-    """Return the attempts of one message, by whatever protocol."""
-    calls = [send for send in sent if send.call]
-    others = [send for send in sent if not send.call] if calls else sent
-    if not others:
-        return call_attempts_of(calls)
-    found = attempts_of(others, failures, limits.timeout_us, limits.timeout_known)
-    return numbered_together(call_attempts_of(calls), found) if calls else found
-
-
 def sends_in(table: pyarrow.Table) -> Iterator[Send]:
-    """Return the sends of an Arrow table with SEND_SELECTION."""
+    """Return the sends of an Arrow table with the columns SEND_SELECTION."""
     columns: dict[str, list[Any]] = {
         name: table.column(name).to_pylist() for name in SEND_SELECTION
     }
     columns["how_ended"], columns["end"] = columns["end"], columns["end_us"]
     columns["unique_key"] = [key or "" for key in columns["unique_key"]]
-    made = zip(columns["unique_key"], columns["begin"], strict=True)
-    columns["lead"] = [lead_to(key, begin) for key, begin in made]
     return map(Send._make, zip(*(columns[name] for name in Send._fields), strict=True))
 
 
@@ -223,25 +211,25 @@ def process_name_of(digits: str | None) -> str | None:
     if digits is None:
         return None
     process = hexadecimal_of(digits[:4])
-    # 32 characters, but no hex digits: some other key
+    # 32 characters, but not hexadecimal: another key format
     return digits if process is None else f"{process}-{digits[4:]}"
 
 
 def _limits_of_processes(
     messages: Sequence[tuple[str | None, list[Send]]], limits: Limits
 ) -> dict[str | None, Limits]:
-    """Return for each process of a host what it was set to: as given, as learnt, else as usual."""
+    """Return the limits of each process of a host: configured, learned, or the default."""
     of_process: dict[str | None, list[list[Send]]] = {}
     for process, same in messages:
         of_process.setdefault(process, []).append(same)
     if limits.timeout_known:
         return dict.fromkeys(of_process, limits)
-    learnt = {process: timeout_learnt(one) for process, one in of_process.items()}
+    learned = {process: timeout_learnt(sends) for process, sends in of_process.items()}
     return {
         process: limits
         if timeout is None
         else replace(limits, timeout_us=timeout, timeout_known=True)
-        for process, timeout in learnt.items()
+        for process, timeout in learned.items()
     }
 
 
@@ -273,7 +261,7 @@ def _message_row(
     process: str | None, attempts: Sequence[ObservedAttempt], chain: Chain
 ) -> dict[str, object]:
     first = attempts[0].send
-    last = max(max(one.begin, one.send.end or 0, one.end or 0) for one in attempts)
+    last = max(max(attempt.begin, attempt.send.end or 0, attempt.end or 0) for attempt in attempts)
     return {
         "unique_key": first.unique_key or None,
         "topic": first.topic,
@@ -284,24 +272,24 @@ def _message_row(
         "version_name": first.version_name,
         "messages": first.messages,
         "attempts": len(attempts),
-        "views": sum(one.views for one in attempts if not one.inferred),
+        "views": sum(attempt.views for attempt in attempts if not attempt.inferred),
         "final": chain.final,
         "copies": chain.copies,
         "unsure": chain.unsure,
         "late": chain.late,
         "over_budget": chain.after_budget,
         "verdict": chain.verdict,
-        "brokers": " → ".join(one.send.broker for one in attempts),
-        "causes": " → ".join(cause_of(one) for one in attempts),
+        "brokers": " → ".join(attempt.send.broker for attempt in attempts),
+        "causes": " → ".join(cause_of(attempt) for attempt in attempts),
         "begin": attempts[0].begin,
         "lasted_us": last - attempts[0].begin,
     }
 
 
 def cause_of(attempt: ObservedAttempt) -> str:
-    """Return the name of the error code, else the outcome."""
+    """Return the name of the error code, or else the outcome."""
     send = attempt.send
-    if attempt.outcome in (REFUSED, UNSURE, UNTOLD) and send.end is not None:
+    if attempt.outcome in (REFUSED, UNSURE, STORED_UNCONFIRMED) and send.end is not None:
         return send.response_name or str(send.response_code)
     return attempt.outcome
 
@@ -316,8 +304,8 @@ def _attempt_row(attempt: ObservedAttempt) -> dict[str, object]:
             "asked_broker",
             "response_code",
             "remark",
-            "requester",
-            "responder",
+            "client_address",
+            "server_address",
             SOURCE,
             "capture",
             "conversation",

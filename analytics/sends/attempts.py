@@ -1,14 +1,14 @@
-"""Sends of one message stitched together: attempts, in order, each with what became of it.
+"""Attempts of one message, in order, each with its outcome.
 
-Pure logic over rows of sends, without Spark. Rules: attempts of a message have its UNIQ_KEY and
-topic, whatever connection, broker or capture they were seen on; one that two captures saw is one.
-What the client took an attempt for is told by what it did next: an answer that came after the next
-attempt had begun came too late, and so did one after sendMsgTimeout, which older clients wait for
-on a connection that they keep. The timeout is that of the options, else learnt from when the client
-closed connections without an answer (`timeouts`), else the default, of which nothing is certain.
-"No answer" is said only where the packets show it, else the outcome is `unknown`. A connect that
-failed while the message was being sent, to another broker of the topic, is an attempt without a
-request, and marked as inferred. Calls of gRPC are judged by `calls`.
+Pure logic over rows of sends, without Spark. Rules: attempts of a message share its UNIQ_KEY and
+topic, on any connection, broker, or capture; an attempt in two captures counts once. The client's
+next step shows how it judged an attempt: a response after the start of the next attempt was late,
+and so was one after sendMsgTimeout, which older clients wait for on a connection that they keep.
+The timeout is the configured one, or learned from connections closed without a response
+(`timeouts`), or else the default, which proves nothing. The outcome is "no answer" only if the
+packets show it, and `unknown` otherwise. A failed connect during the send, to another broker of the
+topic, is an attempt without a request, marked as inferred. gRPC calls are judged by `calls`.
+
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
 """
 
@@ -22,21 +22,21 @@ from dissectors.remoting import code_sets
 from dissectors.remoting.versions import V5_1_3
 
 DEFAULT_TIMEOUT_US = 3_000_000
-"""sendMsgTimeout of the Java client unless it is set."""
+"""Default sendMsgTimeout of the Java client."""
 _SEES_FIN = V5_1_3
-"""First version that ends its requests when the broker closes the connection by FIN."""
+"""First version that fails pending requests when the broker closes the connection by FIN."""
 SOON_US = 1_000_000
-"""Most time that a client takes to log and to connect before it tries the next broker."""
+"""Maximum time a client needs to log and connect before it tries the next broker."""
 WITHIN_US = 3_000_000
-"""Most time before an inner hop begins where the outer one has no answer."""
+"""Maximum time before an inner hop starts if the outer hop has no response."""
 _AT_ONCE_US = 50_000
-"""A client that connects for a message does so at once."""
+"""Maximum time from the start of a message to its connect."""
 GRACE_US = 20_000
-"""Time after the timeout in which an answer may have been in time: the clocks differ."""
+"""Tolerance for responses after the timeout, because clocks differ."""
 ALIKE_US = 200_000
-"""Most time from the timeout to a FIN, when the client loads classes or is busy."""
+"""Maximum time from the timeout to the FIN, when the client loads classes or is busy."""
 _CLOCK_STEP_US = 1000
-"""A UNIQ_KEY says its birth in whole milliseconds, rounded down."""
+"""A UNIQ_KEY has its creation time in whole milliseconds, rounded down."""
 
 STORED = "stored"
 REFUSED = "refused"
@@ -49,7 +49,7 @@ CONNECT_NO_ANSWER = "connect not answered"
 NOT_SENT = "not sent"
 CALL_RESET = "call reset"
 UNSURE = "error, may be stored"
-UNTOLD = "stored, client not told"
+STORED_UNCONFIRMED = "stored, client not told"
 ONEWAY = "one-way"
 UNKNOWN = "unknown"
 OUTCOMES = (
@@ -64,11 +64,11 @@ OUTCOMES = (
     NOT_SENT,
     CALL_RESET,
     UNSURE,
-    UNTOLD,
+    STORED_UNCONFIRMED,
     ONEWAY,
     UNKNOWN,
 )
-"""What may become of an attempt; `CALL_RESET`, `UNSURE` and `UNTOLD` of calls alone."""
+"""Outcomes of an attempt; `CALL_RESET` and `UNSURE` only apply to gRPC calls."""
 
 FAILURES = frozenset(
     (
@@ -76,23 +76,23 @@ FAILURES = frozenset(
         *(CALL_RESET, UNSURE),
     )
 )
-"""Outcomes that the client took for a failure, and rightly so."""
+"""Outcomes that the client correctly took for a failure."""
 MAY_BE_STORED = frozenset((RESET, CLOSED, GIVEN_UP, UNKNOWN, ONEWAY, CALL_RESET, UNSURE))
-"""Outcomes after which the broker may have stored the message all the same."""
+"""Outcomes after which the broker may have stored the message anyway."""
 
 
 class Send(NamedTuple):
-    """What an exchange and its connection say of one send; times in µs since the epoch."""
+    """One send, from its exchange and connection; times in µs since the epoch."""
 
     unique_key: str
-    """empty: the header has none, so no other attempt of the message is known"""
+    """empty: missing in the header, so no other attempt of the message is known"""
     host: str
     group: str | None
     topic: str | None
-    requester: str
-    responder: str
+    client_address: str
+    server_address: str
     broker: str
-    """name of the broker at the responder's address, else that address"""
+    """broker name, or the server address if unknown"""
     asked_broker: str | None
     """broker name in the request"""
     queue_id: int | None
@@ -100,7 +100,7 @@ class Send(NamedTuple):
     begin: int
     """time of the request"""
     end: int | None
-    """time of the answer"""
+    """time of the response"""
     status: str
     response_code: int | None
     response_name: str | None
@@ -117,27 +117,27 @@ class Send(NamedTuple):
     response_packet: int | None
     offset_msg_id: str | None
     lead: int | None
-    """µs from the birth of the UNIQ_KEY to the request; None: the key does not say"""
+    """µs from the creation time of the UNIQ_KEY to the request; None: unknown"""
     connected: int | None
-    """time of the connection's first packet, where that was its SYN"""
+    """time of the connection's first packet, if it was a SYN"""
     closed: int | None
     """time when the connection ended"""
     ended_by: str | None
     """client or server"""
     whole: bool | None
-    """both directions of the connection were captured without holes; None: not known"""
+    """both directions of the connection were captured without gaps; None: unknown"""
     call: bool = False
-    """a call of gRPC"""
+    """a gRPC call"""
     reset: str | None = None
-    """why its stream was reset, and by whom: client or server"""
+    """why the stream was reset, and by which side: client or server"""
     said: str | None = None
-    """what a broker behind the proxy answered for it, STORED or REFUSED; None: not captured"""
+    """response of a broker behind the proxy, STORED or REFUSED; None: not captured"""
     messages: int = 1
-    """messages that it carries; more than one: a batch"""
+    """number of messages; more than one: a batch"""
 
 
 class ConnectFailure(NamedTuple):
-    """A connection that never came about."""
+    """A connection that was never established."""
 
     host: str
     server: str
@@ -152,37 +152,37 @@ class ConnectFailure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObservedAttempt:
-    """One attempt to send a message, as far as it can be known; times in µs since the epoch."""
+    """One attempt to send a message; times in µs since the epoch."""
 
     send: Send
-    """what was seen; of an inferred attempt the send after it, with its own begin and end"""
+    """the captured send; for an inferred attempt the next send, with adjusted begin and end"""
     number: int
-    """1 for the first that is known"""
+    """1 for the first known attempt"""
     outcome: str
     """one of OUTCOMES"""
     begin: int
-    """when the client began: its connect, where one came first; else the request"""
+    """start of the attempt: its connect if there was one, else the request"""
     end: int | None
-    """when the client knew of the outcome, as well as packets tell; None: they do not"""
+    """when the client knew the outcome, estimated from packets; None: unknown"""
     certain: bool
-    """false: the capture is not whole there"""
+    """false: the capture is incomplete there"""
     inferred: bool = False
-    """no request was seen, only a connect that failed"""
+    """only a failed connect was captured, no request"""
     views: int = 1
-    """captures that saw it"""
+    """number of captures with this attempt"""
 
     @property
     def stored(self) -> bool:
-        """Whether the broker said that it stored the message."""
-        return self.outcome in (STORED, LATE, UNTOLD)
+        """Whether the broker confirmed that it stored the message."""
+        return self.outcome in (STORED, LATE, STORED_UNCONFIRMED)
 
     def is_after_budget(self, first_begin: int, timeout_us: int) -> bool:
-        """Return whether it began when the time for all attempts was over; calls have none."""
+        """Return whether the attempt started after the total timeout; False for gRPC calls."""
         return not self.send.call and self.begin - first_begin > timeout_us
 
     @property
     def stale_queue(self) -> bool:
-        """Whether the request was made for another broker: an asynchronous retry's header."""
+        """Whether the request names another broker: the header of an asynchronous retry."""
         asked = self.send.asked_broker
         return (
             not self.inferred
@@ -198,10 +198,10 @@ def attempts_of(
     timeout_us: int = DEFAULT_TIMEOUT_US,
     timeout_known: bool = True,
 ) -> list[ObservedAttempt]:
-    """Return the attempts of one message, in order; `sends` have its UNIQ_KEY, at least one.
+    """Return the attempts of one message, in order; `sends` share its UNIQ_KEY and are not empty.
 
-    `failures` are connects of the same host, by `begin`; `timeout_us` is its sendMsgTimeout, which
-    is only assumed unless `timeout_known`.
+    `failures` are failed connects of the same host, by `begin`; `timeout_us` is its sendMsgTimeout,
+    which is an assumption unless `timeout_known`.
     """
     requests = merged(sends)
     attempts: list[ObservedAttempt] = []
@@ -218,12 +218,12 @@ def attempts_of(
 
 
 def _deadline(born: int, begin: int, timeout_us: int) -> int:
-    """Return when a client gives up an attempt: one time for all, or, for 3.x, one for each."""
+    """Return the deadline of an attempt: shared by all attempts, or one each for 3.x."""
     return (born if begin <= born + timeout_us else begin) + timeout_us
 
 
 def _begin_of(send: Send, since: int | None, first: bool) -> int:
-    """Return when the client began: the birth of the message, a connect, or the request."""
+    """Return when the client started: message creation, a connect, or the request."""
     if since is None:
         return send.begin
     if first and send.lead is not None:
@@ -233,9 +233,9 @@ def _begin_of(send: Send, since: int | None, first: bool) -> int:
 
 
 def born_of(send: Send, timeout_us: int) -> int | None:
-    """Return when the message got its UNIQ_KEY, which is when its first attempt begins.
+    """Return the creation time of the UNIQ_KEY, at which the first attempt starts.
 
-    None where the key does not say, or says that it was longer ago than a call of `send` lasts.
+    None if the key has no time, or one longer ago than a call of `send` can last.
     """
     if send.lead is None or send.lead > timeout_us:
         return None
@@ -243,17 +243,17 @@ def born_of(send: Send, timeout_us: int) -> int | None:
 
 
 def merged(sends: Iterable[Send]) -> list[tuple[Send, int]]:
-    """Return each request once, with how often it was seen, by time."""
+    """Return each request once, by time, with the number of its views."""
     seen: dict[tuple[object, ...], list[Send]] = {}
     for send in sends:
-        request = (send.requester, send.responder, send.opaque)
+        request = (send.client_address, send.server_address, send.opaque)
         seen.setdefault((*request, send.begin) if logged(send) else request, []).append(send)
     best = [(max(same, key=_knows), len(same)) for same in seen.values()]
-    return sorted(best, key=lambda one: (one[0].begin, one[0].opaque))
+    return sorted(best, key=lambda view: (view[0].begin, view[0].opaque))
 
 
 def _knows(send: Send) -> tuple[bool, bool, bool, int, int, int, str, str, int]:
-    """Return a sort key by which the view of a request that says most is the largest."""
+    """Return a sort key that is largest for the most complete view of a request."""
     return (
         send.status == "answered",
         bool(send.whole),
@@ -280,10 +280,10 @@ def _attempt(
 
 
 def logged(send: Send) -> bool:
-    """Return whether the sender itself tells of a send: no packet was captured, nothing is unsure.
+    """Return whether the send was logged by the sender itself: nothing is captured or uncertain.
 
     See `replay.sending.attempt_record`: the end of the connection is `open` after a timeout, and
-    none where the request could not be sent.
+    missing if the request could not be sent.
     """
     return send.request_packet is None and send.response_packet is None
 
@@ -312,15 +312,15 @@ def _outcome(send: Send, following: Send | None) -> str:
 def _inferred(
     send: Send, since: int | None, before: Send | None, failures: Sequence[ConnectFailure]
 ) -> list[ObservedAttempt]:
-    """Return the failed connects that must have come before a request.
+    """Return the failed connects that must have preceded a request.
 
-    Each follows at once what the client did before it: the birth of the message, the end of its
-    former attempt, or the connect before; the request follows the last one soon, and goes to
-    another broker, as a retry does. Other programs of the host connect whenever they like.
+    Each starts right after the client's previous step: message creation, the end of the last
+    attempt, or the previous connect. The request follows the last one soon and goes to another
+    broker, as a retry does. Other programs of the host connect at any time.
     """
     if since is None:
         return []
-    found: list[ObservedAttempt] = []
+    inferred: list[ObservedAttempt] = []
     first, last = since - _CLOCK_STEP_US, since + _AT_ONCE_US
     if before is not None:
         knew = before.end if before.end is not None else before.closed
@@ -330,14 +330,14 @@ def _inferred(
         fits = first <= failure.begin <= last
         soon = failure.end <= send.begin <= failure.end + SOON_US
         if fits and soon and failure.broker != send.broker:
-            found.append(_without_request(send, failure))
+            inferred.append(_without_request(send, failure))
             first, last = failure.end, failure.end + _AT_ONCE_US
-    return found
+    return inferred
 
 
 def _without_request(send: Send, failure: ConnectFailure) -> ObservedAttempt:
     seen = send._replace(
-        responder=failure.server,
+        server_address=failure.server,
         broker=failure.broker,
         begin=failure.begin,
         end=None,
@@ -372,13 +372,12 @@ def _numbered(attempts: list[ObservedAttempt], timeout_us: int) -> list[Observed
 def _known_at(
     attempt: ObservedAttempt, following: ObservedAttempt | None, timeout_us: int, deadline: int
 ) -> int | None:
-    """Return when the client knew what became of an attempt.
+    """Return when the client knew the outcome of an attempt.
 
-    By the answer, or by the refusal to connect. Else a client that tries again has just made up
-    its mind: it reports the failure, then chooses the next queue, so the next attempt says it best.
-    Else it knows when the time is over, before its FIN is sent; or by the end of the connection,
-    but for a FIN of the broker, which clients before 5.1.3 do not look at until they have waited in
-    vain.
+    That is the response or the refused connect. Otherwise a client that retries has just detected
+    the failure before it chose the next queue, so the next attempt is the best estimate. Without a
+    retry, it is the timeout before the client's FIN, or the end of the connection, except for a FIN
+    of the broker, which clients before 5.1.3 ignore until the timeout.
     """
     send = attempt.send
     waited = max(deadline, attempt.begin)

@@ -1,6 +1,6 @@
-"""The names of the brokers in an input, by the one rule for all views: `dissectors.rows`.
+"""Names of the brokers in an input, by the shared rule in `dissectors.rows`.
 
-A query counts what routes and requests say; the rule decides here, over few rows.
+A query counts the names in routes and requests; the rule then decides over few rows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dissectors.rows.broker_names import MAX_ADDRESSES, NAMING_REQUESTS, BrokerNames
 from dissectors.rows.outcome import OK
 
+from ..cells import CellTable
 from ..derived import OPERATION
 from ..report import TableColumn
 from ..sql.expressions import texts
@@ -21,63 +22,80 @@ if TYPE_CHECKING:
 
 BROKER_NAMES = "broker names"
 """The share of `ReportInput.kept` that these are."""
+ROUTES = CellTable("routes", ("told",), {"times": "sum"})
+"""How often routes name broker addresses."""
 _COLUMNS = (
-    TableColumn("responder", "string", "", "address and port"),
+    TableColumn("server_address", "string", "", "address and port"),
     TableColumn("broker", "string", "", "its name"),
 )
 
 
-def broker_names(given: ReportInput, counted: Callable[[], Relation] | None = None) -> Relation:
-    """Return (responder, broker) for the addresses of an input that have a name, found once.
+def broker_names(
+    report_input: ReportInput, counted: Callable[[], Relation] | None = None
+) -> Relation:
+    """Return `server_address` and `broker` of each named address, computed once.
 
-    `counted` gives requests with `operation`, `responder`, `broker_name`, `outcome`, and
-    `exchanges`, a count, from a report that has counted them anyhow; else they are counted.
+    `counted` are requests with `operation`, `server_address`, `broker_name`, `outcome`, and the
+    count `exchanges`, if the report has counted them already.
     """
+    return _found(report_input, counted)[1]
 
-    def names() -> Relation:
+
+def known_brokers(report_input: ReportInput) -> BrokerNames:
+    """Return the broker names with the addresses of VIP channels."""
+    return _found(report_input, None)[0]
+
+
+def _found(
+    report_input: ReportInput, counted: Callable[[], Relation] | None
+) -> tuple[BrokerNames, Relation]:
+    def names() -> tuple[BrokerNames, Relation]:
         known = BrokerNames()
-        requests = _counted(given.exchanges) if counted is None else counted()
-        for row in given.kept.rows(_asked(requests)).to_pylist():
+        requests = _counted(report_input.exchanges) if counted is None else counted()
+        for row in report_input.kept.rows(_asked(requests)).to_pylist():
             name, count, served = row["broker_name"], int(row["asked"]), bool(row["served"])
-            known.add_asked(row["responder"], name, count, served)
-        for row in given.kept.rows(_routed(given.exchanges)).to_pylist():
+            known.add_asked(row["server_address"], name, count, served)
+        routed = report_input.kept.cells(ROUTES, lambda: _routed(report_input.exchanges))
+        for row in report_input.kept.rows(
+            routed.ordered(("times desc", "told"), MAX_ADDRESSES)
+        ).to_pylist():
             known.add_routed([row["told"]], int(row["times"]))
-        found = [
-            {"responder": address, "broker": name}
+        named = [
+            {"server_address": address, "broker": name}
             for address, name in sorted(known.names_with_vip().items())
         ]
-        return given.kept.here(found, _COLUMNS, BROKER_NAMES)
+        return known, report_input.kept.here(named, _COLUMNS, BROKER_NAMES)
 
-    return given.kept.once(BROKER_NAMES, None, names)
+    return report_input.kept.once(BROKER_NAMES, None, names)
 
 
 def _counted(exchanges: Relation) -> Relation:
-    named = exchanges.where("broker_name != '' and responder is not null")
+    named = exchanges.where("broker_name != '' and server_address is not null")
     asked = named.adding({"operation": OPERATION, "outcome": "outcome_class"})
     return asked.grouped(
-        ("operation", "responder", "broker_name", "outcome"), {"exchanges": "count(*)"}
+        ("operation", "server_address", "broker_name", "outcome"), {"exchanges": "count(*)"}
     )
 
 
 def _asked(counted: Relation) -> Relation:
-    """Return how often requests to an address carry a name: the most frequent ones."""
+    """Return how often requests to an address carry each name, most frequent first."""
     naming = f"operation in {texts(NAMING_REQUESTS)}"
-    requests = counted.where(f"broker_name != '' and responder is not null and {naming}")
-    told = requests.adding({"served": f"outcome = '{OK}'"})
-    named = told.grouped(("responder", "broker_name", "served"), {"asked": "sum(exchanges)"})
-    return named.ordered(("asked desc", "responder", "broker_name", "served"), MAX_ADDRESSES)
+    requests = counted.where(f"broker_name != '' and server_address is not null and {naming}")
+    requests_served = requests.adding({"served": f"outcome = '{OK}'"})
+    named = requests_served.grouped(
+        ("server_address", "broker_name", "served"), {"asked": "sum(exchanges)"}
+    )
+    return named.ordered(("asked desc", "server_address", "broker_name", "served"), MAX_ADDRESSES)
 
 
 def _routed(exchanges: Relation) -> Relation:
-    """Return how often NameServers say or hear ``name=address``."""
-    told = exchanges.where("size(brokers) > 0").select("explode(brokers) as told")
-    return told.grouped(("told",), {"times": "count(*)"}).ordered(
-        ("times desc", "told"), MAX_ADDRESSES
-    )
+    """Return how often routes contain each ``name=address``."""
+    named = exchanges.where("size(brokers) > 0").select("explode(brokers) as told")
+    return named.grouped(("told",), {"times": "count(*)"})
 
 
 def with_names(relation: Relation, names: Relation) -> Relation:
-    """Return a relation with `broker`: what `names` has for its `responder`, else that."""
-    known = names.select("responder", "broker as _broker")
-    joined = relation.join(known, ["responder"], "left", small=True)
-    return joined.adding({"broker": "coalesce(_broker, responder)"}).without("_broker")
+    """Return a relation with `broker`: the name of its `server_address`, or the address itself."""
+    known = names.select("server_address", "broker as _broker")
+    joined = relation.join(known, ["server_address"], "left", small=True)
+    return joined.adding({"broker": "coalesce(_broker, server_address)"}).without("_broker")

@@ -1,20 +1,22 @@
-"""Attempts of messages that a client sends by gRPC: calls of a proxy, each with what became of it.
+"""Attempts of messages sent by gRPC: calls of a proxy, each with its outcome.
 
-Pure logic over rows of sends, as `attempts` is for remoting. Rules: an attempt is the client's
-call; what the proxy sends to a broker for it is none (`hops`), but tells what became of the message
-where the answer to the call does not. Each call has a deadline of its own, which the capture shows
-only when the client resets the stream. Connects that failed belong to no message: all calls share
-one connection, which is made without them.
+Pure logic over rows of sends, like `attempts` for remoting. Rules: an attempt is the client's call;
+requests of the proxy to a broker are not attempts (`hops`), but show the outcome if the response to
+the call does not. Each call has its own deadline, visible only when the client resets the stream.
+Failed connects belong to no message: all calls share one connection.
+
 RocketMQ: ProducerImpl.send0 and ClientManagerImpl.sendMessage of rocketmq-clients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from dissectors.grpc import send_codes
+from dissectors.rows.outcome import FAILED
+from dissectors.rows.record import ANSWERED, ExchangeRecord
 
 from .attempts import (
     CALL_RESET,
@@ -24,30 +26,68 @@ from .attempts import (
     REFUSED,
     RESET,
     STORED,
+    STORED_UNCONFIRMED,
     UNKNOWN,
     UNSURE,
-    UNTOLD,
+    WITHIN_US,
+    ConnectFailure,
     ObservedAttempt,
     Send,
+    attempts_of,
     merged,
 )
+from .chains import Limits
 
 _CANCELLED: Final = "CANCEL client"
-"""What a client whose deadline is over does with the stream."""
+"""How a client resets the stream when its deadline has passed."""
+
+
+def attempts_of_message(
+    sent: Sequence[Send], failures: Sequence[ConnectFailure], limits: Limits
+) -> list[ObservedAttempt]:
+    """Return the attempts of one message by either protocol; `sent` is not empty."""
+    calls = [send for send in sent if send.call]
+    remoting = [send for send in sent if not send.call] if calls else sent
+    if not remoting:
+        return call_attempts_of(calls)
+    observed = attempts_of(remoting, failures, limits.timeout_us, limits.timeout_known)
+    return numbered_together(call_attempts_of(calls), observed) if calls else observed
+
+
+def with_broker_outcomes(sent: Sequence[Send], rows: Iterable[ExchangeRecord]) -> list[Send]:
+    """Return the sends of one message, in order, with the outcome at the broker in `said`.
+
+    This is `hops.with_broker_outcomes` for rows in memory; `rows` are all sends of the message,
+    including those of proxies.
+    """
+    responses = [
+        (row.request_time // 1000, REFUSED if row.outcome_class == FAILED else STORED)
+        for row in rows
+        if row.request_code is not None and row.status == ANSWERED and row.request_time is not None
+    ]
+    result = []
+    for index, send in enumerate(sent):
+        following = sent[index + 1].begin if index + 1 < len(sent) else send.begin + WITHIN_US
+        until = send.end if send.end is not None else min(send.begin + WITHIN_US, following)
+        outcomes = [
+            outcome for time, outcome in responses if send.call and send.begin <= time <= until
+        ]
+        result.append(send._replace(said=max(outcomes)) if outcomes else send)
+    return result
 
 
 def call_attempts_of(calls: Iterable[Send]) -> list[ObservedAttempt]:
-    """Return the attempts of one message, in order; `calls` have its message id, at least one."""
-    found: list[ObservedAttempt] = []
+    """Return the attempts of one message, in order; `calls` (not empty) share its message id."""
+    result: list[ObservedAttempt] = []
     requests = merged(calls)
-    for place, (call, views) in enumerate(requests):
-        following = requests[place + 1][0] if place + 1 < len(requests) else None
+    for index, (call, views) in enumerate(requests):
+        following = requests[index + 1][0] if index + 1 < len(requests) else None
         outcome = _outcome(call, following)
         seen = bool(call.whole) or call.end is not None or call.reset is not None
-        found.append(
+        result.append(
             ObservedAttempt(
                 call,
-                place + 1,
+                index + 1,
                 outcome,
                 call.begin,
                 _known_at(call, outcome, following),
@@ -55,25 +95,25 @@ def call_attempts_of(calls: Iterable[Send]) -> list[ObservedAttempt]:
                 views=views,
             )
         )
-    return found
+    return result
 
 
 def numbered_together(
     calls: list[ObservedAttempt], others: list[ObservedAttempt]
 ) -> list[ObservedAttempt]:
-    """Return attempts by both protocols in the order of time."""
-    both = sorted((*calls, *others), key=lambda one: one.begin)
-    return [replace(one, number=place + 1) for place, one in enumerate(both)]
+    """Return the attempts of both protocols by time, renumbered."""
+    attempts = sorted((*calls, *others), key=lambda attempt: attempt.begin)
+    return [replace(attempt, number=index + 1) for index, attempt in enumerate(attempts)]
 
 
 def _outcome(call: Send, following: Send | None) -> str:
     if call.end is not None:
         late = following is not None and call.end > following.begin
         return LATE if late and call.response_code in send_codes.STORED else _answer(call)
-    known = _without_answer(call)
-    if call.said == STORED and known != UNKNOWN:
-        return UNTOLD
-    return known
+    presumed = _without_answer(call)
+    if call.said == STORED and presumed != UNKNOWN:
+        return STORED_UNCONFIRMED
+    return presumed
 
 
 def _answer(call: Send) -> str:
@@ -83,7 +123,7 @@ def _answer(call: Send) -> str:
     if code in send_codes.STORED:
         return STORED
     if code in send_codes.NOT_DURABLE or call.said == STORED:
-        return UNTOLD
+        return STORED_UNCONFIRMED
     return REFUSED if send_codes.is_refusal(code) or call.said == REFUSED else UNSURE
 
 
@@ -96,10 +136,10 @@ def _without_answer(call: Send) -> str:
 
 
 def _known_at(call: Send, outcome: str, following: Send | None) -> int | None:
-    """Return when the client knew what became of a call.
+    """Return when the client knew the outcome of a call.
 
-    By the answer. Else a client that tries again has just made up its mind; else by the end of the
-    connection. When a stream was reset, no column says.
+    That is the response, or else the start of a retry, or else the end of the connection; unknown
+    for a reset stream.
     """
     if call.end is not None and outcome != LATE:
         return call.end

@@ -1,8 +1,9 @@
-"""What the attempts of one message come to: was it stored, how often, in time, and with sense.
+"""Result of all attempts of one message: stored or not, copies, lateness, and useless retries.
 
-Pure logic over `attempts.Attempt`. Rules: what a capture cannot say is `unknown`, never a failure;
-a copy is counted only where the broker gave it an id of its own, and one id is one copy always; a
-code counts as one to retry by the client's version.
+Pure logic over `attempts.ObservedAttempt`. Rules: what a capture cannot show is `unknown`, never a
+failure; a copy counts only if the broker gave it an id of its own, and one id is always one copy;
+whether a code is retried depends on the client's version.
+
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, DefaultMQProducer.retryResponseCodes.
 """
 
@@ -22,16 +23,15 @@ from .attempts import (
     MAY_BE_STORED,
     REFUSED,
     STORED,
+    STORED_UNCONFIRMED,
     UNKNOWN,
-    UNTOLD,
     ObservedAttempt,
 )
 
-STORED_UNTOLD = UNTOLD
 FAILED = "failed"
 MAYBE = "may be stored"
-FINAL = (STORED, STORED_UNTOLD, FAILED, MAYBE, UNKNOWN)
-"""What may become of a message: `MAYBE` is a failure for the client, of which no answer came."""
+FINAL = (STORED, STORED_UNCONFIRMED, FAILED, MAYBE, UNKNOWN)
+"""Results of a message: `MAYBE` is a failure for the client, without a response."""
 
 _LOAD_CODES = frozenset(
     (
@@ -40,13 +40,13 @@ _LOAD_CODES = frozenset(
         int(ResponseCode.GO_AWAY),
     )
 )
-"""Codes that say something of the moment, not of the message."""
+"""Codes about the broker's current state, not about the message."""
 _OF_THE_REQUEST = re.compile(
     r"AclException|signature|accessKey|access key|no permission|not allowed|denied|"
     r"User:.*not found|unauthori[sz]ed",
     re.IGNORECASE,
 )
-"""Remarks of refusals that no other broker of the cluster would take back."""
+"""Remarks of refusals that every broker of the cluster would repeat."""
 _NUMBERS = re.compile(r"\d+")
 _LONGEST_REMARK = 200
 
@@ -55,65 +55,67 @@ OLD_CLIENT = "not retried: only newer clients retry this code"
 NOT_RETRIED = "not retried, though this version retries this code"
 NO_TIME = "not retried: one attempt used up the time"
 VERDICTS = (SENSELESS, OLD_CLIENT, NOT_RETRIED, NO_TIME)
-"""Verdicts on retries that were made or are missing."""
+"""Verdicts on unnecessary or missing retries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the client was set to."""
+    """Limits configured in the client."""
 
     timeout_us: int
     """sendMsgTimeout"""
     retries: int
     """retryTimesWhenSendFailed"""
     timeout_known: bool = True
-    """the user says the timeout; else it is learnt, or the default"""
+    """the timeout is configured; otherwise it is learned or the default"""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What the attempts of one message come to."""
+    """Result of all attempts of a message."""
 
     final: str
     """one of FINAL"""
     copies: int
-    """times that a broker said that it stored the message, each at another place"""
+    """times that a broker confirmed storage, each at another place"""
     unsure: int
-    """attempts without answer, each of which may have stored it once more"""
+    """attempts without a response, each of which may have stored another copy"""
     late: int
-    """attempts taken for failures that were answered as stored afterwards"""
+    """attempts taken for failures that were later confirmed as stored"""
     after_budget: int
-    """attempts that began when sendMsgTimeout was over"""
+    """attempts that started after sendMsgTimeout"""
     verdict: str | None
     """one of VERDICTS"""
 
     @property
     def duplicate(self) -> bool:
-        """Whether the message is stored more than once, for certain."""
+        """Whether the message is certainly stored more than once."""
         return self.copies > 1
 
 
 def remark_shape(remark: str | None) -> str | None:
-    """Return a remark with its numbers as `N`, so that alike remarks are equal; None stays None."""
+    """Return a remark with numbers replaced by `N`, to group similar remarks."""
     return None if remark is None else _NUMBERS.sub("N", remark[:_LONGEST_REMARK])
 
 
 def chain_of(attempts: Sequence[ObservedAttempt], limits: Limits) -> Chain:
-    """Return what the attempts of a message, at least one, come to."""
-    copies = {  # an id is of one message wherever it was answered; without one, an answer is
-        attempt.send.offset_msg_id or (attempt.send.responder, attempt.number)
+    """Return the result of the attempts of a message; `attempts` is not empty."""
+    copies = {  # one id is one copy; without an id, each response counts
+        attempt.send.offset_msg_id or (attempt.send.server_address, attempt.number)
         for attempt in attempts
         if attempt.stored
     }
     begin, final = attempts[0].begin, _final(attempts)
-    alone = not attempts[0].send.unique_key  # whether it was sent again cannot be told
+    no_key = not attempts[0].send.unique_key  # retries cannot be detected without a key
     return Chain(
-        final=UNKNOWN if alone and final in (FAILED, MAYBE) else final,
+        final=UNKNOWN if no_key and final in (FAILED, MAYBE) else final,
         copies=len(copies),
         unsure=sum(attempt.outcome in MAY_BE_STORED for attempt in attempts[:-1]),
         late=sum(attempt.outcome == LATE for attempt in attempts),
-        after_budget=sum(one.is_after_budget(begin, limits.timeout_us) for one in attempts),
-        verdict=None if alone or final in (STORED, STORED_UNTOLD) else _verdict(attempts, limits),
+        after_budget=sum(attempt.is_after_budget(begin, limits.timeout_us) for attempt in attempts),
+        verdict=None
+        if no_key or final in (STORED, STORED_UNCONFIRMED)
+        else _verdict(attempts, limits),
     )
 
 
@@ -121,8 +123,8 @@ def _final(attempts: Sequence[ObservedAttempt]) -> str:
     outcomes = {attempt.outcome for attempt in attempts}
     if STORED in outcomes:
         return STORED
-    if LATE in outcomes or UNTOLD in outcomes:
-        return STORED_UNTOLD
+    if LATE in outcomes or STORED_UNCONFIRMED in outcomes:
+        return STORED_UNCONFIRMED
     if outcomes <= FAILURES:
         return MAYBE if outcomes & MAY_BE_STORED else FAILED
     return UNKNOWN
@@ -147,15 +149,17 @@ def _verdict(attempts: Sequence[ObservedAttempt], limits: Limits) -> str | None:
         return None
     if (last.send.version or 0) < since:
         return OLD_CLIENT
-    return NOT_RETRIED if len(refused) == 1 else None  # it was retried, as often as was set
+    return NOT_RETRIED if len(refused) == 1 else None  # retried as often as configured
 
 
 def _may_change(refused: Sequence[ObservedAttempt]) -> bool:
-    """Return whether another attempt may have another answer than these refusals."""
-    if all(one.send.call for one in refused):
-        return not all(send_codes.is_final(one.send.response_code or 0) for one in refused)
-    said = {(one.send.response_code, remark_shape(one.send.remark)) for one in refused}
-    code, remark = next(iter(said))
+    """Return whether another attempt could get a response other than these refusals."""
+    if all(attempt.send.call for attempt in refused):
+        return not all(send_codes.is_final(attempt.send.response_code or 0) for attempt in refused)
+    reasons = {
+        (attempt.send.response_code, remark_shape(attempt.send.remark)) for attempt in refused
+    }
+    code, remark = next(iter(reasons))
     if remark is not None and _OF_THE_REQUEST.search(remark):
         return False
-    return len(said) > 1 or len(refused) == 1 or code in _LOAD_CODES
+    return len(reasons) > 1 or len(refused) == 1 or code in _LOAD_CODES

@@ -1,8 +1,8 @@
-"""The sends that relays made of sends of clients, by the one rule for all views: `dissectors.rows`.
+"""Sends that relays made from sends of clients, by the shared rule in `dissectors.rows`.
 
-A query chooses the sends of messages that were seen more than once; the rule pairs their hops. What
-a proxy sends for a message of a call is no attempt of a client, and its responses say what became
-of the message where those to the call do not.
+A query selects the sends of messages seen more than once; the rule pairs their hops. Requests of a
+proxy for a gRPC call are not attempts of a client, but their responses show the outcome if those to
+the call do not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dissectors.endpoint import host_of
 from dissectors.rows.outcome import FAILED, NOT_DURABLE, OK
-from dissectors.rows.relays import Hop, hop_pairs
+from dissectors.rows.relays import Hop, Relay, hop_pairs
 
 from ..report import ReportInput, TableColumn
 from ..schema import SOURCE, arrow_schema_of
@@ -30,7 +30,7 @@ RELAYS = "relays"
 
 RELAY_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("relay", "string", "", "relay `address:port`"),
-    TableColumn("server", "string", "", "upstream `address:port`"),
+    TableColumn("server_address", "string", "", "upstream `address:port`"),
     TableColumn("from_host", "string", "", "source address of the relay's upstream connections"),
     TableColumn("sends", "int", "", "answered sends seen on both hops"),
     TableColumn("outer_p50_us", "int", "µs", "median latency of the outer hop (client view)"),
@@ -51,60 +51,68 @@ _PAIR_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("place", "int", "", "place of the outer hop among those that may be it"),
     TableColumn("relay", "string", "", ""),
     TableColumn("from_host", "string", "", ""),
-    TableColumn("server", "string", "", ""),
+    TableColumn("server_address", "string", "", ""),
     TableColumn("proven", "bool", "", ""),
     TableColumn("of_call", "bool", "", ""),
     TableColumn("outer_us", "int", "µs", ""),
     TableColumn("inner_us", "int", "µs", ""),
 )
-"""One row per inner hop and outer hop that it may be made of: `relays.HopPair`."""
+"""One row per inner hop and possible outer hop: `relays.HopPair`."""
 _INNER_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("topic", "string", "", ""),
     TableColumn("inner_sends", "int", "", ""),
     TableColumn("inner_sent", "int", "", ""),
 )
 _GOOD = texts((OK, NOT_DURABLE))
-_FOUND = ("relay", "from_host", "server")
+_FOUND = ("relay", "from_host", "server_address")
 _SIDES = ("outer", "inner", "own")
-"""What the latency of a send on both sides of a relay is split into."""
+"""Parts of the latency of a send seen on both sides of a relay."""
 _PLACE = (SOURCE, "conversation", "opaque", "unique_key")
 """Columns that identify a send."""
 _PARTS = 64
-"""Parts of the messages of a large input that are paired one after the other."""
+"""Number of parts in which the messages of a large input are paired."""
 
 
-def has_relays(given: ReportInput) -> bool:
-    """Return whether any send of the input was made by a relay or a proxy."""
-    return not given.kept.is_empty(_pairs(given))
+def has_relays(report_input: ReportInput) -> bool:
+    """Return whether a relay or proxy made any send of the input."""
+    return not report_input.kept.is_empty(_pairs(report_input))
 
 
-def _pairs(given: ReportInput) -> Relation:
-    """Return each inner hop with its outer hop: `_PAIR_COLUMNS`."""
-    return given.kept.once(RELAYS, None, lambda: _paired(given))
+def _pairs(report_input: ReportInput) -> Relation:
+    """Return each inner hop with its outer hop, as `_PAIR_COLUMNS`."""
+    return report_input.kept.once(RELAYS, None, lambda: _paired(report_input))
 
 
-def _paired(given: ReportInput) -> Relation:
-    every = _repeated(given)
-    if every is None:
-        return given.kept.empty(_PAIR_COLUMNS, RELAYS)
-    parts = 1 if given.exchanges.is_here else _PARTS
-    hops = every.where("unique_key is not null and not " + sends.LOGGED).select(
-        *(SOURCE, "capture", "conversation", "opaque", "requester", "responder", "offset_msg_id"),
+def _paired(report_input: ReportInput) -> Relation:
+    repeated = _repeated(report_input)
+    if repeated is None:
+        return report_input.kept.empty(_PAIR_COLUMNS, RELAYS)
+    parts = 1 if report_input.exchanges.is_here else _PARTS
+    hops = repeated.where("unique_key is not null and not " + sends.LOGGED).select(
+        *(
+            SOURCE,
+            "capture",
+            "conversation",
+            "opaque",
+            "client_address",
+            "server_address",
+            "offset_msg_id",
+        ),
         *("unique_key", "topic", "`call`", "unix_micros(request_time) as begin", "latency_us"),
         f"pmod({sends.KEY}, {parts}) as part",
     )
-    paired = given.kept.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS, RELAYS)
-    if given.kept.is_empty(paired):
+    paired = report_input.kept.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS, RELAYS)
+    if report_input.kept.is_empty(paired):
         return paired
     proven = paired.where("proven and not of_call").select_distinct(*_FOUND)
-    known = paired.join(proven, _FOUND, "left semi", small=True)
-    made = paired.where("of_call").union(known)
+    proven_pairs = paired.join(proven, _FOUND, "left semi", small=True)
+    made = paired.where("of_call").union(proven_pairs)
     first = f"row_number() over (partition by {', '.join(_PLACE)} order by place) as row"
-    return given.kept.frame(made.select("*", first).where("row = 1").without("row"), RELAYS)
+    return report_input.kept.frame(made.select("*", first).where("row = 1").without("row"), RELAYS)
 
 
 def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
-    """Return `_PAIR_COLUMNS` of sends, all of some messages."""
+    """Return the hop pairs of sends, as `_PAIR_COLUMNS`; `table` has all sends of its messages."""
     import pyarrow
 
     messages: dict[object, list[int]] = {}
@@ -126,51 +134,61 @@ def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
     columns = {name: table.column(name).take(pyarrow.array(inner, "int64")) for name in _PLACE}
     columns["inner_us"] = took.take(pyarrow.array(inner, "int64"))
     columns["outer_us"] = took.take(pyarrow.array(outer, "int64"))
-    for name, values in zip(_MADE, zip(*made, strict=True) if made else [()] * 6, strict=True):
+    for name, values in zip(
+        _PAIR_FACTS, zip(*made, strict=True) if made else [()] * 6, strict=True
+    ):
         columns[name] = pyarrow.chunked_array([pyarrow.array(values)])
     schema = arrow_schema_of(_PAIR_COLUMNS)
     arrays = [columns[field.name].cast(field.type) for field in schema]
     return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
-_OF_HOP = ("begin", "latency_us", "requester", "responder", "offset_msg_id", "call", "capture")
-_MADE = ("place", *_FOUND, "proven", "of_call")
+_OF_HOP = (
+    "begin",
+    "latency_us",
+    "client_address",
+    "server_address",
+    "offset_msg_id",
+    "call",
+    "capture",
+)
+_PAIR_FACTS = ("place", *_FOUND, "proven", "of_call")
 
 
 def _hop_of(
     begin: int,
     took: int | None,
-    requester: str,
-    responder: str,
+    client_address: str,
+    server_address: str,
     offset_id: str | None,
     call: bool,
     capture: str | None,
 ) -> Hop:
     end = None if took is None else (begin + took) * 1000
-    return Hop(begin * 1000, end, host_of(requester), responder, offset_id, call, capture)
+    return Hop(begin * 1000, end, host_of(client_address), server_address, offset_id, call, capture)
 
 
-def _repeated(given: ReportInput) -> Relation | None:
-    """Return at least the sends of messages that were seen more than once; None: there are none.
+def _repeated(report_input: ReportInput) -> Relation | None:
+    """Return a superset of the sends of messages seen more than once, or None if there are none.
 
-    Of a large input these are few, and hops are compared of these only.
+    In a large input these are few, and only their hops are compared.
     """
-    known = suspects(given)
-    if given.kept.is_empty(known.keys):
+    known = suspects(report_input)
+    if report_input.kept.is_empty(known.keys):
         return None
     if known.sends is not None:
         return known.sends
-    every = sends.sends_and_calls_of(given.exchanges)
-    return every.join(known.keys, f"{sends.KEY} = key", "left semi")
+    all_sends = sends.sends_and_calls_of(report_input.exchanges)
+    return all_sends.join(known.keys, f"{sends.KEY} = key", "left semi")
 
 
-def inner_sends(given: ReportInput) -> Relation:
-    """Return (topic, inner_sends, inner_sent): sends of relays and proxies, messages stored so."""
-    inner = _pairs(given)
-    every = _repeated(given)
-    if every is None or given.kept.is_empty(inner):
-        return given.kept.empty(_INNER_COLUMNS)
-    return every.join(inner, _PLACE, "left semi", small=True).grouped(
+def inner_sends(report_input: ReportInput) -> Relation:
+    """Return `inner_sends` and `inner_sent` (stored messages) of relays and proxies by topic."""
+    inner = _pairs(report_input)
+    repeated = _repeated(report_input)
+    if repeated is None or report_input.kept.is_empty(inner):
+        return report_input.kept.empty(_INNER_COLUMNS)
+    return repeated.join(inner, _PLACE, "left semi", small=True).grouped(
         ("topic",),
         {
             "inner_sends": "count(*)",
@@ -179,61 +197,81 @@ def inner_sends(given: ReportInput) -> Relation:
     )
 
 
-def without_inner(given: ReportInput) -> Relation:
-    """Return the sends without those that a relay made: what is left are attempts of clients."""
-    every = sends.sends_and_calls_of(given.exchanges)
-    if not has_relays(given):
-        return every
-    inner = _pairs(given)
-    return every.join(inner, _PLACE, "left anti", small=inner.rows is not None)
+def proven_relays(report_input: ReportInput) -> set[Relay]:
+    """Return the remoting relays proven by sends on both sides."""
+    pairs = _pairs(report_input).where("not of_call").select_distinct(*_FOUND)
+    return {
+        Relay(row["relay"], row["from_host"], row["server_address"])
+        for row in report_input.kept.rows(pairs).to_pylist()
+    }
 
 
-def with_what_brokers_said(given: ReportInput, chosen: Relation, share: str) -> Relation:
-    """Return few sends with `said`: of a call what a broker answered to the proxy meanwhile.
+def without_inner(
+    report_input: ReportInput, chosen: Relation | None = None, *, of_calls: bool = True
+) -> Relation:
+    """Return all sends, or the `chosen` ones, without those made by relays.
 
-    Where it answered several times, that one of them stored the message is what counts. `chosen`
-    are kept, and so is the result, as `share`.
+    Only attempts of clients remain, and, unless `of_calls`, sends that proxies made for calls.
+    """
+    all_sends = sends.sends_and_calls_of(report_input.exchanges) if chosen is None else chosen
+    if not has_relays(report_input):
+        return all_sends
+    inner = _pairs(report_input) if of_calls else _pairs(report_input).where("not of_call")
+    return all_sends.join(inner, _PLACE, "left anti", small=inner.rows is not None)
+
+
+def with_broker_outcomes(report_input: ReportInput, chosen: Relation, share: str) -> Relation:
+    """Return `chosen` with `said`: for gRPC calls, the outcome at the broker behind the proxy.
+
+    STORED wins if there were several responses. `chosen` must be few sends and already kept; the
+    result is kept as `share`.
     """
     rows = chosen.rows
     if rows is not None and True not in rows.column("call").unique().to_pylist():
         return chosen.adding({"said": "cast(null as string)"})
-    # no answer to the call: what the proxy asks later may be for the next attempt
+    # without a response to the call, later requests of the proxy may belong to the next attempt
     following = f"lead(begin) over (partition by {sends.KEY} order by begin)"
     until = f"coalesce(end_us, least(begin + {WITHIN_US}, {following}))"
     calls = chosen.where("call").select(
         *_PLACE, f"{sends.KEY} as key", "begin", f"{until} as until"
     )
-    few = suspects(given).sends  # an answer repeats the call's UNIQ_KEY
-    sent = sends.sends_of(given.exchanges) if few is None else few.where("not call")
-    answers = sent.where("status = 'answered'").select(
+    suspected = suspects(report_input).sends  # a response repeats the call's UNIQ_KEY
+    sent = (
+        sends.sends_of(report_input.exchanges) if suspected is None else suspected.where("not call")
+    )
+    responses = sent.where("status = 'answered'").select(
         f"{sends.KEY} as key",
         "unix_micros(request_time) as sent",
         f"if(outcome_class = '{FAILED}', '{REFUSED}', '{STORED}') as said",
     )
     meanwhile = "of.key = one.key and of.sent between one.begin and one.until"
-    both = answers.join(calls, meanwhile, small=True, names=("of", "one"), select=(*_PLACE, "said"))
-    told = both.grouped(_PLACE, {"said": "max(said)"})
-    return given.kept.frame(chosen.join(told, _PLACE, "left", small=True), share)
+    matches = responses.join(
+        calls, meanwhile, small=True, names=("of", "one"), select=(*_PLACE, "said")
+    )
+    outcomes = matches.grouped(_PLACE, {"said": "max(said)"})
+    return report_input.kept.frame(chosen.join(outcomes, _PLACE, "left", small=True), share)
 
 
-def relays(given: ReportInput) -> Relation:
-    """Return RELAY_COLUMNS: who makes sends again, from where, to whom, and how long it takes."""
-    pairs = _pairs(given)
-    if given.kept.is_empty(pairs):
-        return given.kept.empty(RELAY_COLUMNS)
+def relays(report_input: ReportInput) -> Relation:
+    """Return RELAY_COLUMNS: relays, their clients and servers, and latencies."""
+    pairs = _pairs(report_input)
+    if report_input.kept.is_empty(pairs):
+        return report_input.kept.empty(RELAY_COLUMNS)
     answered = "outer_us is not null and inner_us is not null"
     sides = {
         "outer_us": f"if({answered}, outer_us, null)",
         "inner_us": f"if({answered}, inner_us, null)",
         "own_us": f"if({answered}, greatest(outer_us - inner_us, 0L), null)",
     }
-    each = pairs.select(*_FOUND, *(f"{value} as {name}" for name, value in sides.items())).select(
+    latencies = pairs.select(
+        *_FOUND, *(f"{value} as {name}" for name, value in sides.items())
+    ).select(
         *_FOUND,
         "explode(array("
         + ", ".join(f"named_struct('hop', '{hop}', 'us', {hop}_us)" for hop in _SIDES)
         + ")) as side",
     )
-    times = with_bucket(each.select(*_FOUND, "side.hop as hop", "side.us as us"), "us")
+    times = with_bucket(latencies.select(*_FOUND, "side.hop as hop", "side.us as us"), "us")
     cells = times.grouped(
         [*_FOUND, "hop", "bucket"],
         {

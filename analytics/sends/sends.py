@@ -1,14 +1,16 @@
-"""The sends among the exchanges, with all that the retry and isolation reports ask of each.
+"""Sends among the exchanges, with the columns that the retry and isolation reports need.
 
-Rules: a send is a request that carries a message of a producer, by remoting or by gRPC; the client
-process is told by its UNIQ_KEY (process id and class loader hash, or MAC address) and the
-requester's address. Only sends that may be part of a retry are stitched, in Python (`telling`).
+Rules: a send is a request that carries a producer's message, by remoting or gRPC; the client
+process is identified by its UNIQ_KEY (process id and class loader hash, or MAC address) and the
+client's address. Only sends that may be part of a retry are stitched, in Python (`telling`).
+
 RocketMQ: MessageClientIDSetter.
 """
 
 from __future__ import annotations
 
 from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.ids.message_ids import GRPC_ID, KEY_LENGTHS
 from dissectors.remoting.row_facts.names import STREAM_RESET
 from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows import conversation_record as tcp
@@ -19,18 +21,17 @@ from .. import derived
 from ..schema import SOURCE
 from ..sql.expressions import numbers, text, texts
 from ..sql.relation import Relation
-from .births import LENGTHS_SQL
 from .broker_names import with_names
 
 OF_CONSUMERS = (
     f"(coalesce(contains(topic, {text(RETRY_PREFIX)}), false)"
     f" or coalesce(contains(topic, {text(DLQ_PREFIX)}), false))"
 )
-"""SQL: the topic is one of the retries and dead letters of consumers."""
+"""SQL: the topic is a retry topic or DLQ of consumers."""
 LOGGED = "(request_packet is null and response_packet is null)"
-"""SQL: no packet was captured, the sender logged the send: `replay.sending.attempt_record`."""
+"""SQL: the send was logged by its sender, not captured: `replay.sending.attempt_record`."""
 CALL = f"(request_code is null and coalesce(request_name in {texts(SEND_CALLS)}, false))"
-"""SQL: an exchange is a send by gRPC."""
+"""SQL: an exchange is a gRPC send."""
 _CLOSING_US = text(f"{CLOSING_US}=")
 _CLOSING = (
     f"coalesce(try_cast(substring_index(get(filter(facts, f -> startswith(f, {_CLOSING_US})), 0),"
@@ -39,7 +40,7 @@ _CLOSING = (
 """SQL: µs from the first FIN of a connection to its last packet."""
 _RESET = text(f"{STREAM_RESET}=")
 RESET = f"substring_index(get(filter(facts, f -> startswith(f, {_RESET})), 0), {_RESET}, -1)"
-"""SQL: why the stream of a call was reset, and by whom."""
+"""SQL: why the stream of a call was reset, and by which side."""
 _BEGIN = text("\x01")
 _WAS_RESET = (
     f"coalesce(contains({_BEGIN} || array_join(facts, {_BEGIN}), {_BEGIN} || {_RESET}), false)"
@@ -49,10 +50,10 @@ FAILED_ITSELF = (
     f"(coalesce(outcome_class = '{FAILED}', false) or coalesce(status = 'unanswered'"
     f" and (`end` in ('reset', 'closed') or was_reset or {LOGGED}), false))"
 )
-"""SQL: a send was refused, or its connection or stream ended before an answer."""
+"""SQL: a send was refused, or its connection or stream ended before a response."""
 _COLUMNS = (
     SOURCE,
-    *("capture", "conversation", "requester", "responder", "status", "end", "opaque"),
+    *("capture", "conversation", "client_address", "server_address", "status", "end", "opaque"),
     *("request_packet", "response_packet", "request_time", "response_time", "latency_us"),
     *(
         "outcome_class",
@@ -63,17 +64,25 @@ _COLUMNS = (
         "version",
         "version_name",
     ),
-    *("topic", "group", "queue_id", "broker_name", "unique_key", "offset_msg_id", "message_count"),
+    *(
+        "topic",
+        "group",
+        "queue_id",
+        "broker_name",
+        "unique_key",
+        "key_time",
+        "offset_msg_id",
+        "message_count",
+        "body_bytes",
+    ),
 )
 """Columns of a send that are read at all."""
-_CALLERS_ID = "^01[0-9A-F]{32}$"
-"""Message id of a client that speaks gRPC: version, MAC address, process id, time, count."""
 _TAIL = 24
-"""Hex digits of a UNIQ_KEY behind the address: process, loader, time of the month, count."""
+"""Hex digits of a UNIQ_KEY after the address: process, loader, time of the month, count."""
 
 
 def _maker_of(key: str) -> str:
-    """Return, as SQL, the address in a UNIQ_KEY: a send that never left has no other."""
+    """Return, as SQL, the address in a UNIQ_KEY: the only one of a send that never left."""
     parts = ", ".join(f"conv(substr({key}, {place}, 2), 16, 10)" for place in (1, 3, 5, 7))
     return (
         f"case length({key}) when 32 then concat_ws('.', {parts})"
@@ -81,77 +90,90 @@ def _maker_of(key: str) -> str:
     )
 
 
-def process_of(key: str) -> str:
-    """Return, as SQL, the digits of a UNIQ_KEY for the process that made it; null: another key.
+def made_by_grpc(key: str) -> str:
+    """Return, as SQL, whether a gRPC client created a key, which a proxy may pass on."""
+    return f"(octet_length({key}) = 34 and regexp_like({key}, '^{GRPC_ID}$'))"
 
-    They begin with the process id; behind it are its class loader or, by gRPC, the MAC address.
+
+def process_of(key: str) -> str:
+    """Return, as SQL, the digits of a UNIQ_KEY that identify its process; null for other keys.
+
+    They start with the process id, followed by the class loader or, for gRPC, the MAC address.
     """
     return (
-        f"case when octet_length({key}) in {LENGTHS_SQL} then substr({key}, -{_TAIL}, 12)"
-        f" when octet_length({key}) = 34 and regexp_like({key}, '{_CALLERS_ID}')"
+        f"case when octet_length({key}) in {numbers(KEY_LENGTHS)} then substr({key}, -{_TAIL}, 12)"
+        f" when {made_by_grpc(key)}"
         f" then substr({key}, 15, 4) || substr({key}, 3, 12) end"
     )
 
 
 def process_name(digits: str) -> str:
-    """Return, as SQL, what `process_of` gives as ``pid-loader``."""
+    """Return, as SQL, the result of `process_of` as ``pid-loader``."""
     return f"conv(substr({digits}, 1, 4), 16, 10) || '-' || substr({digits}, 5)"
 
 
 def sends_of(exchanges: Relation) -> Relation:
-    """Return the sends of producers by remoting; those of consumers to retry topics are not."""
+    """Return the remoting sends of producers, without those of consumers to retry topics."""
     return _sends_of(exchanges, f"request_code in {numbers(SENDS)}")
 
 
 def sends_and_calls_of(exchanges: Relation, keys: Relation | None = None) -> Relation:
-    """Return the sends of producers by remoting and by gRPC; only those of few `keys`, if given."""
+    """Return the remoting and gRPC sends of producers, limited to a few `keys` if not None."""
     return _sends_of(exchanges, f"(request_code in {numbers(SENDS)} or {CALL})", keys)
 
 
 def _sends_of(exchanges: Relation, which: str, keys: Relation | None = None) -> Relation:
     chosen = exchanges.where(
         f"{which} and status != 'orphan' and request_time is not null"
-        f" and responder is not null and not {OF_CONSUMERS}"
+        f" and server_address is not null and not {OF_CONSUMERS}"
     )
     if keys is not None:
         chosen = chosen.join(keys, f"{KEY} = key", "left semi", small=True)
-    told = {"call": CALL, "reset": RESET, "was_reset": _WAS_RESET}
-    return chosen.adding(told).select(*_COLUMNS, *told)
+    columns = {"call": CALL, "reset": RESET, "was_reset": _WAS_RESET}
+    return chosen.adding(columns).select(*_COLUMNS, *columns)
 
 
 MESSAGES = "coalesce(message_count, 1L)"
-"""SQL: how many messages a send carries; more than one: a batch."""
-HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {derived.address_of('requester')})"
-"""SQL: address of the client that sent."""
+"""SQL: number of messages of a send; more than one: a batch."""
+HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {derived.address_of('client_address')})"
+"""SQL: address of the client."""
 PROCESS = process_of("unique_key")
-"""SQL: digits of the process that sent."""
+"""SQL: digits of the client process."""
 NEVER_OPENED = f"`end` in {texts(tcp.NEVER_OPENED)}"
 """SQL: a connect failed."""
 _NO_KEY = "xxhash64(source, capture, conversation, opaque, unix_micros(request_time))"
 KEY = f"if(unique_key is null, {_NO_KEY}, xxhash64(unique_key, topic))"
-"""SQL: a number for a message, which takes a quarter of the memory of `dissectors.rows.identity_of`
-it. A send without UNIQ_KEY, such as a batch of 4.x, is a message of its own."""
+"""SQL: a number that identifies a message, with a quarter of the memory of
+`dissectors.rows.identity_of`. A send without UNIQ_KEY, such as a batch of 4.x, is a message of its
+own.
+"""
 
 
 def described(sends: Relation, names: Relation) -> Relation:
-    """Return sends with `host`, `process`, `broker`, `begin` and `end_us` (µs)."""
+    """Return sends with `host`, `process`, `broker`, and in µs `begin`, `end_us` and `lead`.
+
+    `lead` is the time since message creation; null if the key has no time.
+    """
     return with_names(sends, names).adding(
         {
             "host": HOST,
             "process": PROCESS,
             "begin": "unix_micros(request_time)",
             "end_us": "unix_micros(response_time)",
+            "lead": "unix_micros(request_time) - unix_micros(key_time)",
         },
     )
 
 
-def connect_failures(conversations: Relation, names: Relation) -> Relation:
-    """Return the connects to brokers that never came about, as `attempts.ConnectFailure`."""
-    failed = conversations.where(NEVER_OPENED)
-    named = failed.join(names.renamed({"responder": "server"}), ["server"], small=True)
-    return named.select(
-        f"{derived.address_of('client')} as host",
-        "server",
+def connect_failures(conversations: Relation, names: Relation, known: bool = True) -> Relation:
+    """Return the connections never established, as `attempts.ConnectFailure`.
+
+    With `known`, only those to known brokers; otherwise those to any server.
+    """
+    named = with_names(conversations.where(NEVER_OPENED), names)
+    return (named.where("broker != server_address") if known else named).select(
+        f"{derived.address_of('client_address')} as host",
+        "server_address as server",
         "broker",
         "unix_micros(start_time) as begin",
         "unix_micros(end_time) as `end`",
@@ -163,7 +185,7 @@ def connect_failures(conversations: Relation, names: Relation) -> Relation:
 
 
 def with_connections(sends: Relation, conversations: Relation | None) -> Relation:
-    """Return sends with `connected`, `closed` (µs), `ended_by` and `whole` of their connection."""
+    """Return sends with `connected`, `closed` (µs), `ended_by`, and `whole` of the connection."""
     if conversations is None:
         return sends.adding(
             {

@@ -1,7 +1,7 @@
-"""The attempts of an input, stitched together once for the retry and isolation reports.
+"""Attempts of an input, combined once for the retry and isolation reports.
 
-Rules: only messages that need it are looked at one by one (`suspects`, `telling`); all
-other sends are one attempt each.
+Rules: only messages that need it are analyzed individually (`suspects`, `telling`); all other sends
+are one attempt each.
 """
 
 from __future__ import annotations
@@ -15,75 +15,74 @@ from .attempt_table import with_attempts
 from .attempts import DEFAULT_TIMEOUT_US
 from .broker_names import broker_names
 from .chains import Limits
-from .hops import has_relays, with_what_brokers_said, without_inner
-from .suspects import failures_of, suspects
-from .telling import flagged_keys
+from .hops import has_relays, with_broker_outcomes, without_inner
+from .suspects import failures_of, flagged_keys, suspects
 
 STITCHED = "stitched attempts"
 """The share of `ReportInput.kept` that these are."""
 
 COUNTED = (
-    *("queue_id", "topic", "responder", "host", "process", "group", "capture", "call"),
+    *("queue_id", "topic", "server_address", "host", "process", "group", "capture", "call"),
     *("outcome_class", "response_name", "language", "version_name"),
 )
-"""What sends are counted by, once for all tables that count them."""
+"""Columns to group counted sends by, shared by all tables that count them."""
 
 
 class Stitched(NamedTuple):
-    """The sends of producers, and the attempts of those messages that need a closer look."""
+    """The sends of producers, and the attempts of messages that need analysis."""
 
     sends: Relation
     """all sends of clients, see `hops.without_inner`"""
     names: Relation
-    """names of the brokers, see `broker_names`"""
+    """broker names, see `broker_names`"""
     keys: Relation
-    """`sends.KEY` of the messages that need it"""
+    """`sends.KEY` of messages that need analysis"""
     telling: Relation
-    """the sends of these, see `sends.described`"""
+    """sends of these messages, see `sends.described`"""
     attempts: Relation
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
     counts: Relation
-    """the sends by COUNTED, with `times`: how many, and their `messages`"""
+    """sends grouped by COUNTED, with `times` (sends) and `messages`"""
 
 
-def stitched(given: ReportInput, limits: Limits) -> Stitched:
-    """Return the sends of an input and the attempts of those messages that need a look, once."""
-    return given.kept.once(STITCHED, limits, lambda: _stitched(given, limits))
+def stitched(report_input: ReportInput, limits: Limits) -> Stitched:
+    """Return the sends of an input and the analyzed attempts, computed once."""
+    return report_input.kept.once(STITCHED, limits, lambda: _stitched(report_input, limits))
 
 
-def _stitched(given: ReportInput, limits: Limits) -> Stitched:
-    names = broker_names(given)
-    produced = without_inner(given)
-    failures = failures_of(given, names)
-    keys, described = _telling(given, produced, names, failures, limits)
-    telling = with_what_brokers_said(given, described, STITCHED)
-    connected = sends.with_connections(telling, given.conversations)
-    attempts = with_attempts(given.kept, connected, failures, limits, STITCHED)
-    return Stitched(produced, names, keys, telling, attempts, _counts(given, produced))
+def _stitched(report_input: ReportInput, limits: Limits) -> Stitched:
+    names = broker_names(report_input)
+    produced = without_inner(report_input)
+    failures = failures_of(report_input, names)
+    keys, described = _telling(report_input, produced, names, failures, limits)
+    telling = with_broker_outcomes(report_input, described, STITCHED)
+    connected = sends.with_connections(telling, report_input.conversations)
+    attempts = with_attempts(report_input.kept, connected, failures, limits, STITCHED)
+    return Stitched(produced, names, keys, telling, attempts, _counts(report_input, produced))
 
 
-def _counts(given: ReportInput, produced: Relation) -> Relation:
+def _counts(report_input: ReportInput, produced: Relation) -> Relation:
     """Return `Stitched.counts`."""
     counted = {"times": "count(*)", "messages": f"sum({sends.MESSAGES})"}
     placed = produced.adding({"host": sends.HOST, "process": sends.PROCESS})
-    return given.kept.frame(placed.grouped(COUNTED, counted), STITCHED)
+    return report_input.kept.frame(placed.grouped(COUNTED, counted), STITCHED)
 
 
 def _telling(
-    given: ReportInput,
+    report_input: ReportInput,
     produced: Relation,
     names: Relation,
     failures: Relation | None,
     limits: Limits,
 ) -> tuple[Relation, Relation]:
-    """Return `Stitched.keys` and these sends, described: suspects where they are the same."""
+    """Return `Stitched.keys` and their described sends, reusing equal suspects."""
     usual = limits.timeout_us == DEFAULT_TIMEOUT_US
-    if usual and not has_relays(given):
-        keys, described = suspects(given)
+    if usual and not has_relays(report_input):
+        keys, described = suspects(report_input)
         if described is not None:
             return keys, described
     else:
         flagged = flagged_keys(produced, names, failures, limits.timeout_us)
-        keys = given.kept.repeated(flagged, STITCHED)
+        keys = report_input.kept.repeated(flagged, STITCHED)
     chosen = produced.join(keys, f"{sends.KEY} = key", "left semi", small=True)
-    return keys, given.kept.frame(sends.described(chosen, names), STITCHED)
+    return keys, report_input.kept.frame(sends.described(chosen, names), STITCHED)

@@ -1,4 +1,4 @@
-"""All attempts of producers by remoting as their fault strategy sees them, for the replay of it."""
+"""All remoting attempts of producers as events for the replay of the fault strategy."""
 
 from __future__ import annotations
 
@@ -22,37 +22,39 @@ _OF_PLAIN = (
     *("client", "process", "`group`", "topic", "broker", "cast(null as string) as last_broker"),
     *(f"{_OUTCOME} as outcome", f"{_CAUSE} as cause", "1L as attempt", *_TEXTS),
 )
-"""What is known of an attempt that was not looked at, but for its message and times."""
+"""Columns of attempts not analyzed individually, without message and times."""
 _OF_LOOKED_AT = (
     *("client", f"{sends.PROCESS} as process", "`group`", "topic", "broker", "last_broker"),
     *("outcome", "cause", "attempt", *_TEXTS),
 )
+_NOT_GRPC = f"not coalesce({sends.made_by_grpc('unique_key')}, false)"
+"""SQL: the message is not of a gRPC client: those avoid proxies by rules of their own."""
 _MESSAGE = ("unique_key", "request_packet")
 _TIMES = ("unix_micros(attempt_begin) as begin", "unix_micros(attempt_end) as end")
 
 
-def events(stitch: Stitched) -> Relation:
+def events(stitch: Stitched, timeout_us: int) -> Relation:
     """Return the attempts; `begin` and `end` in µs since the epoch.
 
-    Where `plain` is true, `begin` is the time of the request: `isolation_input.born` puts it right.
+    An attempt begins at message creation if that is within a timeout of the request.
     """
-    sent = with_names(_plain(stitch), stitch.names)
-    plain = sent.select(*_OF_PLAIN, "true as plain", "begin", "end", *_MESSAGE)
-    remoting = stitch.attempts.where("protocol = 'remoting'")
+    plain = with_names(_plain(stitch, timeout_us), stitch.names)
+    remoting = stitch.attempts.where(f"protocol = 'remoting' and {_NOT_GRPC}")
     looked_at = remoting.select(*_OF_LOOKED_AT, *_TIMES, *_MESSAGE)
-    return plain.union(looked_at.adding({"plain": "false"}))
+    return plain.select(*_OF_PLAIN, "begin", "end", *_MESSAGE).union(looked_at)
 
 
-def _plain(stitch: Stitched) -> Relation:
-    """Return the sends that were not looked at, with `client`, `process` and their times."""
-    sent = stitch.sends.where("not call")  # clients by gRPC avoid proxies, by rules of their own
+def _plain(stitch: Stitched, timeout_us: int) -> Relation:
+    """Return the sends not analyzed individually, with `client`, `process`, and times."""
+    sent = stitch.sends.where(f"not call and {_NOT_GRPC}")
     others = sent.join(stitch.keys, f"{sends.KEY} = key", "left anti", small=True)
-    begin = "unix_micros(request_time)"
+    asked, created = "unix_micros(request_time)", "unix_micros(key_time)"
+    near = f"coalesce({asked} - {created} between 0 and {timeout_us}, false)"
     return others.adding(
         {
             "client": sends.HOST,
             "process": sends.PROCESS,
-            "begin": begin,
-            "end": f"if(status = 'oneway', {begin}, unix_micros(response_time))",
+            "begin": f"if({near}, {created}, {asked})",
+            "end": f"if(status = 'oneway', {asked}, unix_micros(response_time))",
         }
     )

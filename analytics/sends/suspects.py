@@ -1,8 +1,10 @@
-"""Sends that need a closer look, found once for all that take one: relays, retries, isolation.
+"""Sends that need analysis, selected once for relays, retries, and isolation.
 
-Rules: a message is looked at if more than one request had its UNIQ_KEY, as on both sides of a relay
-too, or if `telling.telling_keys` says so. Of a large input these are few, and what is asked of them
-is asked without another look at all exchanges.
+Rules: a message is selected if several requests share its UNIQ_KEY (including both sides of a
+relay), or if one of its sends failed, was answered late, or started soon after a failed connect of
+the same host. All others are one attempt each. Keys are compared as numbers (`sends.KEY`): a
+collision selects both messages, which changes no result. In a large input few sends are selected,
+so further queries need not scan all exchanges.
 """
 
 from __future__ import annotations
@@ -12,44 +14,87 @@ from typing import NamedTuple
 from ..report import ReportInput
 from ..sql.relation import Relation
 from . import sends
-from .attempts import DEFAULT_TIMEOUT_US
-from .broker_names import broker_names
-from .telling import flagged_keys
+from .attempts import DEFAULT_TIMEOUT_US, SOON_US
+from .broker_names import broker_names, with_names
 from .unavailable import failed_connects
 
 SUSPECTS = "suspect sends"
 """The share of `ReportInput.kept` that these are."""
+_AFTER_S = SOON_US // 1_000_000
+"""Seconds between a failed connect and the send of its message."""
 
 
 class Suspects(NamedTuple):
-    """The messages, and their sends with those that relays made."""
+    """The selected messages, and their sends including those of relays."""
 
     keys: Relation
-    """`sends.KEY` of each"""
+    """`sends.KEY` of each message"""
     sends: Relation | None
-    """`sends.described`; None: there are too many to keep all columns"""
+    """`sends.described`; None: too many to keep all columns"""
 
 
-def suspects(given: ReportInput) -> Suspects:
-    """Return the suspects of an input, by the timeout that clients have by default."""
-    return given.kept.once(SUSPECTS, None, lambda: _suspects(given))
+def suspects(report_input: ReportInput) -> Suspects:
+    """Return the suspects of an input, assuming the default timeout of clients."""
+    return report_input.kept.once(SUSPECTS, None, lambda: _suspects(report_input))
 
 
-def _suspects(given: ReportInput) -> Suspects:
-    names = broker_names(given)
-    failures = failures_of(given, names)
-    every = sends.sends_and_calls_of(given.exchanges)
-    flagged = flagged_keys(every, names, failures, DEFAULT_TIMEOUT_US)
-    keys = given.kept.repeated(flagged, SUSPECTS)
+def _suspects(report_input: ReportInput) -> Suspects:
+    names = broker_names(report_input)
+    failures = failures_of(report_input, names)
+    all_sends = sends.sends_and_calls_of(report_input.exchanges)
+    flagged = flagged_keys(all_sends, names, failures, DEFAULT_TIMEOUT_US)
+    keys = report_input.kept.repeated(flagged, SUSPECTS)
     if keys.rows is None:
         return Suspects(keys, None)
-    chosen = sends.described(sends.sends_and_calls_of(given.exchanges, keys), names)
-    return Suspects(keys, given.kept.frame(chosen, SUSPECTS))
+    chosen = sends.described(sends.sends_and_calls_of(report_input.exchanges, keys), names)
+    return Suspects(keys, report_input.kept.frame(chosen, SUSPECTS))
 
 
-def failures_of(given: ReportInput, names: Relation) -> Relation | None:
-    """Return the connects to brokers that failed; None: unknown, or there are none."""
-    failed = failed_connects(given)
-    if given.conversations is None or failed is None or given.kept.is_empty(failed):
+def failures_of(report_input: ReportInput, names: Relation) -> Relation | None:
+    """Return the failed connects to brokers, or None if there are none or they are unknown."""
+    failed = failed_connects(report_input)
+    if report_input.conversations is None or failed is None or report_input.kept.is_empty(failed):
         return None
-    return sends.connect_failures(given.conversations, names)
+    return sends.connect_failures(report_input.conversations, names)
+
+
+def flagged_keys(
+    all_sends: Relation, names: Relation, failures: Relation | None, timeout_us: int
+) -> Relation:
+    """Return `sends.KEY` of each send (`key`) and whether it is suspicious on its own (`wrong`).
+
+    `failures` are `sends.connect_failures`.
+    """
+    took = "unix_micros(response_time) - unix_micros(request_time)"
+    wrong = f"({sends.FAILED_ITSELF} or coalesce({took} > {timeout_us * 9 // 10}, false))"
+    if failures is not None:
+        all_sends = _with_failures(with_names(all_sends, names), failures)
+        wrong = f"({wrong} or failed_host is not null)"
+    return all_sends.select(f"{sends.KEY} as key", f"{wrong} as wrong")
+
+
+def _with_failures(all_sends: Relation, failures: Relation) -> Relation:
+    """Return sends with `failed_host`: a connect of the host failed during the send.
+
+    A send is repeated for each such connect. The join uses the second alone; the costly part, the
+    sender's address, is evaluated only for the few matches.
+    """
+    ended = _second_of("`end`")
+    near = failures.select(
+        "host as failed_host",
+        "broker as failed_broker",
+        "begin as failed_begin",
+        "`end` as failed_end",
+        f"explode(sequence({ended}, {ended} + {_AFTER_S})) as failed_second",
+    )
+    begin = "unix_micros(request_time)"
+    met = (
+        f"{_second_of(begin)} = failed_second and array_contains(array(failed_host), {sends.HOST})"
+        f" and {begin} between failed_end and failed_end + {SOON_US} and failed_broker != broker"
+        " and failed_begin >= unix_micros(key_time) - 1000"
+    )
+    return all_sends.join(near, met, "left", small=True)
+
+
+def _second_of(micros: str) -> str:
+    return f"cast(floor({micros} / 1000000) as long)"

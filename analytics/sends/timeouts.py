@@ -1,4 +1,4 @@
-"""sendMsgTimeout of a client, as the connections show that it closed without an answer.
+"""sendMsgTimeout of a client, learned from connections it closed without a response.
 
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, NettyRemotingClient.closeChannel.
 """
@@ -15,18 +15,18 @@ _ROUND_US = 100_000
 
 
 def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
-    """Return sendMsgTimeout in µs as a client's messages show it; None: they do not.
+    """Return sendMsgTimeout in µs learned from a client's messages, or None if unknown.
 
-    A client that gets no answer to its only attempt closes the connection when the time is over, or
-    a little later, so the least of several such times that are alike is nearest. People choose
-    round numbers. One alone may be the end of the client.
+    A client without a response to its only attempt closes the connection at the timeout or slightly
+    later, so the smallest of several similar times is the best estimate. Timeouts are usually round
+    numbers. A single time may be the end of the client.
     """
     waited = sorted(
-        one.closed - born
-        for one in (same[0] for same in messages if len(same) == 1 and not same[0].call)
-        if one.status == "unanswered" and one.ended_by == "client" and not logged(one)
-        if one.closed is not None and (born := born_of(one, 100 * DEFAULT_TIMEOUT_US)) is not None
-        if one.closed - born >= _LEAST_TIMEOUT_US
+        send.closed - born
+        for send in (same[0] for same in messages if len(same) == 1 and not same[0].call)
+        if send.status == "unanswered" and send.ended_by == "client" and not logged(send)
+        if send.closed is not None and (born := born_of(send, 100 * DEFAULT_TIMEOUT_US)) is not None
+        if send.closed - born >= _LEAST_TIMEOUT_US
     )
     for least, following in pairwise(waited):
         if following - least <= ALIKE_US:

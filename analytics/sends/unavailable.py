@@ -1,53 +1,60 @@
-"""Connects that failed: evidence of an outage even where no send can be tied to them.
+"""Failed connects: evidence of an outage even without a related send.
 
-A producer that has only one broker, and that one gone, sends nothing: the capture has its refused
-connects and no request. Rules: only servers count that RocketMQ was spoken with, or that a route
-names; a connect is told from a probe's by what else its host asked there, for one packet looks like
-the other. Where a host's own program also makes connections without a word, nobody can tell its
-failed connects from the client's, and the row says so.
+A producer whose only broker is down sends nothing: the capture has its refused connects and no
+request. Rules: only servers that speak RocketMQ or that a route names count. A client's connect is
+distinguished from a probe's by other requests of its host, since a single packet looks the same. If
+a program on the client's host also opens connections without requests, its failed connects cannot
+be told apart, and the row says so.
+
 RocketMQ: NettyRemotingClient.createChannel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
-from dissectors.foreign import integer_of
+import msgspec
+
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import SENDS
 
 from .. import derived
 from ..report import ReportInput, Row, TableColumn
-from ..schema import SOURCE
+from ..schema import SOURCE, arrow_rows
 from ..sql.expressions import numbers, place_of
 from ..sql.relation import Relation
 from . import sends
+from .attempt_table import failures_in
+from .attempts import ConnectFailure
 from .broker_names import broker_names
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from ..kept import Kept
 
 UNAVAILABLE = "failed connects"
 """The share of `ReportInput.kept` that these are."""
 PRODUCER, CLIENT, STRANGER = "producer", "client", "stranger"
-"""Who connected: an address that sent messages there, one that asked for something else or was told
-of the server by a route, one that never asked for anything."""
-MOST_SAID = 5
-"""Sentences about failed connects; the table has them all."""
+"""Kinds of clients: an address that sent messages to the server, one that sent other requests or
+got the server in a route, one that never sent a request.
+"""
+MOST_NOTES = 5
+"""Most notes about failed connects; the table lists all of them."""
 GAP_US = 10_000_000
-"""Failed connects so far apart are taken for two outages."""
+"""Minimum time between failed connects of two separate outages."""
 BURST_US = 200_000
-"""A client that cannot connect for a message tries again within such a time."""
-_COUNTS = (
+"""Maximum time between connects of a client that retries for one message."""
+CONNECT_COUNTS: tuple[TableColumn, ...] = (
     TableColumn("connects", "int", "", "connects that failed"),
     TableColumn("refused", "int", "", "connects refused with RST"),
     TableColumn("no_answer", "int", "", "connects without any response to the SYN"),
 )
-_TIMES = (
-    TableColumn("first_time", "time", "", "first failed connect"),
-    TableColumn("last_time", "time", "", "the last"),
-)
 CONNECT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("broker", "string", "", "broker name if known, otherwise address"),
-    TableColumn("server", "string", "", "`address:port`"),
+    TableColumn("server_address", "string", "", "`address:port`"),
     TableColumn("client", "string", "", "client address without port"),
     TableColumn(
         "who",
@@ -59,49 +66,38 @@ CONNECT_COLUMNS: tuple[TableColumn, ...] = (
             "incomplete capture)"
         ),
     ),
-    *_COUNTS,
+    *CONNECT_COUNTS,
     TableColumn(
         "silent",
         "int",
         "",
         "connections without any request; if present, some failed connects may come from a probe",
     ),
-    *_TIMES,
+    TableColumn("first_time", "time", "", "first failed connect"),
+    TableColumn("last_time", "time", "", "the last"),
     TableColumn("capture", "string", "", "capture of the first occurrence"),
     TableColumn("conversation", "int", "", "TCP connection number"),
 )
-"""One row per server and client address with connects that failed."""
-OUTAGE_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("broker", "string", "", "broker name if known, otherwise address"),
-    TableColumn("server", "string", "", "`address:port`"),
-    *_TIMES,
-    TableColumn(
-        "lasted_us", "int", "µs", ("time from the first to the last failed connect: minimum outage")
-    ),
-    *_COUNTS,
-    TableColumn("producers", "int", "", "number of producer addresses with failed connects"),
-    TableColumn("clients", "int", "", "number of other client addresses"),
-    TableColumn(
-        "strangers", "int", "", ("number of addresses that never sent a request to this server")
-    ),
-)
-"""One row per period in which connects to a server failed."""
+"""One row per server and client address with failed connects."""
 
 
-def failed_connects(given: ReportInput) -> Relation | None:
-    """Return one row per failed connect, with who it was of; None: the input has no connections."""
-    if given.conversations is None:
+def failed_connects(report_input: ReportInput) -> Relation | None:
+    """Return one row per failed connect, with the kind of client; None without connection data.
+
+    The result has fewer columns if no connect failed.
+    """
+    if report_input.conversations is None:
         return None
-    return given.kept.once(UNAVAILABLE, None, lambda: _failed_connects(given))
+    return report_input.kept.once(UNAVAILABLE, None, lambda: _failed_connects(report_input))
 
 
-def _failed_connects(given: ReportInput) -> Relation:
-    conversations = given.conversations
+def _failed_connects(report_input: ReportInput) -> Relation:
+    conversations = report_input.conversations
     assert conversations is not None
-    failed = given.kept.frame(
+    failed = report_input.kept.frame(
         conversations.where(sends.NEVER_OPENED).select(
-            "server",
-            f"{derived.address_of('client')} as client",
+            "server_address",
+            f"{derived.address_of('client_address')} as client",
             "`end` = 'refused' as was_refused",
             "start_time as begin",
             SOURCE,
@@ -110,82 +106,68 @@ def _failed_connects(given: ReportInput) -> Relation:
         ),
         UNAVAILABLE,
     )
-    if given.kept.is_empty(failed):
-        return given.kept.empty(_FAILED_COLUMNS, UNAVAILABLE)
-    names = broker_names(given)
-    asked = _asked(given, failed)
-    spoken = asked.where("requests > 0").select("server").distinct()
-    named = names.select("responder as server", "broker")
-    known = spoken.join(named, ["server"], "full")
+    if report_input.kept.is_empty(failed):
+        return failed
+    names = broker_names(report_input)
+    requests = _asked(report_input, failed)
+    spoken = requests.where("requests > 0").select("server_address").distinct()
+    named = names.select("server_address", "broker")
+    known = spoken.join(named, ["server_address"], "full")
     silent = _silent(conversations, failed).adding(dict.fromkeys(_ASKED, "0L"))
-    facts = asked.adding({"silent": "0L"}).union(silent)
+    facts = requests.adding({"silent": "0L"}).union(silent)
     summed = facts.grouped(
-        ("server", "client"), {name: f"sum({name})" for name in (*_ASKED, "silent")}
+        ("server_address", "client"), {name: f"sum({name})" for name in (*_ASKED, "silent")}
     )
-    placed = failed.join(known, ["server"], small=True)
-    told = placed.join(summed, ["server", "client"], "left", small=True)
-    found = told.adding(
+    placed = failed.join(known, ["server_address"], small=True)
+    with_counts = placed.join(summed, ["server_address", "client"], "left", small=True)
+    result = with_counts.adding(
         {
-            "broker": "coalesce(broker, server)",
+            "broker": "coalesce(broker, server_address)",
             "who": f"case when sends > 0 then '{PRODUCER}'"
             f" when requests > 0 or told > 0 then '{CLIENT}' else '{STRANGER}' end",
         }
     )
-    return given.kept.frame(found, UNAVAILABLE)
+    return report_input.kept.frame(result, UNAVAILABLE)
 
 
 _ASKED = ("requests", "sends", "told")
-"""What is counted of what an address asked."""
-_FAILED_COLUMNS = (
-    TableColumn("server", "string", "", ""),
-    TableColumn("client", "string", "", ""),
-    TableColumn("was_refused", "bool", "", ""),
-    TableColumn("begin", "time", "", ""),
-    TableColumn(SOURCE, "string", "", ""),
-    TableColumn("capture", "string", "", ""),
-    TableColumn("conversation", "int", "", ""),
-    TableColumn("requests", "int", "", ""),
-    TableColumn("sends", "int", "", ""),
-    TableColumn("told", "int", "", ""),
-    TableColumn("silent", "int", "", ""),
-    TableColumn("broker", "string", "", ""),
-    TableColumn("who", "string", "", ""),
-)
-"""What is known of a failed connect."""
+"""Counted columns of an address's requests."""
 
 
-def _asked(given: ReportInput, failed: Relation) -> Relation:
-    """Return what each address asked the servers in question, and was told of them by routes."""
-    servers = failed.select("server").distinct()
-    exchanges = given.exchanges.where("requester is not null and responder is not null")
+def _asked(report_input: ReportInput, failed: Relation) -> Relation:
+    """Return the requests of each address to the servers, and the routes it got that name them."""
+    servers = failed.select("server_address").distinct()
+    exchanges = report_input.exchanges.where(
+        "client_address is not null and server_address is not null"
+    )
     seen = exchanges.select(
-        "responder as server",
-        f"{derived.address_of('requester')} as client",
+        "server_address",
+        f"{derived.address_of('client_address')} as client",
         "1L as requests",
         f"if(request_code in {numbers(SENDS)} or {sends.CALL}, 1L, 0L) as sends",
         "0L as told",
     )
     routes = exchanges.where("size(brokers) > 0 and request_name = 'GET_ROUTEINFO_BY_TOPIC'")
-    told = routes.select(
-        "explode(brokers) as named", f"{derived.address_of('requester')} as client"
+    named = routes.select(
+        "explode(brokers) as named", f"{derived.address_of('client_address')} as client"
     ).select(
-        f"substring_index(named, '{SEPARATOR}', -1) as server",
+        f"substring_index(named, '{SEPARATOR}', -1) as server_address",
         "client",
         "0L as requests",
         "0L as sends",
         "1L as told",
     )
-    chosen = seen.union(told).join(servers, ["server"], "left semi", small=True)
-    return chosen.grouped(("server", "client"), {name: f"sum({name})" for name in _ASKED})
+    chosen = seen.union(named).join(servers, ["server_address"], "left semi", small=True)
+    return chosen.grouped(("server_address", "client"), {name: f"sum({name})" for name in _ASKED})
 
 
 def _silent(conversations: Relation, failed: Relation) -> Relation:
-    """Return how many connections without a word came about between the same two."""
-    servers = failed.select("server").distinct()
+    """Return the number of connections without requests between each client and server."""
+    servers = failed.select("server_address").distinct()
     mute = conversations.where(f"start = 'handshake' and not {sends.NEVER_OPENED} and commands = 0")
-    placed = mute.select("server", f"{derived.address_of('client')} as client")
-    chosen = placed.join(servers, ["server"], "left semi", small=True)
-    return chosen.grouped(("server", "client"), {"silent": "count(*)"})
+    placed = mute.select("server_address", f"{derived.address_of('client_address')} as client")
+    chosen = placed.join(servers, ["server_address"], "left semi", small=True)
+    return chosen.grouped(("server_address", "client"), {"silent": "count(*)"})
 
 
 _COUNTED = {
@@ -197,132 +179,139 @@ _COUNTED = {
 }
 
 
-def connects(given: ReportInput, failed: Relation) -> Relation:
-    """Return CONNECT_COLUMNS."""
-    if given.kept.is_empty(failed):
-        return given.kept.empty(CONNECT_COLUMNS)
+def connects(report_input: ReportInput, failed: Relation) -> Relation:
+    """Return the rows of CONNECT_COLUMNS."""
+    if report_input.kept.is_empty(failed):
+        return report_input.kept.empty(CONNECT_COLUMNS)
     place = f"min({place_of('begin', 'capture', 'conversation')})"
-    found = failed.grouped(
-        ("broker", "server", "client", "who"),
+    grouped = failed.grouped(
+        ("broker", "server_address", "client", "who"),
         {**_COUNTED, "silent": "max(coalesce(silent, 0L))", "place": place},
     )
-    return found.adding({"capture": "place.capture", "conversation": "place.conversation"})
-
-
-def outages(given: ReportInput, failed: Relation) -> Relation:
-    """Return OUTAGE_COLUMNS: the failed connects to a server, those near in time together."""
-    if given.kept.is_empty(failed):
-        return given.kept.empty(OUTAGE_COLUMNS)
-    by_time = "over (partition by server order by begin, capture, conversation)"
-    gap = f"unix_micros(begin) - unix_micros(lag(begin) {by_time})"
-    parted = failed.adding({"parted": f"coalesce({gap} > {GAP_US}, true)"})
-    numbered = parted.adding({"number": f"count_if(parted) {by_time}"})
-    kinds = {"producers": PRODUCER, "clients": CLIENT, "strangers": STRANGER}
-    found = numbered.grouped(
-        ("broker", "server", "number"),
-        {
-            **_COUNTED,
-            **{
-                name: f"count(distinct if(who = '{who}', client, null))"
-                for name, who in kinds.items()
-            },
-        },
-    )
-    lasted = "unix_micros(last_time) - unix_micros(first_time)"
-    return found.adding({"lasted_us": lasted})
+    return grouped.adding({"capture": "place.capture", "conversation": "place.conversation"})
 
 
 def about_connects(rows: Sequence[Row]) -> list[str]:
-    """Return what CONNECT_COLUMNS say that must not be overlooked."""
-    said = []
+    """Return the notes about failed connects."""
+    notes = []
     for row in rows:
         if row["who"] == STRANGER or row["connects"] == row.get("attempts", 0):
             continue
-        perhaps = (
+        probes = (
             f"; {row['silent']} other connects of it said nothing, so some may be a probe's"
             if row["silent"]
             else ""
         )
-        what = "sends messages to it" if row["who"] == PRODUCER else "is one of its clients"
-        said.append(
+        role = "sends messages to it" if row["who"] == PRODUCER else "is one of its clients"
+        notes.append(
             f"{row['broker']} could not be reached: {row['connects']} connects of {row['client']},"
-            f" which {what}, failed{perhaps}. What was meant for it then was never on the wire and"
+            f" which {role}, failed{probes}. What was meant for it then was never on the wire and"
             " is in no count."
         )
     strangers = [row["connects"] for row in rows if row["who"] == STRANGER]
     if count := sum(number for number in strangers if isinstance(number, int)):
-        said = said[: MOST_SAID - 1]
-        said.append(
-            f"{count} connects failed of addresses that never asked for anything there: port"
+        notes = notes[: MOST_NOTES - 1]
+        notes.append(
+            f"{count} failed connection attempts of addresses that never asked for anything: port"
             " probes, health checks, or clients of which no more was captured."
         )
-    return said[:MOST_SAID]
+    return notes[:MOST_NOTES]
 
 
 class Gone(NamedTuple):
-    """A time in which connects of one address to one broker failed; µs since the epoch."""
+    """A period in which connects of one address to one broker failed; µs since the epoch."""
 
     broker: str
     begin: int
     end: int
     connects: int
     unseen_from: int | None
-    """when a message failed of which only these connects were seen; None: there was none"""
+    """time of a failed message that shows only in these connects; None: no such message"""
     unseen_to: int | None
 
 
-def gone_by_time(failed: Relation, attempts: Relation) -> Relation:
-    """Return (client, bucket, gone): what an attempt that began in a bucket is told of outages.
+def gone_by_bucket(
+    failures: Iterable[ConnectFailure], tied: Collection[tuple[str | None, int | None]]
+) -> dict[int, list[Gone]]:
+    """Return the outages relevant for attempts that begin in each time bucket (`BUCKET`).
 
-    `gone` are `Gone` as text (`gone_in` reads it), `BUCKET` is the bucket of a time. A client tries
-    again at once, so several connects to a broker in a row that no send is tied to are a message
-    that failed unseen; heartbeats and probes try once.
+    `failures` are of one client; `tied` are capture and conversation of those that are attempts. A
+    client retries at once, so several consecutive connects to a broker without a related send are
+    an unseen failed message; heartbeats and probes connect once.
     """
-    number = (SOURCE, "conversation")
-    tied = attempts.where("inferred").select(*number, "true as is_tied")
-    theirs = failed.where(f"who != '{STRANGER}'").join(tied, number, "left", small=True)
-    by_time = "over (partition by client, server order by begin, capture, conversation)"
-    since = f"unix_micros(begin) - unix_micros(lag(begin) {by_time})"
-    told = theirs.adding({"began": "unix_micros(begin)", "since": since, "free": "is_tied is null"})
-    burst = f"free and lag(free) {by_time} and since <= {BURST_US}"
-    marked = told.adding({"burst": burst, "parted": f"coalesce(since > {GAP_US}, true)"})
-    numbered = marked.adding({"number": f"count_if(parted) {by_time}"})
-    spans = numbered.grouped(
-        ("client", "broker", "server", "number"),
-        {
-            "first": "min(began)",
-            "last": "max(began)",
-            "connects": "count(*)",
-            "unseen_from": "min(if(burst, began - since, null))",
-            "unseen_to": "max(if(burst, began, null))",
-        },
-    )
-    unseen = ", ".join(
-        f"coalesce(cast({name} as string), '')" for name in ("unseen_from", "unseen_to")
-    )
-    fields = f"broker, first, last, connects, {unseen}"
-    placed = spans.select(
-        "client",
-        f"concat_ws('{_FIELD}', {fields}) as one",
-        f"explode(sequence(first div {GAP_US} - 1, last div {GAP_US} + 1)) as bucket",
-    )
-    every = f"concat_ws('{_ROW}', slice(array_sort(collect_set(one)), 1, {MOST_GONE}))"
-    return placed.grouped(("client", "bucket"), {"gone": every})
+    spans: list[list[ConnectFailure]] = []
+    for failure in sorted(failures, key=_by_server_and_time):
+        before = spans[-1][-1] if spans else None
+        if (
+            before is None
+            or before.server != failure.server
+            or failure.begin - before.begin > GAP_US
+        ):
+            spans.append([])
+        spans[-1].append(failure)
+    outages: dict[int, list[Gone]] = {}
+    for span in spans:
+        unseen = [
+            pair
+            for pair in pairwise(span)
+            if pair[1].begin - pair[0].begin <= BURST_US
+            and all((failure.capture, failure.conversation) not in tied for failure in pair)
+        ]
+        first, last = span[0].begin, span[-1].begin
+        gone = Gone(
+            *(span[0].broker, first, last, len(span)),
+            *((unseen[0][0].begin, unseen[-1][1].begin) if unseen else (None, None)),
+        )
+        for bucket in range(first // GAP_US - 1, last // GAP_US + 2):
+            outages.setdefault(bucket, []).append(gone)
+    return {bucket: sorted(group, key=_by_time)[:MOST_GONE] for bucket, group in outages.items()}
 
 
+def _by_server_and_time(failure: ConnectFailure) -> tuple[str, int, str, int]:
+    return failure.server, failure.begin, failure.capture or "", failure.conversation or 0
+
+
+def _by_time(outage: Gone) -> tuple[int, str, int]:
+    return outage.begin, outage.broker, outage.end
+
+
+def gone_near(outages: Iterable[Iterable[Gone]], brokers: Collection[str]) -> list[Gone]:
+    """Return the distinct outages of some brokers, by time."""
+    matches = {outage for group in outages for outage in group if outage.broker in brokers}
+    return sorted(matches, key=_by_time)
+
+
+def unseen_in(gone: Iterable[Gone]) -> tuple[tuple[int, int], ...]:
+    """Return the periods in which messages failed unseen."""
+    spans = ((outage.unseen_from, outage.unseen_to) for outage in gone)
+    return tuple((begin, end) for begin, end in spans if begin is not None and end is not None)
+
+
+def gone_by_time(kept: Kept, failures: Relation, attempts: Relation) -> Relation:
+    """Return (client, bucket, gone): `gone_by_bucket` of each client as JSON.
+
+    `failures` are `sends.connect_failures`.
+    """
+    tied = attempts.where("inferred").select("client as host", "capture", "conversation")
+    return kept.by_groups(failures, tied, "host", _gone_of_host, _GONE_COLUMNS)
+
+
+def _gone_of_host(failed: pyarrow.Table, tied: pyarrow.Table) -> pyarrow.Table:
+    failures = failures_in(failed)
+    places = {(row["capture"], row["conversation"]) for row in tied.to_pylist()}
+    rows = [
+        {"client": failures[0].host, "bucket": bucket, "gone": msgspec.json.encode(gone).decode()}
+        for bucket, gone in gone_by_bucket(failures, places).items()
+    ]
+    return arrow_rows(rows, _GONE_COLUMNS)
+
+
+_GONE_COLUMNS = (
+    TableColumn("client", "string", "", ""),
+    TableColumn("bucket", "int", "", ""),
+    TableColumn("gone", "string", "", ""),
+)
 BUCKET = f"begin div {GAP_US}"
 """SQL: the bucket of `begin` in µs."""
 MOST_GONE = 64
-"""Brokers that an address cannot reach at once, as far as they are told."""
-_FIELD, _ROW = "\x1f", "\x1e"
-
-
-def gone_in(texts: Iterable[str | None]) -> list[Gone]:
-    """Return what these texts of `gone_by_time` say, each once, by time."""
-    found = set()
-    for text in texts:
-        for row in text.split("\x1e") if text else ():
-            broker, *numbers = row.rsplit("\x1f", 5)
-            begin, end, connects, first, last = map(integer_of, numbers)
-            found.add(Gone(broker, begin or 0, end or 0, connects or 0, first, last))
-    return sorted(found, key=lambda one: (one.begin, one.broker, one.end))
+"""Most outages kept per bucket."""

@@ -1,5 +1,1 @@
-"""Start Spark and build the column expressions that every report uses.
-
-May import `errors`, `dissectors.histogram` and `dissectors.endpoint`; knows no report and no
-input.
-"""
+"""Run reports on Spark: sessions, engine, and output."""

@@ -1,8 +1,8 @@
-"""Sessions at a Spark Connect server: Spark is there already, and this process has no Java.
+"""Sessions on a Spark Connect server: Spark is already running, and this process needs no Java.
 
-Rules: it connects to the server that the URL names and to nothing else. What follows host and port
-in the URL (tokens, headers) is in no message. The session is one of its own: other sessions of the
-server keep their settings, and what runs in this one is interrupted when it ends.
+Rules: it connects only to the server in the URL. Whatever follows host and port in the URL (tokens,
+headers) appears in no message. The session is separate: other sessions of the server keep their
+settings, and running queries of this one are interrupted when it ends.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import StageInfo
 
 LEAST_VERSION: Final = (4, 1)
-"""What the reports ask of Spark: functions over Arrow arrays."""
+"""Minimum Spark version: the reports use functions over Arrow arrays."""
 _MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
-"""Variable of the environment by which PySpark's functions make columns for Connect."""
+"""Environment variable by which PySpark's functions create columns for Connect."""
 _NO_PROXY: Final = ("grpc.enable_http_proxy", 0)
-"""The proxy that the environment names for web pages is not used: nobody named it for this."""
+"""Do not use the environment's web proxy for the connection."""
 _RETRIES: Final = {"max_retries": 5, "max_backoff": 4_000}
-"""PySpark alone tries for ten minutes; this is about eight seconds."""
+"""Retry limit of about eight seconds; PySpark's own is ten minutes."""
 _MOST_END: Final = 5.0
-"""Seconds that the end of a session may take: gRPC waits for ever for a call that Ctrl-C cut."""
+"""Seconds to end a session: gRPC waits forever for a call interrupted by Ctrl-C."""
 
 
 class TaskCount(NamedTuple):
-    """Tasks of what Spark computes now."""
+    """Tasks of the running query."""
 
     done: int
     total: int
 
 
 class RunningTasks:
-    """What a server says about the query that it computes: a handler of PySpark."""
+    """Progress of a server's running query: a PySpark handler."""
 
     def __init__(self) -> None:
         self.count = TaskCount(0, 0)
-        """of the query that runs now"""
+        """progress of the running query"""
 
     def __call__(
         self,
@@ -59,7 +59,7 @@ class RunningTasks:
         operation_id: str | None,  # noqa: ARG002
         done: bool,
     ) -> None:
-        """Take what the server says, in the thread that waits for the query."""
+        """Update the progress, in the thread that waits for the query."""
         running = [] if done else [stage for stage in stages or () if not stage.done]
         self.count = TaskCount(
             sum(stage.num_completed_tasks for stage in running),
@@ -68,25 +68,25 @@ class RunningTasks:
 
 
 def load_libraries() -> None:
-    """Import what a session needs, before several threads import parts of it.
+    """Import the libraries of a session before several threads import parts of them.
 
-    pyarrow and pandas import each other: of two threads, one may see the other's half loaded.
+    pyarrow and pandas import each other, so one of two threads may see a partly initialized module.
     """
     import pandas  # noqa: F401
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is one at a Spark Connect server."""
+    """Return whether a session belongs to a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def connected(url: str, settings: Mapping[str, str], asked: Mapping[str, str]) -> SparkSession:
-    """Return a new session at a server that was found to answer.
+    """Return a new session on a server known to respond.
 
-    `settings` are set where the server lets them be set, `asked` are those of the user. Raise
-    ReportError where the server is none, is too old, or refuses one of these.
+    `settings` are applied where the server allows it, `asked` are those of the user. Raise
+    ReportError if the server is invalid, too old, or refuses one of the user's settings.
     """
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what it says is in the errors that it raises
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its log repeats the errors it raises
     warnings.filterwarnings("ignore", category=UserWarning, module=r"pyspark\.sql\.connect\.")
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client import DefaultChannelBuilder
@@ -96,13 +96,16 @@ def connected(url: str, settings: Mapping[str, str], asked: Mapping[str, str]) -
     try:
         channel = DefaultChannelBuilder(url, [_NO_PROXY])
         named = channel.session_id
-    except PySparkException:  # its text has the whole URL
+    except PySparkException:  # its text contains the whole URL
         raise ReportError(
-            f"{shown_master(url)} is followed by what is no setting of a connection",
+            f"{shown_master(url)} is followed by text that is not a connection parameter",
             "it is sc://HOST:PORT/;NAME=VALUE;NAME=VALUE",
         ) from None
     if named is not None:
-        raise ReportError("a report has a session of its own", "leave session_id out of --master")
+        raise ReportError(
+            f"{shown_master(url)} names a session, but a report uses its own",
+            "remove session_id from --master",
+        )
     os.environ[_MODE] = "1"
     spark = SparkSession.builder.channelBuilder(channel).create()
     try:
@@ -118,20 +121,20 @@ def connected(url: str, settings: Mapping[str, str], asked: Mapping[str, str]) -
 
 
 def _check_version(version: str, url: str) -> None:
-    """Raise ReportError where a server is older than what the reports ask for."""
+    """Raise ReportError if the server is older than the reports require."""
     numbers = tuple(natural_of(part) or 0 for part in version.split(".")[:2])
     if numbers < LEAST_VERSION:
         least = ".".join(map(str, LEAST_VERSION))
         raise ReportError(
             f"the server at {shown_master(url)} is Spark {version}; reports need {least} or newer",
-            "name another with --master; without it, the report runs on this machine",
+            "name another server with --master, or omit it to run on this machine",
         )
 
 
 def disconnect(spark: SparkSession) -> None:
-    """End what runs in a session, and the session, within seconds; never raise."""
+    """End a session and its queries within seconds; never raise."""
     with suppress(Exception):
-        # At the end of Python it would ask a server that may be gone, and wait for its answer.
+        # At exit, PySpark would query a server that may be gone, and wait for its response.
         atexit.unregister(spark.client._cleanup_ml_cache)
     ending = threading.Thread(target=_end, args=(spark,), daemon=True)
     ending.start()

@@ -1,8 +1,8 @@
-"""Executes relations on Spark: local, on a cluster, or at a Spark Connect server.
+"""Execute relations on Spark: local, on a cluster, or on a Spark Connect server.
 
-Rules: Spark takes seconds for a query whatever its size. So a relation that is kept is computed at
-once, and where it has at most `MOST_HERE` rows, this process holds them: what is made of such rows
-alone is computed here, by DuckDB from the same text. What reads more rows is a query of Spark's.
+Rules: a Spark query takes seconds whatever its size. Kept relations are therefore computed at once,
+and this process holds those with at most `MOST_HERE` rows; relations made only from such rows are
+computed here by DuckDB, from the same text. All others are Spark queries.
 """
 
 from __future__ import annotations
@@ -22,34 +22,38 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_HERE: Final = 20_000
-"""Rows of a kept relation of a large input that this process holds."""
+"""Most rows of a kept relation of a large input that this process holds."""
+MOST_SENT: Final = 2_000_000
+"""Most rows to broadcast: about ten megabytes, enough for the keys of two overlapping captures."""
 
 
 class SparkEngine:
-    """A session of Spark, and DuckDB for what this process holds."""
+    """A Spark session, and DuckDB for the rows of this process."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
-        """the session"""
+        """the Spark session"""
         self._here = LocalEngine()
         self._sent: dict[str, DataFrame] = {}
 
     @property
     def is_distributed(self) -> bool:
-        """Whether rows are with tasks: yes."""
+        """Whether the rows are distributed over tasks."""
         return True
 
-    def given(self, frame: DataFrame) -> Relation:
-        """Return a frame as a relation."""
-        return Relation(frame.columns, handle=frame)
+    def given(self, frame: DataFrame, rows: int | None = None) -> Relation:
+        """Return a frame as a relation; `rows` is its row count, or None if unknown."""
+        return Relation(frame.columns, handle=frame, is_large=rows is None or rows > MOST_SENT)
 
     def frame(self, relation: Relation) -> DataFrame:
         """Return a relation as a frame."""
         if not relation.parts:
             return self._frame_of(relation)
         query = RelationText(relation)
-        frames = {name: self._frame_of(one) for name, one in query.inputs.items()}
-        # Spark fills in what stands in braces, so those of the text are doubled
+        frames = {
+            name: self._frame_of(relation_read) for name, relation_read in query.inputs.items()
+        }
+        # Spark substitutes text in braces, so double those of the query
         steps = [(name, _with_braces(text)) for name, text in query.steps]
         held = [(name, f"select * from {{{name}}}") for name in frames]
         return self.session.sql(statement_of([*held, *steps], _with_braces(query.last)), **frames)
@@ -77,22 +81,22 @@ class SparkEngine:
         rows = kept.limit(MOST_HERE + 1).toArrow()
         large = None
         if rows.num_rows > MOST_HERE:
-            # without what it was made of, which Spark would analyze with each query, and twice for
-            # each join of it: a few such steps take hours
+            # drops the frame's query plan, which Spark would analyze with each query, and twice for
+            # each join: after a few such steps that takes hours
             large = kept.localCheckpoint()
         kept.unpersist()
-        return self._here.hold(rows) if large is None else self.given(large)
+        return self._here.hold(rows) if large is None else self.given(large, large.count())
 
     def hold(self, rows: pyarrow.Table) -> Relation:
         """Return rows of this process as a relation."""
         return self._here.hold(rows)
 
     def close(self) -> None:
-        """Free what this process holds; leave the session to whoever started it."""
+        """Free the rows of this process; the session stays with its owner."""
         self._here.close()
 
     def drop(self, relation: Relation) -> None:
-        """Free what `keep` or `hold` keep; Spark frees a frame when nobody has it any more."""
+        """Drop the result of `keep` or `hold`; Spark frees a frame without references."""
         if relation.is_here:
             self._here.drop(relation)
             self._sent.pop(str(relation.handle), None)
@@ -100,7 +104,7 @@ class SparkEngine:
     def by_group(
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]
     ) -> Relation:
-        """Return what `make` gives for each group of rows with an equal `key`; null is a key."""
+        """Return the result of `make` for the groups of rows with an equal `key`; null is a key."""
         if relation.is_here:
             return self._here.by_group(relation, key, make, columns)
         groups = self.frame(relation).groupBy(key)
@@ -114,14 +118,14 @@ class SparkEngine:
         make: OfGroups,
         columns: Sequence[Described],
     ) -> Relation:
-        """Return what `make` gives for each `key`, of the rows of two relations that have it."""
+        """Return the result of `make` for each `key`, from its rows in two relations."""
         if relation.is_here and other.is_here:
             return self._here.by_groups(relation, other, key, make, columns)
         groups = self.frame(relation).groupBy(key).cogroup(self.frame(other).groupBy(key))
         return self.kept_frame(groups.applyInArrow(make, schema_of(columns)))
 
     def repeated(self, relation: Relation) -> Relation:
-        """Return each `key`, a whole number, that comes more than once or with `wrong`.
+        """Return each integer `key` that is repeated or has `wrong` set.
 
         Nearly every key is a group of one row, for which Spark takes three times as long as NumPy.
         """
@@ -132,7 +136,7 @@ class SparkEngine:
         return self.kept_frame(packed.groupBy("slot").applyInArrow(told_keys, "key long"))
 
     def _frame_of(self, relation: Relation) -> DataFrame:
-        """Return an input of a relation as a frame; rows of this process go to Spark once."""
+        """Return an input of a relation as a frame; rows of this process are sent to Spark once."""
         if relation.rows is None:
             return cast("DataFrame", relation.handle)
         name = str(relation.handle)

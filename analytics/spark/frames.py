@@ -1,4 +1,4 @@
-"""The reports for programs with a SparkSession: DataFrames in, DataFrames out."""
+"""Reports for programs with a SparkSession: DataFrames in, DataFrames out."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ def spark_input(
     findings: DataFrame | None = None,
     messages: DataFrame | None = None,
 ) -> ReportInput:
-    """Return DataFrames, which have the columns of a decoded log and `source`, as an input."""
+    """Return an input from DataFrames with the columns of a decoded log and `source`."""
     engine = SparkEngine(exchanges.sparkSession)
-    others = (
+    connection_rows, finding_rows, message_rows = (
         None if frame is None else engine.given(frame)
         for frame in (conversations, findings, messages)
     )
-    return ReportInput(engine.given(exchanges), Kept(engine), *others)
+    return ReportInput(
+        engine.given(exchanges), Kept(engine), connection_rows, finding_rows, message_rows
+    )
 
 
 def report_frames(
-    report: Report, given: ReportInput, options: ReportOptions | None = None
+    report: Report, report_input: ReportInput, options: ReportOptions | None = None
 ) -> Mapping[str, DataFrame]:
     """Return the tables of a report on an input of `spark_input`, by name; Spark computes them."""
-    engine = cast("SparkEngine", given.kept.engine)
-    tables = report.build(given, options or ReportOptions())
+    engine = cast("SparkEngine", report_input.kept.engine)
+    tables = report.build(report_input, options or ReportOptions())
     described = {table.name: table for table in report.tables}
     return {
         name: engine.frame(typed(relation, described[name])) for name, relation in tables.items()

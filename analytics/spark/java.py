@@ -1,4 +1,4 @@
-"""Java for Spark: which one, and with which options."""
+"""Find Java for Spark, and its options."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dissectors.foreign import natural_of
 from ..errors import NoJavaError
 
 LEAST_VERSION = 17
-"""What Spark 4 needs."""
+"""Minimum Java version of Spark 4."""
 HOW_TO_INSTALL = (
-    "install a Java 17 or newer: apt install openjdk-17-jre-headless, dnf install"
+    "install Java 17 or newer: apt install openjdk-17-jre-headless, dnf install"
     " java-17-openjdk-headless, brew install openjdk@17"
 )
 OPTIONS = (
     "-XX:-UsePerfData",
     "-Djava.net.preferIPv6Addresses=false",
-    "-XX:-DontCompileHugeMethods",  # Spark generates them; they would be interpreted
+    "-XX:-DontCompileHugeMethods",  # Spark generates such methods; they would be interpreted
     "-XX:+UseParallelGC",
-    # The optimising compiler is for loops over rows, not for what plans queries: by Java's own
-    # limits, a thirtieth of these, it took more than half as long as all tasks.
+    # The optimizing compiler helps loops over rows, not query planning: with Java's own
+    # thresholds, a thirtieth of these, it took more than half as long as all tasks.
     "-XX:Tier4InvocationThreshold=150000",
     "-XX:Tier4MinInvocationThreshold=20000",
     "-XX:Tier4CompileThreshold=500000",
@@ -36,46 +36,46 @@ OPTIONS = (
 
 
 class Java(NamedTuple):
-    """A Java that can run Spark."""
+    """A Java installation that can run Spark."""
 
     home: str
-    """what JAVA_HOME should be"""
+    """value for JAVA_HOME"""
     version: str
-    """as it says, `17.0.15`"""
+    """version as reported, such as `17.0.15`"""
 
 
 def java_of(environment: Mapping[str, str] = os.environ) -> Java:
-    """Return the Java of JAVA_HOME, else of PATH; raise NoJavaError where there is none."""
+    """Return the Java of JAVA_HOME or else of PATH; raise NoJavaError if there is none."""
     home = environment.get("JAVA_HOME", "")
     program = os.path.join(home, "bin", "java") if home else shutil.which("java") or ""
     if not program or not os.access(program, os.X_OK):
-        where = f"JAVA_HOME is {home}, and has no bin/java" if home else "there is none on PATH"
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "java is not on PATH"
         raise NoJavaError(f"Spark needs Java, and {where}", HOW_TO_INSTALL)
     home = home or str(Path(program).resolve().parents[1])
     version = _version_of(home, program)
     major = re.match(r"(?:1\.)?(\d+)", version)
     if major is None or (natural_of(major[1]) or 0) < LEAST_VERSION:
-        found = version or "one that does not say its version"
+        shown = version or "its version is unknown"
         raise NoJavaError(
-            f"Spark needs Java {LEAST_VERSION} or newer, and {program} is {found}", HOW_TO_INSTALL
+            f"Spark needs Java {LEAST_VERSION} or newer, and {program} is {shown}", HOW_TO_INSTALL
         )
     return Java(home, version)
 
 
 def _version_of(home: str, program: str) -> str:
-    """Return the version from the file `release`, else by asking, which takes longer."""
+    """Return the version from the file `release`, or else from the slower `java -version`."""
     pattern = re.compile(r'(?:JAVA_VERSION=|version )"([^"]+)"')
     try:
         text = Path(home, "release").read_text()
     except OSError:
         text = ""
-    found = pattern.search(text)
-    if found is None:
+    match = pattern.search(text)
+    if match is None:
         try:
             asked = subprocess.run(
                 [program, "-version"], capture_output=True, text=True, timeout=30, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
             return ""
-        found = pattern.search(asked.stderr)
-    return found[1] if found else ""
+        match = pattern.search(asked.stderr)
+    return match[1] if match else ""

@@ -1,8 +1,8 @@
-"""The Java of a session: PySpark launches it, and whoever waits for that can end it at any moment.
+"""The Java process of a session: PySpark launches it, and any thread can end it at any moment.
 
-Rules: PySpark gives its process away only when Java has answered, so the name by which it starts
-one is watched meanwhile. Java's temporary files are in a folder of its own, which is removed also
-where Java was killed.
+Rules: PySpark returns the process only after Java has responded, so the function that starts it is
+wrapped meanwhile. Java's temporary files are in a separate folder, which is removed even if Java
+was killed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def spark_home() -> str:
-    """Return the folder of PySpark's own Spark.
+    """Return the folder of the Spark inside PySpark.
 
-    Without SPARK_HOME, PySpark would first run `../bin/spark-submit`, which a stranger may have
-    put beside a capture.
+    Without SPARK_HOME, PySpark would first run `../bin/spark-submit`, which an attacker may have
+    placed beside a capture.
     """
     import pyspark
 
@@ -33,7 +33,7 @@ def spark_home() -> str:
 
 
 class Launch:
-    """One Java, from its launch to its end."""
+    """One Java process, from launch to end."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -42,15 +42,15 @@ class Launch:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def folder(self) -> str:
-        """Return Java's folder for temporary files; make it if there is none."""
+        """Return Java's temporary folder; create it if necessary."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(
                 prefix="rmqtool-spark-", ignore_cleanup_errors=True
             )
         return self._folder.name
 
-    def gateway(self, conf: SparkConf, output: IO[bytes] | None) -> Any:  # py4j has no types
-        """Launch Java with settings; what it says goes to `output`, None: to standard error."""
+    def gateway(self, conf: SparkConf, output: IO[bytes] | None) -> Any:  # py4j is untyped
+        """Launch Java with settings; its output goes to `output`, or to standard error if None."""
         from pyspark.java_gateway import launch_gateway
 
         with self._noted():
@@ -58,19 +58,19 @@ class Launch:
             return launch_gateway(conf, dict(pipes))
 
     def kill(self) -> None:
-        """End Java now, or as soon as it is launched; from any thread."""
+        """Kill Java now, or as soon as it is launched; callable from any thread."""
         with self._lock:
             self._unwanted = True
             if self._process is not None:
                 self._process.kill()
 
     def end(self, seconds: float) -> None:
-        """Let Java end itself, kill it after `seconds`; remove what it left."""
+        """Let Java exit, kill it after `seconds`, and remove its temporary files."""
         process = self._process
         if process is not None:
             with suppress(OSError):
                 if process.stdin is not None:
-                    process.stdin.close()  # at the end of its input Java ends itself
+                    process.stdin.close()  # Java exits at the end of its input
             try:
                 process.wait(timeout=seconds)
             except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ class Launch:
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
-        """Note the process that PySpark starts meanwhile."""
+        """Record the process that PySpark starts meanwhile."""
         from pyspark import java_gateway
 
         start = java_gateway.Popen

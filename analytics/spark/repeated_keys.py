@@ -1,9 +1,10 @@
-"""Keys that come more than once, found by Spark's tasks: divided into slots, and sorted there.
+"""Find repeated keys with Spark's tasks: divide them into slots and sort each slot.
 
 Rules: in a large input nearly every key is a group of one row, for which Spark takes three times as
-long as NumPy. So tasks divide the keys into slots and pack them, and the keys of a slot are sorted
-together. A peer chooses what the keys are made of. So the slot of a key depends on a random factor
-of the run, and a key that a task sees several times is packed once: nobody can fill one slot.
+long as NumPy. Tasks therefore divide the keys into slots and pack them, and the keys of a slot are
+sorted together. Keys come from peers, which could be malicious: the slot of a key depends on a
+random factor of the run, and a key that a task sees several times is packed once, so nobody can
+fill one slot.
 """
 
 from __future__ import annotations
@@ -20,31 +21,31 @@ if TYPE_CHECKING:
 
 _SLOT_BITS = 8
 _MOST_KEYS = 1 << 20
-"""Keys that a task holds before it packs them."""
+"""Most keys that a task holds before it packs them."""
 PACKED: Final = "slot int, keys binary, told binary"
-"""Columns of packed keys: the slot, its keys, and those that are wanted by themselves."""
+"""Columns of packed keys: the slot, its keys, and the keys selected explicitly."""
 
 
 def random_factor() -> int:
-    """Return a number that decides the slots of a run."""
-    return secrets.randbits(64) | 1  # odd: no two numbers become one
+    """Return a random number that determines the slots of a run."""
+    return secrets.randbits(64) | 1  # odd: distinct numbers stay distinct
 
 
 def packed_keys(
     batches: Iterable[pyarrow.RecordBatch], factor: int
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Give the keys of a task's rows (`key`, `wrong`) in rows of `PACKED`.
+    """Yield the keys of a task's rows (`key`, `wrong`) as rows of `PACKED`.
 
-    `factor` is odd, of 64 bits, and the same for all tasks of a run; it decides the slots.
+    `factor` is odd, has 64 bits, and is the same for all tasks of a run; it determines the slots.
     """
     keys: list[NDArray[np.int64]] = []
     wrong: list[NDArray[np.int64]] = []
     held = 0
     for batch in batches:
-        some = batch.column("key").to_numpy()
-        keys.append(some)
-        wrong.append(some[batch.column("wrong").to_numpy(zero_copy_only=False)])
-        held += len(some)
+        batch_keys = batch.column("key").to_numpy()
+        keys.append(batch_keys)
+        wrong.append(batch_keys[batch.column("wrong").to_numpy(zero_copy_only=False)])
+        held += len(batch_keys)
         if held >= _MOST_KEYS:
             yield _packed(keys, wrong, factor)
             keys, wrong, held = [], [], 0
@@ -58,19 +59,19 @@ def _packed(
     import pyarrow
 
     different, repeated = _once(np.concatenate(keys))
-    told = np.unique(np.concatenate((repeated, *wrong)))
+    selected = np.unique(np.concatenate((repeated, *wrong)))
     return pyarrow.record_batch(
         [
             pyarrow.array(range(1 << _SLOT_BITS), pyarrow.int32()),
             pyarrow.array(_by_slot(different, factor), pyarrow.binary()),
-            pyarrow.array(_by_slot(told, factor), pyarrow.binary()),
+            pyarrow.array(_by_slot(selected, factor), pyarrow.binary()),
         ],
         ["slot", "keys", "told"],
     )
 
 
 def _once(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the keys, each once, and those that come more than once."""
+    """Return the distinct keys, and the repeated ones."""
     ordered = np.sort(keys)
     same = ordered[1:] == ordered[:-1]
     first = np.concatenate((np.ones(min(len(keys), 1), dtype=np.bool_), ~same))
@@ -87,12 +88,12 @@ def _by_slot(keys: NDArray[np.int64], factor: int) -> list[bytes]:
 
 
 def told_keys(slot: pyarrow.Table) -> pyarrow.Table:
-    """Return the keys (`key`) of a slot that come more than once or are told, each once."""
+    """Return the distinct keys (`key`) of a slot that are repeated or selected explicitly."""
     import pyarrow
 
     _, repeated = _once(_joined(slot.column("keys")))
-    told = np.unique(np.concatenate((repeated, _joined(slot.column("told")))))
-    return pyarrow.table({"key": pyarrow.array(told, pyarrow.int64())})
+    selected = np.unique(np.concatenate((repeated, _joined(slot.column("told")))))
+    return pyarrow.table({"key": pyarrow.array(selected, pyarrow.int64())})
 
 
 def _joined(column: pyarrow.ChunkedArray[pyarrow.BinaryScalar]) -> NDArray[np.int64]:

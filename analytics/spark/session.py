@@ -1,9 +1,9 @@
-"""The SparkSession of the reports: local by default, quiet, quick, and without settings to be made.
+"""The SparkSession of the reports: local by default, quiet, and ready to use.
 
-Rules: whoever asks gets what is already running in this process, untouched; what Java and Spark say
-goes to a file that `-V` shows. Python workers are this interpreter. A local session listens on the
-loopback interface only. At a Spark Connect server (`sc://`) there is no Java here, and what needs
-the one of a classic session is here and nowhere else.
+Rules: a session already running in this process is used unchanged; output of Java and Spark goes to
+a file that `-V` shows. Python workers use this interpreter. A local session listens only on the
+loopback interface. With a Spark Connect server (`sc://`) there is no local Java, and only this
+module has code that needs the Java of a classic session.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
-"""Master unless another is asked for."""
+"""Default master."""
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _PARTITION_ROWS = 250_000
-"""Exchanges for each partition of a shuffle."""
+"""Exchanges per shuffle partition."""
 _LEAST_MEMORY, _MOST_MEMORY = 1 << 30, 8 << 30
 _LONGEST_END = 20
-"""Seconds that Java may take to end."""
+"""Seconds that Java may take to exit."""
 _MOST_ABORT = 3.0
-"""Seconds that Spark may take to end in order before its Java is ended."""
+"""Seconds that Spark may take to stop before its Java is killed."""
 _LOGGING = """\
 status = error
 appender.file.type = Console
@@ -51,18 +52,16 @@ rootLogger.appenderRef.file.ref = file
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """How a session is started."""
+    """Options to start a session."""
 
     master: str = LOCAL
     """as for `spark-submit --master`"""
-    rows: int | None = None
-    """exchanges of the input, about; None: unknown"""
     memory: str | None = None
-    """heap of the driver, as Java writes it (`8g`); None: an eighth of the machine, 1 to 8 GiB"""
+    """heap of the driver in Java's syntax (`8g`); None: an eighth of the machine, 1 to 8 GiB"""
     verbose: bool = False
-    """what Spark and Java say is shown on standard error"""
+    """show the output of Spark and Java on standard error"""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Spark settings over ours"""
+    """Spark settings that override ours"""
 
     @property
     def is_local(self) -> bool:
@@ -71,28 +70,39 @@ class SessionOptions:
 
     @property
     def is_connect(self) -> bool:
-        """Whether Spark runs already, as a Spark Connect server."""
+        """Whether Spark already runs, as a Spark Connect server."""
         return self.master.startswith(CONNECT)
 
 
 class Session:
-    """A SparkSession that was started here; `stop` it."""
+    """A SparkSession started here; end it with `stop`."""
 
     def __init__(
         self,
         spark: SparkSession,
         launch: Launch | None = None,
         log: IO[bytes] | None = None,
+        asked: Mapping[str, str] | None = None,
     ) -> None:
-        """`launch` is the Java of the session."""
+        """Initialize; `launch` is the Java of the session, `asked` are settings of the user."""
         self.spark = spark
-        """the session"""
+        """the Spark session"""
         self.log = log
-        """what Java and Spark said; None: it went to standard error"""
+        """output of Java and Spark; None: it went to standard error"""
         self._launch = launch
+        self._asked = asked or {}
+
+    def size_shuffles(self, rows: int) -> None:
+        """Set the number of shuffle partitions for an input of this number of exchanges.
+
+        With Spark's default of 200, each task would do next to nothing. The user's setting has
+        priority.
+        """
+        if _PARTITIONS not in self._asked:
+            self.spark.conf.set(_PARTITIONS, str(-(-max(1, rows) // _PARTITION_ROWS)))
 
     def tasks(self) -> TaskCount:
-        """Return how far Spark is with what it computes now; asked from another thread."""
+        """Return the progress of the running query; called from another thread."""
         tracker = self.spark.sparkContext.statusTracker()
         infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         known = [info for info in infos if info is not None]
@@ -100,12 +110,12 @@ class Session:
         return TaskCount(done, sum(info.numTasks for info in known))
 
     def stop(self) -> None:
-        """End Spark and Java."""
+        """Stop Spark and Java."""
         self._stop_spark()
         self._end_java(_LONGEST_END)
 
     def abort(self) -> None:
-        """End Spark and Java within seconds, whatever they are at."""
+        """Stop Spark and Java within seconds, even during a query."""
         ending = threading.Thread(target=self._stop_spark, daemon=True)
         ending.start()
         ending.join(_MOST_ABORT)
@@ -130,32 +140,55 @@ class Session:
 
 
 class ConnectSession(Session):
-    """A session at a Spark Connect server; `stop` ends the session, not the server."""
+    """A session on a Spark Connect server; `stop` ends the session, not the server."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        super().__init__(spark)
+    def __init__(self, spark: SparkSession, asked: Mapping[str, str]) -> None:
+        super().__init__(spark, asked=asked)
         self._running = RunningTasks()
         spark.registerProgressHandler(self._running)
 
     def tasks(self) -> TaskCount:
-        """Return how far the server is with the query that this process waits for."""
+        """Return the progress of the query that this process waits for."""
         return self._running.count
 
     def stop(self) -> None:
-        """End the session, with what runs in it."""
+        """Stop the session and its queries."""
         disconnect(self.spark)
 
     def abort(self) -> None:
-        """Do as `stop` does, which takes seconds at most."""
+        """End the session with `stop`, which takes only seconds."""
         self.stop()
+
+
+class SubmittedSession(Session):
+    """The session of a job started by spark-submit; its Java exits by itself."""
+
+    def __init__(self) -> None:
+        from pyspark.sql import SparkSession
+
+        if not os.environ.get("SPARK_HOME"):  # set by spark-submit
+            os.environ["SPARK_HOME"] = spark_home()
+        builder = SparkSession.builder.appName("rmqtool report")
+        for name, value in SAFE_PATH.items():
+            builder.config(f"spark.executorEnv.{name}", value)
+        spark = builder.getOrCreate()
+        asked = dict(spark.sparkContext.getConf().getAll())
+        super().__init__(spark, asked=asked)
+        for name, value in settings_of(SessionOptions(), 1).items():
+            if name.startswith("spark.sql.") and name not in asked:
+                spark.conf.set(name, value)
+
+    def stop(self) -> None:
+        """Stop Spark."""
+        self._stop_spark()
 
 
 @contextmanager
 def safe_workers(spark: SparkSession) -> Iterator[None]:
-    """Keep workers of what is built meanwhile from importing from the current directory.
+    """Prevent workers of functions defined meanwhile from importing from the current directory.
 
-    For a session of somebody else, whose own functions stay as they are. At a Spark Connect server
-    workers belong to the server.
+    This is for sessions of other programs, whose own functions are unaffected. On a Spark Connect
+    server the workers belong to the server.
     """
     if is_connect(spark):
         yield
@@ -179,19 +212,21 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",  # `size_shuffles` adapts partitions
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-        # By ANSI one senseless number of a peer ends the whole report, and Java without its
-        # optimising compiler takes a tenth longer: each checked addition makes an object.
+        # In ANSI mode one invalid number of a peer fails the whole report, and without Java's
+        # optimizing compiler it takes a tenth longer: each checked addition allocates an object.
         "spark.sql.ansi.enabled": "false",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.debug.maxToStringFields": "200",
         "spark.driver.memory": options.memory or _memory_of_machine(),
-        "spark.pyspark.python": sys.executable,
-        "spark.pyspark.driver.python": sys.executable,
         "spark.log.level": "WARN" if options.verbose else "ERROR",
-        # 2^31 - 1 is no limit: by any other Spark measures the whole batch after each row
+        # 2^31 - 1 means no limit: with any other one, Spark measures the batch after each row
         "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
+        # with Hadoop's defaults, an unreachable store is reported after more than five minutes
+        "spark.hadoop.fs.s3a.attempts.maximum": "2",
+        "spark.hadoop.fs.s3a.retry.limit": "2",
         **{f"spark.executorEnv.{name}": value for name, value in SAFE_PATH.items()},
     }
     if options.is_local:
@@ -200,11 +235,6 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.default.parallelism": str(cores),
         }
-    if options.rows is not None:  # Spark's own 200 tasks would each do next to nothing
-        settings |= {
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": str(-(-max(1, options.rows) // _PARTITION_ROWS)),
-        }
     return {**settings, **options.settings}
 
 
@@ -212,9 +242,9 @@ def start_session(
     options: SessionOptions | None = None,
     launch: Launch | None = None,
 ) -> Session:
-    """Start Spark; raise NoJavaError or ReportError where that cannot be done.
+    """Start Spark; raise NoJavaError or ReportError if that fails.
 
-    `launch` will be the Java of the session: `Launch.kill` ends the start from another thread.
+    `launch` becomes the Java of the session: `Launch.kill` in another thread aborts the start.
     """
     options = options or SessionOptions()
     check_master(options.master)
@@ -241,7 +271,7 @@ def start_session(
         try:
             gateway = launch.gateway(conf, log)
             context = SparkContext(conf=conf, gateway=gateway)
-            return Session(SparkSession(context), launch, log)
+            return Session(SparkSession(context), launch, log, options.settings)
         except Exception as error:
             _forget_gateway()
             launch.end(0.0)
@@ -249,13 +279,13 @@ def start_session(
 
 
 def _connected(options: SessionOptions) -> ConnectSession:
-    """Return a session at a server that answers; raise ReportError where it cannot be used."""
-    every = settings_of(replace(options, settings={}), os.cpu_count() or 1)
-    ours = {name: value for name, value in every.items() if name.startswith("spark.sql.")}
+    """Return a session on a running server; raise ReportError if it is unusable."""
+    settings = settings_of(replace(options, settings={}), os.cpu_count() or 1)
+    ours = {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
     try:
         spark = connected(options.master, ours, options.settings)
         try:
-            return ConnectSession(spark)
+            return ConnectSession(spark, options.settings)
         except BaseException:
             disconnect(spark)
             raise
@@ -266,14 +296,15 @@ def _connected(options: SessionOptions) -> ConnectSession:
 
 
 def _variables(java_home: str, options: SessionOptions) -> dict[str, str]:
-    """Return the environment that Spark and its Python workers are started with."""
+    """Return the environment for Spark and its Python workers."""
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {
         **SAFE_PATH,
         "JAVA_HOME": java_home,
         "SPARK_HOME": os.environ.get("SPARK_HOME") or spark_home(),
-        "PYSPARK_PYTHON": sys.executable,
+        # PySpark reads the environment, spark-submit only the setting
+        "PYSPARK_PYTHON": options.settings.get("spark.pyspark.python", sys.executable),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(path),
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
@@ -285,7 +316,7 @@ def _variables(java_home: str, options: SessionOptions) -> dict[str, str]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of the environment for as long as Spark starts; workers keep them."""
+    """Set environment variables while Spark starts; workers keep them."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -300,7 +331,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _logging_file() -> Iterator[str]:
-    """Give the name of a log4j configuration, which Java reads when it starts."""
+    """Yield the name of a log4j configuration, which Java reads at startup."""
     with tempfile.NamedTemporaryFile("w", prefix="rmqtool-log4j-", suffix=".properties") as file:
         file.write(_LOGGING)
         file.flush()
@@ -308,7 +339,7 @@ def _logging_file() -> Iterator[str]:
 
 
 def _forget_gateway() -> None:
-    """Let PySpark start a new Java next time: it keeps the first one for ever."""
+    """Make PySpark start a new Java next time: it normally reuses the first one forever."""
     from pyspark import SparkContext
 
     SparkContext._gateway = None
@@ -316,17 +347,17 @@ def _forget_gateway() -> None:
 
 
 def _not_started(error: Exception, log: IO[bytes] | None) -> ReportError:
-    """Return why Spark did not start; Java says it in its log."""
-    said = ""
+    """Return why Spark did not start, from Java's log."""
+    output = ""
     if log is not None:
         with suppress(OSError, ValueError):
             log.seek(0)
-            said = log.read().decode("utf-8", "replace").strip()
+            output = log.read().decode("utf-8", "replace").strip()
             log.close()
-    if not said:
+    if not output:
         return reason_of(error)
-    lines = [line for line in said.splitlines() if "Error" in line or "Exception" in line]
-    return ReportError(f"Spark did not start: {(lines or said.splitlines())[0]}", "-V shows more")
+    lines = [line for line in output.splitlines() if "Error" in line or "Exception" in line]
+    return ReportError(f"Spark did not start: {(lines or output.splitlines())[0]}", "-V shows more")
 
 
 def _memory_of_machine() -> str:

@@ -1,9 +1,9 @@
-"""Where Python workers of Spark find modules.
+"""Make our modules available to Python workers of Spark.
 
-Rules: at a Spark Connect server workers import our modules as they are installed there where these
-are the same sources, compiled or not; else they are sent, as one archive for the session. What the
-modules import from others must be installed there. A classic session gives its workers the folder
-of the modules.
+Rules: workers of a Spark Connect server use the installed modules if their sources are the same,
+compiled or not; otherwise the modules are sent, as one archive per session. Third-party
+dependencies must be installed there. A classic session passes the folder of the modules to its
+workers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PACKAGES: Final = ("analytics", "dissectors", "replay")
-"""What tasks import."""
+"""Packages imported by tasks."""
 SAFE_PATH: Final = {"PYTHONSAFEPATH": "1"}
 """Environment of a Python that imports nothing from its current directory."""
 _ARCHIVE: Final = "rmqtool-modules.zip"
@@ -33,27 +33,27 @@ _served: WeakSet[SparkSession] = WeakSet()
 
 
 def serve_modules(spark: SparkSession) -> None:
-    """See to it that workers find our modules; at a server that runs a job, once per session."""
+    """Make our modules available to workers; on a server this runs a job, once per session."""
     if not is_connect(spark) or spark in _served:
         return
     root = Path(__file__).resolve().parents[2]
     digest = sources_digest()
 
     def ask(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        # by value: nothing of ours may be there
+        # pickled by value: our modules may be missing there
         from importlib.util import find_spec
         from os.path import dirname
 
         import pyarrow
 
         for _ in batches:
-            found = find_spec("analytics")
-            places = list(found.submodule_search_locations or ()) if found is not None else []
+            spec = find_spec("analytics")
+            places = list(spec.submodule_search_locations or ()) if spec is not None else []
             text = digest(dirname(places[0])) if places else ""
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array([text])], names=["digest"])
 
-    said = spark.range(1).coalesce(1).mapInArrow(ask, "digest string").first()
-    if said is None or said[0] != digest(str(root)):
+    answer = spark.range(1).coalesce(1).mapInArrow(ask, "digest string").first()
+    if answer is None or answer[0] != digest(str(root)):
         _send(spark, root)
     _served.add(spark)
 
@@ -66,7 +66,7 @@ def _send(spark: SparkSession, root: Path) -> None:
 
 
 def archive_of(root: Path, path: Path) -> None:
-    """Write the sources of our modules, which are in the folder `root`, as a zip archive."""
+    """Write the sources of our modules in the folder `root` as a zip archive."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             for file in sorted((root / package).rglob("*.py")):
@@ -74,7 +74,7 @@ def archive_of(root: Path, path: Path) -> None:
 
 
 def sources_digest() -> Callable[[str], str]:
-    """Return what says which sources a folder has; it needs nothing of ours where it runs."""
+    """Return a digest of a folder's sources; runs without any of our modules."""
     packages = PACKAGES
 
     def digest(root: str) -> str:

@@ -1,7 +1,7 @@
-"""Spark SQL as text for DuckDB: what the two write differently, and macros for what it lacks.
+"""Spark SQL translated for DuckDB: syntax differences, and macros for missing functions.
 
-Rules: a translation changes spelling only; a function that behaves differently is a macro that
-behaves as Spark's does, within what the reports use. There is no other dialect.
+Rules: a translation changes syntax only; a function with different behavior is a macro that behaves
+like Spark's, as far as the reports use it. There is no other dialect.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ _FUNCTIONS: Final = {
     "explode": "unnest",
     "regexp_like": "regexp_matches",
     "sequence": "generate_series",
+    "endswith": "ends_with",
     "startswith": "starts_with",
     "unix_micros": "epoch_us",
     "xxhash64": "hash",
     **{
         name: f"spark_{name}"
         for name in (
-            *("array_position", "array_sort", "btrim", "collect_set", "conv", "first", "get", "ln"),
+            *("array_position", "array_sort", "btrim", "collect_set", "conv", "count_if", "first"),
+            *("get", "ln"),
             *("octet_length", "pmod", "regexp_extract", "regexp_replace", "round", "shiftleft"),
             *("shiftright", "size", "slice", "substr", "substring", "substring_index"),
             *("timestamp_micros", "trim", "try_divide"),
         )
     },
 }
-"""Function of Spark -> function or macro of DuckDB."""
+"""Spark function -> DuckDB function or macro."""
 
 _BEFORE: Final = "p < 0 and length(s) + p < 0"
-"""SQL: a part of a text begins before it: what is before the text counts, too."""
+"""SQL: a part of a text starts before its beginning; the missing characters count."""
 _PART: Final = (
     f"(s, p, n := 2147483647) as substr(s, if({_BEFORE}, 1, p),"
     f" if({_BEFORE}, greatest(n + length(s) + p, 0), n))"
@@ -46,7 +48,7 @@ MACROS: Final = (
     "spark_array_sort(l) as list_sort(l, 'asc', 'nulls last')",
     "spark_btrim(s, chars) as trim(s, chars)",
     "spark_collect_set(x) as coalesce(list(distinct x) filter (x is not null), [])",
-    # digits as far as there are any; a negative number is the complement of 64 bits
+    # parses leading digits; a negative number is the two's complement of 64 bits
     "spark_conv(s, base, into_base) as if(s is null or s = '', null, cast((if("
     "starts_with(trim(s, ' '), '-'), 18446744073709551616, 0)"
     " + if(starts_with(trim(s, ' '), '-'), -1, 1) * cast(try_cast('0x' || coalesce(nullif("
@@ -56,71 +58,81 @@ MACROS: Final = (
     "spark_get(l, place) as list_extract(l, place + 1)",
     "spark_ln(x) as if(x > 0, ln(x), null)",
     "spark_octet_length(s) as strlen(s)",
+    # count_if of DuckDB is null if all conditions are
+    "spark_count_if(x) as count(*) filter (where x)",
     "spark_pmod(a, b) as ((a % b) + b) % b",
     "spark_regexp_extract(s, pattern, part) as regexp_extract(s, pattern, part)",
     "spark_regexp_replace(s, pattern, instead) as regexp_replace(s, pattern, instead, 'g')",
     "spark_round(x, digits) as round(x, digits)",
-    # of 64 bits, without a sign
+    # 64 bits, unsigned
     "spark_shiftleft(x, bits) as case when bits not between 0 and 62 then 0"
     " else cast(x as bigint) << bits end",
-    "spark_shiftright(x, bits) as case when bits not between 0 and 63 then 0"
-    " else cast(x as bigint) >> bits end",
+    "spark_shiftright(x, bits) as cast(x as bigint) >> bits",  # 0 if there are fewer
     "spark_size(l) as coalesce(len(l), -1)",
     "spark_slice(l, first, number) as list_slice(l, first, first + number - 1)",
     f"spark_substr{_PART}",
     f"spark_substring{_PART}",
-    # of the first or the last part
+    # the first or last part
     "spark_substring_index(s, separator, place) as split_part(s, separator, place)",
-    "spark_timestamp_micros(us) as make_timestamp(us)",
+    "spark_timestamp_micros(us) as make_timestamptz(us)",
     "spark_trim(s) as trim(s, ' ')",
     "spark_try_divide(a, b) as a / nullif(b, 0)",
 )
 """What `create macro` is followed by."""
 SETTINGS: Final = (
+    "set timezone = 'UTC'",
     "set ieee_floating_point_ops = false",
     "set error_on_division_by_zero = false",
     "set default_null_order = 'nulls_first_on_asc_last_on_desc'",
     "set preserve_insertion_order = false",
+    "set enable_progress_bar = false",  # on by default in a program without a file; goes to stdout
 )
-"""Statements after which DuckDB divides and sorts as Spark does."""
+"""Statements that make DuckDB divide, sort, and show times like Spark, without progress output."""
 
 
 _DIFFERENT: Final = re.compile(
     r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|/\*.*?\*/|<=>|\b\d+(?:\.\d+)?[LD]\b|\bdiv\b"
-    r"|\bleft (?=semi |anti )|\b\w+(?= ->)| ->|\b(?:" + "|".join(_FUNCTIONS) + r")(?=\()",
+    r"|\btimestamp(?=\))|\bleft (?=semi |anti )|\b\w+(?= ->)| ->|\b(?:"
+    + "|".join(_FUNCTIONS)
+    + r")(?=\()",
     re.DOTALL,
 )
-"""What is written differently, and texts and names, in which nothing is."""
+"""Tokens that differ, and texts and names, which stay unchanged."""
 _STRUCT: Final = "named_struct("
 
 
 @lru_cache(maxsize=256)
 def for_duckdb(spark_sql: str) -> str:
-    """Return the same text as DuckDB reads it."""
+    """Return the same text for DuckDB."""
     return _with_structs(_DIFFERENT.sub(_translated, spark_sql))
 
 
 def _translated(match: re.Match[str]) -> str:
-    found = match[0]
-    if found[0] == "'":
-        return _literal(found) if "\\" in found else found
-    if found[0] == "`":
-        return found
-    if found[0].isdigit():
-        return f"{found[:-1]}e0" if found[-1] == "D" else found[:-1]
-    return _SPELLED.get(found) or _FUNCTIONS.get(found) or _of_lambda(found)
+    token = match[0]
+    if token[0] == "'":
+        return _literal(token) if "\\" in token else token
+    if token[0] == "`":
+        return token
+    if token[0].isdigit():
+        return f"{token[:-1]}e0" if token[-1] == "D" else token[:-1]
+    return _SPELLED.get(token) or _FUNCTIONS.get(token) or _of_lambda(token)
 
 
-_SPELLED: Final = {"<=>": "is not distinct from", "div": "//", " ->": ":"}
+_SPELLED: Final = {
+    "<=>": "is not distinct from",
+    "div": "//",
+    " ->": ":",
+    "timestamp": "timestamptz",
+}
 
 
-def _of_lambda(found: str) -> str:
-    """Return the name of what a function of lists is asked of; nothing for what is only Spark's."""
-    return "" if found.startswith("/*") or found == "left " else f"lambda {found}"
+def _of_lambda(token: str) -> str:
+    """Return the list argument of a lambda function; nothing for Spark-only syntax."""
+    return "" if token.startswith("/*") or token == "left " else f"lambda {token}"
 
 
 def _with_structs(text: str) -> str:
-    """Return a text with ``named_struct('a', x, …)`` as ``{'a': x, …}``, the inner ones first."""
+    """Return a text with ``named_struct('a', x, …)`` as ``{'a': x, …}``, innermost first."""
     while (start := text.rfind(_STRUCT)) >= 0:
         arguments, end = _arguments_at(text, start + len(_STRUCT))
         fields = zip(arguments[::2], arguments[1::2], strict=True)
@@ -133,7 +145,7 @@ _DELIMITER: Final = re.compile(r"'(?:[^']|'')*'|`[^`]*`|[(){}\[\],]")
 
 
 def _arguments_at(text: str, start: int) -> tuple[list[str], int]:
-    """Return the arguments of a call, which begin at `start`, and where it ends."""
+    """Return the arguments of a call that start at `start`, and where they end."""
     arguments: list[str] = []
     depth, begin = 0, start
     for match in _DELIMITER.finditer(text, start):

@@ -1,4 +1,4 @@
-"""What executes relations: the same few operations on Spark and, in this process, on DuckDB."""
+"""Protocol of engines, which execute relations: Spark, or DuckDB in this process."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     import pyarrow
 
 OfGroup = Callable[["pyarrow.Table"], "pyarrow.Table"]
-"""Rows of one group -> rows that they become."""
+"""Function from all rows of one group or several to result rows."""
 OfGroups = Callable[["pyarrow.Table", "pyarrow.Table"], "pyarrow.Table"]
-"""Rows of two relations with one key -> rows that they become."""
+"""Function from the rows of two relations with one key to result rows."""
 
 
 class SqlEngine(Protocol):
-    """Executes relations; whoever reports need not know which one it is."""
+    """Executes relations; reports do not depend on the implementation."""
 
     @property
     def is_distributed(self) -> bool:
-        """Whether rows are with tasks, which fold them, and not with this process."""
+        """Whether the rows are distributed over tasks, which fold them."""
 
     def rows(self, relation: Relation) -> pyarrow.Table:
         """Return the rows of a relation."""
@@ -37,15 +37,18 @@ class SqlEngine(Protocol):
         """Return rows of this process as a relation."""
 
     def close(self) -> None:
-        """Free all; the relations have no rows then."""
+        """Free everything; relations lose their rows."""
 
     def drop(self, relation: Relation) -> None:
-        """Free what `keep` or `hold` keep."""
+        """Drop the result of `keep` or `hold`."""
 
     def by_group(
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]
     ) -> Relation:
-        """Return what `make` gives for each group of rows with an equal `key`; null is a key."""
+        """Return the result of `make` for the groups of rows with an equal `key`; null is a key.
+
+        It is called with one group or several, so that many small ones cost no more than few.
+        """
 
     def by_groups(
         self,
@@ -55,14 +58,14 @@ class SqlEngine(Protocol):
         make: OfGroups,
         columns: Sequence[Described],
     ) -> Relation:
-        """Return what `make` gives for each `key`, of the rows of two relations that have it."""
+        """Return the result of `make` for each `key`, from its rows in two relations."""
 
     def repeated(self, relation: Relation) -> Relation:
-        """Return each `key`, a whole number, that comes more than once or with `wrong`; kept."""
+        """Return each integer `key` that is repeated or has `wrong` set; the result is kept."""
 
 
 def repeated_keys(relation: Relation) -> Relation:
-    """Return each `key` that comes more than once or with `wrong`."""
+    """Return each `key` that is repeated or has `wrong` set."""
     counted = relation.grouped(["key"], {"seen": "count(*)", "flawed": "bool_or(wrong)"})
     return counted.where("seen > 1 or flawed").select("key")
 
@@ -70,48 +73,55 @@ def repeated_keys(relation: Relation) -> Relation:
 def made_by_group(
     batches: Iterable[pyarrow.RecordBatch], key: str, make: OfGroup, columns: Sequence[Described]
 ) -> pyarrow.Table:
-    """Return what `make` gives for each group of rows, which are sorted by `key`.
+    """Return the result of `make` for whole groups of rows, which are sorted by `key`.
 
-    The rows of one group are held, and no others.
+    The rows of a batch and of the group that began before it are held, and no others.
     """
     import pyarrow
 
     made = [arrow_schema_of(columns).empty_table()]
-    group: list[pyarrow.Table] = []
+    held: list[pyarrow.Table] = []
     value: object = None
     for batch in batches:
-        for this, part in _parts(pyarrow.Table.from_batches([batch]), key).items():
-            if group and this != value:
-                made.append(make(pyarrow.concat_tables(group)))
-                group = []
-            value = this
-            group.append(part)
-    if group:
-        made.append(make(pyarrow.concat_tables(group)))
+        rows = pyarrow.Table.from_batches([batch])
+        values = rows.column(key).to_pylist()
+        if not values:
+            continue
+        last = len(values) - 1  # where the last group begins, which may go on
+        while last and values[last - 1] == values[-1]:
+            last -= 1
+        if last or (held and values[0] != value):
+            made.append(make(pyarrow.concat_tables([*held, rows.slice(0, last)])))
+            held = []
+        held.append(rows.slice(last))
+        value = values[-1]
+    if held:
+        made.append(make(pyarrow.concat_tables(held)))
     return pyarrow.concat_tables(made)
 
 
 def made_by_groups(
-    one: pyarrow.Table,
-    two: pyarrow.Table,
+    first: pyarrow.Table,
+    second: pyarrow.Table,
     key: str,
     make: OfGroups,
     columns: Sequence[Described],
 ) -> pyarrow.Table:
-    """Return what `make` gives for each `key` of two tables, which are sorted by it."""
+    """Yield the result of `make` for each `key` of two tables that are sorted by it."""
     import pyarrow
 
-    of_one, of_two = _parts(one, key), _parts(two, key)
-    none_of_one, none_of_two = one.slice(0, 0), two.slice(0, 0)
+    of_one, of_two = _parts(first, key), _parts(second, key)
+    none_of_one, none_of_two = first.slice(0, 0), second.slice(0, 0)
     made = [
         make(of_one.get(value, none_of_one), of_two.get(value, none_of_two))
         for value in dict.fromkeys((*of_one, *of_two))
     ]
-    return pyarrow.concat_tables([arrow_schema_of(columns).empty_table(), *made])
+    empty = arrow_schema_of(columns).empty_table()
+    return pyarrow.concat_tables([empty, *made]).combine_chunks()
 
 
 def _parts(rows: pyarrow.Table, key: str) -> dict[object, pyarrow.Table]:
-    """Return the rows of each value of a column that they are sorted by."""
+    """Yield the rows of each value of a column; rows are sorted by it."""
     values = rows.column(key).to_pylist()
     starts = [n for n, value in enumerate(values) if not n or value != values[n - 1]]
     ends = [*starts[1:], len(values)]

@@ -1,16 +1,26 @@
-"""Executes relations in this process: DuckDB over Arrow tables and Parquet files.
+"""Execute relations in this process: DuckDB over Arrow tables and Parquet files.
 
-Rules: no network, no files but the Parquet files of the input, no settings to be made. A time is
-one without a zone in DuckDB, and means UTC. What is kept is an Arrow table.
+Rules: no network, no files but the Parquet files of the input, no configuration. Times have a zone,
+as in Parquet, so that filters reach the reader. Kept relations are Arrow tables. What exceeds a
+query's memory goes to a private temporary folder during the query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dissectors.quantities import size_bytes
+from dissectors.rows.column import NAMES
+from dissectors.rows.record import COLUMNS, DERIVED
+from dissectors.temporary import remove, temporary_in
+
 from ..errors import reason_here
-from ..schema import SOURCE, Described
+from ..schema import SOURCE, Described, absent_derived, derived_column
 from .dialect import MACROS, SETTINGS, for_duckdb
 from .engine import OfGroup, OfGroups, made_by_group, made_by_groups, repeated_keys
 from .relation import Relation, RelationText, statement_of
@@ -20,56 +30,65 @@ if TYPE_CHECKING:
     import pyarrow
 
 BATCH: Final = 4096
-"""Rows of a batch."""
+"""Rows per batch."""
+MEMORY: Final = 256
+"""MiB per thread that a query of a large input uses before it spills to disk."""
 _CLOSED: Final = (
     "set autoinstall_known_extensions = false",
     "set autoload_known_extensions = false",
     "set python_enable_replacements = false",
     "set enable_external_access = false",
 )
-"""Statements after which nothing but the files of the input can be read."""
+"""Statements that restrict reading to the files of the input."""
+_INTERRUPTED: Final = ("Query interrupted", "KeyboardInterrupt")
 _TYPES: Final = {
     "string": "VARCHAR",
     "int": "BIGINT",
     "float": "DOUBLE",
     "bool": "BOOLEAN",
-    "time": "TIMESTAMP",
+    "time": "TIMESTAMP WITH TIME ZONE",
     "list": "VARCHAR[]",
 }
-"""Word in a column's description -> type in DuckDB."""
+"""Type in a column's description -> type in DuckDB."""
 
 
 class LocalEngine:
     """DuckDB in this process."""
 
     def __init__(self, files: Sequence[str] = (), small: bool = True) -> None:
-        """`files` are the Parquet files that may be read; `small`: rows are held, none is read."""
+        """Initialize; `files` are the readable Parquet files; `small`: rows are in memory."""
         self._small = small
         self._files = list(files)
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._remove_temporary: Callable[[], object] = lambda: None
         self._count = 0
 
     @property
     def is_distributed(self) -> bool:
-        """Whether rows are with tasks: no."""
+        """Whether the rows are distributed over tasks: always False."""
         return False
 
     def rows(self, relation: Relation) -> pyarrow.Table:
         """Return the rows of a relation."""
         if relation.rows is not None:
             return relation.rows
-        try:
-            found = self._connected().sql(self._statement(relation)).to_arrow_table()
-        except Exception as error:
-            raise reason_here(error) from error
-        return _with_whole_numbers(found)
+        with _explained():
+            table = self._connected().sql(self._statement(relation)).to_arrow_table()
+        return _with_whole_numbers(table)
 
     def batches(self, relation: Relation) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of a relation, some thousands at a time."""
         if relation.rows is not None:
             yield from relation.rows.to_batches(BATCH)
-        else:
-            yield from self._connected().sql(self._statement(relation)).to_arrow_reader(BATCH)
+            return
+        with _explained():
+            reader = self._connected().sql(self._statement(relation)).to_arrow_reader(BATCH)
+        while True:
+            with _explained():
+                batch = next(reader, None)
+            if batch is None:
+                return
+            yield batch
 
     def keep(self, relation: Relation) -> Relation:
         """Return a relation that is computed once, now, until it is dropped."""
@@ -79,7 +98,7 @@ class LocalEngine:
         """Return rows of this process as a relation."""
         self._count += 1
         name = f"rows_{self._count}"
-        self._connected().register(name, _without_zones(rows))
+        self._connected().register(name, with_zones(rows))
         return Relation(rows.schema.names, handle=name, rows=rows)
 
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
@@ -87,32 +106,61 @@ class LocalEngine:
         self._count += 1
         name = f"rows_{self._count}"
         there = self._types_in(files)
-        chosen = [_column_of(column, there.get(column.name)) for column in columns]
+        chosen = {column.name: _column_of(column, there) for column in columns}
+        for made in self._lacking(files) if DERIVED.keys() <= chosen.keys() else ():
+            chosen[made] = f"coalesce({chosen[made]}, {self._derived(made, chosen)})"
+        named = ", ".join(f'{value} as "{column}"' for column, value in chosen.items())
         self._connected().execute(
-            f"create view {name} as select {', '.join(chosen)}, {_text(source)} as {SOURCE}"
-            f" from {_read(files)}"
+            f"create view {name} as select {named}, {_text(source)} as {SOURCE} from {_read(files)}"
         )
         return Relation([*(column.name for column in columns), SOURCE], handle=name)
 
+    def _lacking(self, files: Sequence[str]) -> list[str]:
+        """Return the `DERIVED` columns missing in the file of an older log."""
+        names = ", ".join(map(_text, files))
+        having = "select name, count(distinct file_name) from parquet_schema"
+        counts = self._connected().sql(f"{having}([{names}]) group by name").fetchall()
+        return absent_derived([name for name, count in counts if count == len(files)])
+
+    def _derived(self, name: str, chosen: Mapping[str, str]) -> str:
+        """Return a column of `DERIVED` for a log that lacks it."""
+        from duckdb.func import FunctionNullHandling, PythonUDFType
+
+        of = DERIVED[name][1]
+        types = {column.name: _TYPES[column.type] for column in COLUMNS}
+        self._count += 1
+        function = f"derived_{self._count}"
+        self._connected().create_function(
+            function,
+            lambda rows: derived_column(name, rows.combine_chunks().flatten()),
+            [f"struct({', '.join(f'{column} {types[column]}' for column in of)})"],
+            types[name],
+            type=PythonUDFType.ARROW,
+            null_handling=FunctionNullHandling.SPECIAL,
+        )
+        values = ", ".join(f"'{column}': {chosen[column]}" for column in of)
+        return f"{function}({{{values}}})"
+
     def _types_in(self, files: Sequence[str]) -> dict[str, str]:
         """Return the type of each column in some Parquet files."""
-        found = self._connected().sql(f"select * from {_read(files)} limit 0")
-        return dict(zip(found.columns, map(str, found.types), strict=True))
+        result = self._connected().sql(f"select * from {_read(files)} limit 0")
+        return dict(zip(result.columns, map(str, result.types), strict=True))
 
     def close(self) -> None:
-        """Free all; the relations have no rows then."""
+        """Free everything; relations lose their rows."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        self._remove_temporary()
 
     def drop(self, relation: Relation) -> None:
-        """Free what `keep` or `hold` keep."""
+        """Drop the result of `keep` or `hold`."""
         self._connected().unregister(str(relation.handle))
 
     def by_group(
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]
     ) -> Relation:
-        """Return what `make` gives for each group of rows with an equal `key`; null is a key."""
+        """Return the result of `make` for the groups of rows with an equal `key`; null is a key."""
         batches = self.batches(relation.sorted_by([f"`{key}`"]))
         return self.hold(made_by_group(batches, key, make, columns))
 
@@ -124,12 +172,12 @@ class LocalEngine:
         make: OfGroups,
         columns: Sequence[Described],
     ) -> Relation:
-        """Return what `make` gives for each `key`, of the rows of two relations that have it."""
-        one, two = self._sorted(relation, key), self._sorted(other, key)
-        return self.hold(made_by_groups(one, two, key, make, columns))
+        """Return the result of `make` for each `key`, from its rows in two relations."""
+        first, second = self._sorted(relation, key), self._sorted(other, key)
+        return self.hold(made_by_groups(first, second, key, make, columns))
 
     def repeated(self, relation: Relation) -> Relation:
-        """Return each `key`, a whole number, that comes more than once or with `wrong`."""
+        """Return each integer `key` that is repeated or has `wrong` set."""
         return self.keep(repeated_keys(relation))
 
     def _sorted(self, relation: Relation, key: str) -> pyarrow.Table:
@@ -137,7 +185,7 @@ class LocalEngine:
 
     def _statement(self, relation: Relation) -> str:
         query = RelationText(relation)
-        held = [(name, f"select * from {one.handle}") for name, one in query.inputs.items()]
+        held = [(name, f"select * from {input_.handle}") for name, input_ in query.inputs.items()]
         return for_duckdb(statement_of([*held, *query.steps], query.last))
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
@@ -145,50 +193,73 @@ class LocalEngine:
             import duckdb
 
             self._connection = duckdb.connect(":memory:")
+            if not self._small:
+                self._limit_memory(self._connection)
             paths = ", ".join(map(_text, self._files))
-            self._connection.execute(f"set allowed_paths = [{paths}]")  # before the door is shut
-            # to start threads for few rows takes longer than they save
+            self._connection.execute(f"set allowed_paths = [{paths}]")  # before access is locked
+            # starting threads for few rows takes longer than they save
             threads = ("set threads = 1",) if self._small else ()
             self._connection.execute(";".join((*_CLOSED, *SETTINGS, *threads)))
             self._connection.execute(";".join(f"create macro {macro}" for macro in MACROS))
             self._connection.execute("set lock_configuration = true")
         return self._connection
 
+    def _limit_memory(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make queries spill to a temporary folder early, so memory does not grow with rows."""
+        try:
+            folder = temporary_in(Path(tempfile.gettempdir()), "rmqtool-report-")
+            folder.mkdir(0o700)
+        except OSError:  # no such folder: everything must fit into memory
+            return
+        self._remove_temporary = weakref.finalize(self, remove, folder)
+        asked = "select current_setting('threads'), current_setting('memory_limit')"
+        [(threads, most)] = connection.sql(asked).fetchall()
+        usual = size_bytes(str(most))  # a share of the machine's memory, such as 12.4 GiB
+        limit = int(threads) * MEMORY << 20
+        if usual is None or limit < usual:
+            connection.execute(f"set memory_limit = '{limit}B'")
+        connection.execute(f"set temp_directory = {_text(str(folder))}")
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Raise ReportError for errors of DuckDB; pass Ctrl-C on."""
+    try:
+        yield
+    except Exception as error:
+        if is_interrupted(error):
+            raise
+        raise reason_here(error) from error
+
+
+def is_interrupted(error: Exception) -> bool:
+    """Return whether Ctrl-C ended a query: DuckDB raises its own error then."""
+    return any(sign in str(error) for sign in _INTERRUPTED)
+
 
 def _read(files: Sequence[str]) -> str:
     names = ", ".join(map(_text, files))
-    return f"read_parquet([{names}], union_by_name = true)"
+    # date folders are not columns
+    return f"read_parquet([{names}], union_by_name = true, hive_partitioning = false)"
 
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _column_of(column: Described, kind: str | None) -> str:
-    """Return a column of a file, of that type there, as the relation has it."""
+def _column_of(column: Described, types: Mapping[str, str]) -> str:
+    """Return a column with the relation's type; `types` are those of the columns in the files."""
     wanted = _TYPES[column.type]
-    if kind is None:
-        return f'cast(null as {wanted}) as "{column.name}"'
-    if kind == "TIMESTAMP WITH TIME ZONE":
-        return f'make_timestamp(epoch_us("{column.name}")) as "{column.name}"'
-    if kind == wanted:
-        return f'"{column.name}"'
-    return f'try_cast("{column.name}" as {wanted}) as "{column.name}"'
-
-
-def _without_zones(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return rows whose times have no zone: DuckDB computes with these alone."""
-    import pyarrow
-
-    for place, field in enumerate(rows.schema):
-        if pyarrow.types.is_timestamp(field.type) and field.type.tz is not None:
-            plain = field.with_type(pyarrow.timestamp("us"))
-            rows = rows.set_column(place, plain, rows.column(place).cast(plain.type))
-    return rows
+    stored = [name for name in NAMES.get(column.name, (column.name,)) if name in types]
+    values = [
+        f'"{name}"' if types[name] == wanted else f'try_cast("{name}" as {wanted})'
+        for name in stored
+    ] or [f"cast(null as {wanted})"]
+    return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
 
 
 def with_zones(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return rows whose times say that they are UTC: Spark takes others for times of no place."""
+    """Return rows whose times are marked as UTC: both engines compute only with these."""
     import pyarrow
 
     for place, field in enumerate(rows.schema):
@@ -199,7 +270,7 @@ def with_zones(rows: pyarrow.Table) -> pyarrow.Table:
 
 
 def _with_whole_numbers(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return rows with sums of whole numbers as 64 bits; DuckDB has 128 for them."""
+    """Return rows with 64-bit sums of integers; DuckDB uses 128 bits for them."""
     import pyarrow
 
     for place, field in enumerate(rows.schema):

@@ -1,9 +1,9 @@
 """Percentiles of many groups in one pass: the buckets of `dissectors.histogram` in SQL.
 
-Rules: values are counted in the same buckets as there (each power of two is cut into 64), so a
-percentile is at most 0.8 % off, equals what `rmqtool decode pcap --summary` shows, and does not
-depend on how the rows were spread. Cells (one row per group and bucket) are small and are added up
-to any coarser group without another look at the exchanges.
+Rules: values are counted in the same buckets (64 per power of two), so a percentile is at most 0.8
+% off, equals that of `rmqtool decode pcap --summary`, and does not depend on the distribution of
+rows. Cells (one row per group and bucket) are small and can be summed to any coarser group without
+another pass over the exchanges.
 """
 
 from __future__ import annotations
@@ -30,39 +30,26 @@ PERCENTILES: tuple[tuple[str, float], ...] = (
 
 
 def with_bucket(relation: Relation, value: str) -> Relation:
-    """Return a relation with `bucket`, in which `Histogram.add` counts a number; null for null.
+    """Return a relation with `bucket`, the bucket of `Histogram.add` for a number; null for null.
 
-    A column `_guess` holds the logarithm, so that it is computed once for each row.
+    A logarithm rounded across a power of two changes nothing: the bucket after the last one of a
+    power is the first one of the next.
     """
-    shift = f"(({_power(value, '_guess')}) - {SUB_BITS})"
-    bucket = (
-        f"case when {value} < {_EXACT} then greatest({value}, 0L) "
-        f"else cast({shift} as bigint) * {_PER_POWER} + shiftright({value}, {shift}) end"
-    )
-    return relation.adding({"_guess": _guess(value)}).adding({"bucket": bucket})
+    power = f"cast(floor(log10(greatest({value}, {_EXACT - 1}L)) * {1 / math.log10(2)}D) as int)"
+    shifted = relation.adding({"_shift": f"{power} - {SUB_BITS}"})
+    bucket = f"_shift * {_PER_POWER}L + shiftright(if({value} < 0, 0L, {value}), _shift)"
+    return shifted.adding({"bucket": bucket}).without("_shift")
 
 
-def power_below(value: str) -> str:
-    """Return, as SQL, the greatest power of two that is not above a whole number; 0 below 1."""
-    power = _power(value, _guess(value))
-    return f"case when {value} < 1 then 0L else shiftleft(1L, {power}) end"
-
-
-def _guess(value: str) -> str:
-    """Return the exponent of `power_below`, which may be one off: Spark's `log2` takes two."""
-    return f"cast(floor(ln(cast({value} as double)) * {1 / math.log(2)}D) as int)"
-
-
-def _power(value: str, guess: str) -> str:
-    """Return the exponent of `power_below`: a guess, put right."""
-    return (
-        f"case when {value} < shiftleft(1L, {guess}) then {guess} - 1 "
-        f"when shiftright({value}, {guess}) > 1 then {guess} + 1 else {guess} end"
-    )
+def power_below(bucket: str) -> str:
+    """Return, as SQL, the largest power of two not above a bucket's values; 0 for 0."""
+    small = " ".join(f"when {bucket} < {2 << bits} then {1 << bits}L" for bits in range(SUB_BITS))
+    shift = f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
+    return f"case when {bucket} < 1 then 0L {small} else shiftleft({_PER_POWER}L, {shift}) end"
 
 
 def middle_of(bucket: str) -> str:
-    """Return, as SQL, the value in the middle of a bucket: `dissectors.histogram.middle_of`."""
+    """Return, as SQL, the middle value of a bucket: `dissectors.histogram.middle_of`."""
     shift = f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
     low = f"shiftleft(({bucket} & {_PER_POWER - 1}) | {_PER_POWER}, {shift})"
     return (
@@ -72,17 +59,17 @@ def middle_of(bucket: str) -> str:
 
 
 def _rank_of(percent: float) -> str:
-    """Return, as SQL, how many of `_all` values are below a percentile or are it, rounded up."""
+    """Return, as SQL, the rank of a percentile among `_all` values, rounded up."""
     return f"(_all * {round(percent * 10)}L + 999) div 1000"
 
 
 def percentiles(cells: Relation, keys: Sequence[str], sums: Sequence[str] = ()) -> Relation:
-    """Return a row for each group of `keys`: the percentiles, and what is added up besides.
+    """Return a row for each group of `keys`: the percentiles and additional sums.
 
-    `cells` has `bucket` (null: cells without a value), `values` (how many), `total_us`,
-    `smallest_us`, `largest_us`, and the columns of `sums`, which are added up. The result has
-    `values`, `mean_us`, `max_us`, those columns, and `PERCENTILES`; null where a group has no
-    value.
+    `cells` has `bucket` (null: cells without a value), `values` (count), `total_us`, `smallest_us`,
+    `largest_us`, and the columns in `sums`, which are added up. The result has `values`, `mean_us`,
+    `max_us`, those columns, `PERCENTILES`, and mean and standard deviation of the buckets,
+    `bucket_mean` and `bucket_sd`; null for a group without values.
     """
     added = ("values", "total_us", *(name for name in sums if name != "total_us"))
     cells = cells.grouped(  # far fewer rows to sort
@@ -101,10 +88,12 @@ def percentiles(cells: Relation, keys: Sequence[str], sums: Sequence[str] = ()) 
         f"sum(values) over ({group}) as _all",
         f"case when bucket is not null then {middle_of('bucket')} end as _middle",
     )
-    found = counted.grouped(
+    result = counted.grouped(
         keys,
         {
             "_values": "sum(values)",
+            "_buckets": "cast(sum(bucket * values) as double)",
+            "_squares": "cast(sum(bucket * bucket * values) as double)",
             "mean_us": ratio_of("sum(total_us)", "sum(values)"),
             "_smallest": "min(smallest_us)",
             "max_us": "max(largest_us)",
@@ -115,14 +104,17 @@ def percentiles(cells: Relation, keys: Sequence[str], sums: Sequence[str] = ()) 
             },
         },
     )
-    return found.select(
+    return result.select(
         *(f"`{key}`" for key in keys),
         "_values as values",
+        f"{ratio_of('_buckets', '_values')} as bucket_mean",
+        "if(_values < 2, null, sqrt(greatest((_squares - _buckets * _buckets / _values)"
+        " / (_values - 1), 0D))) as bucket_sd",
         "mean_us",
         "max_us",
         *sums,
         *(
-            # least and greatest skip nulls: a group without values must stay without
+            # least and greatest skip nulls, but a group without values must keep them
             f"if(_{name} is null, null, least(greatest(_{name}, _smallest), max_us)) as {name}"
             for name, _ in PERCENTILES
         ),

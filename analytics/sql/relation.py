@@ -1,7 +1,7 @@
 """A table expression as Spark SQL text over named inputs; an engine executes it.
 
-Rules: a relation knows its columns and how it is made, never its rows. Expressions are Spark SQL
-that `analytics.sql.dialect` translates for DuckDB; both engines give the same rows.
+Rules: a relation has its columns and its text, never its rows. Expressions are Spark SQL that
+`analytics.sql.dialect` translates for DuckDB; both engines give the same rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ EVERY: Final = "*"
 
 
 class Relation:
-    """A table expression: its columns, and the SQL text that makes it."""
+    """A table expression: its columns, and the SQL text that produces it."""
 
-    __slots__ = ("columns", "handle", "is_here", "parts", "rows")
+    __slots__ = ("columns", "handle", "is_here", "is_large", "parts", "rows")
 
     def __init__(
         self,
@@ -33,19 +33,22 @@ class Relation:
         parts: Sequence[str | Relation] = (),
         handle: object = None,
         rows: pyarrow.Table | None = None,
+        is_large: bool = False,
     ) -> None:
-        """`parts` are its text, with relations where their names stand; none: an input."""
+        """Initialize; `parts` are its text, with relations for their names; empty: an input."""
         self.columns = tuple(columns)
-        """names of its columns, in order"""
+        """column names, in order"""
         self.parts = tuple(parts)
         """text, and the relations that it reads; empty: an engine has its rows"""
         self.handle = handle
-        """what the engine has the rows of an input as"""
+        """the engine's handle for the rows of an input"""
         self.rows = rows
-        """the rows of an input that this process has"""
+        """rows of an input held by this process"""
         reads = [part for part in self.parts if isinstance(part, Relation)]
         self.is_here: bool = all(part.is_here for part in reads) if reads else rows is not None
         """whether this process has all rows that it is made of"""
+        self.is_large: bool = is_large or any(part.is_large for part in reads)
+        """whether it is made of more rows than should be broadcast to all tasks"""
         repeated = {name for name in self.columns if self.columns.count(name) > 1}
         assert not repeated, f"columns that are there twice: {repeated}"
 
@@ -54,27 +57,27 @@ class Relation:
         return Relation(*_selected(self, expressions))
 
     def select_distinct(self, *expressions: str) -> Relation:
-        """Return what `select` does, equal rows once."""
+        """Return the distinct rows of `select`."""
         columns, (text, *rest) = _selected(self, expressions)
         return Relation(columns, [f"select distinct {str(text).removeprefix('select ')}", *rest])
 
     def where(self, condition: str) -> Relation:
-        """Return the rows for which a condition holds."""
+        """Return the rows that match a condition."""
         return Relation(
             self.columns, [f"select {quoted(self.columns)} from ", self, f" where {condition}"]
         )
 
     def adding(self, columns: Mapping[str, str]) -> Relation:
-        """Return it with more columns: name -> expression; a column of that name is replaced."""
+        """Return the relation with added or replaced columns: name -> expression."""
         kept = [name for name in self.columns if name not in columns]
         return self.select(*kept, *(f"{sql} as `{name}`" for name, sql in columns.items()))
 
     def without(self, *names: str) -> Relation:
-        """Return it without some columns."""
+        """Return the relation without some columns."""
         return self.select(*(name for name in self.columns if name not in names))
 
     def renamed(self, names: Mapping[str, str]) -> Relation:
-        """Return it with other names for some columns: old -> new."""
+        """Return the relation with renamed columns: old -> new."""
         return self.select(*(f"`{name}` as `{names.get(name, name)}`" for name in self.columns))
 
     def grouped(self, keys: Sequence[str], columns: Mapping[str, str]) -> Relation:
@@ -86,11 +89,11 @@ class Relation:
         return Relation([*keys, *columns], parts)
 
     def distinct(self) -> Relation:
-        """Return equal rows once."""
+        """Return the distinct rows."""
         return self.select_distinct(EVERY)
 
     def ordered(self, order: Sequence[str], limit: int) -> Relation:
-        """Return the first rows by some expressions, ``desc`` or not: nulls first, last of desc."""
+        """Return the first rows by some expressions; nulls are first, or last with ``desc``."""
         return Relation(
             self.columns,
             [
@@ -101,19 +104,19 @@ class Relation:
         )
 
     def limited(self, limit: int) -> Relation:
-        """Return some rows, at most so many."""
+        """Return at most `limit` rows."""
         names = quoted(self.columns)
         return Relation(self.columns, [f"select {names} from ", self, f" limit {int(limit)}"])
 
     def sorted_by(self, order: Sequence[str]) -> Relation:
-        """Return all rows in the order of some expressions."""
+        """Return all rows sorted by some expressions."""
         return Relation(
             self.columns,
             [f"select {quoted(self.columns)} from ", self, f" order by {', '.join(order)}"],
         )
 
     def union(self, other: Relation) -> Relation:
-        """Return the rows of both; columns belong together by name."""
+        """Return the rows of both; columns are matched by name."""
         assert set(self.columns) == set(other.columns), (self.columns, other.columns)
         names = quoted(self.columns)
         return Relation(
@@ -135,11 +138,11 @@ class Relation:
         Args:
             on: columns that both have and that are equal; or a condition
             how: ``inner``, ``left``, ``full``, ``left semi`` or ``left anti``
-            small: the other has few rows, which go to all tasks
+            small: the other has few rows, which go to all tasks unless it is known to be large
             names: what a condition calls the two
             select: what is taken of both; none: all columns of both
         """
-        one, two = names
+        step, two = names
         keys = () if isinstance(on, str) else tuple(on)
         only = how in ("left semi", "left anti")
         if select:
@@ -149,13 +152,13 @@ class Relation:
             mine = [n for n in self.columns if n not in keys or how != "full"]
             theirs = [] if only else [name for name in other.columns if name not in keys]
             shared = [f"`{name}`" for name in keys if how == "full"]
-            chosen = [*shared, *(f"{one}.`{n}`" for n in mine), *(f"{two}.`{n}`" for n in theirs)]
+            chosen = [*shared, *(f"{step}.`{n}`" for n in mine), *(f"{two}.`{n}`" for n in theirs)]
             columns = [*(keys if how == "full" else ()), *mine, *theirs]
-        equal = " and ".join(f"{one}.`{key}` = {two}.`{key}`" for key in keys)
+        equal = " and ".join(f"{step}.`{key}` = {two}.`{key}`" for key in keys)
         met = f"using ({quoted(keys)})" if how == "full" else f"on {equal if keys else on}"
-        hint = f"/*+ broadcast({two}) */ " if small else ""
+        hint = f"/*+ broadcast({two}) */ " if small and not other.is_large else ""
         text = f"select {hint}{', '.join(chosen)} from "
-        return Relation(columns, [text, self, f" as {one} {how} join ", other, f" as {two} {met}"])
+        return Relation(columns, [text, self, f" as {step} {how} join ", other, f" as {two} {met}"])
 
 
 def _selected(
@@ -176,7 +179,7 @@ def _selected(
 
 
 def _name_of(expression: str) -> str:
-    """Return the column that an expression of a select makes."""
+    """Return the column name of an expression in a select."""
     plain = _COLUMN.fullmatch(expression)
     if plain is not None:
         return plain[2]
@@ -186,35 +189,35 @@ def _name_of(expression: str) -> str:
 
 
 class RelationText:
-    """The whole text of a relation, and the inputs that it reads.
+    """The complete text of a relation, and the inputs that it reads.
 
-    A step that several others read has a name; one that a single other reads stands within it.
+    A step read by several others gets a name; a step read once is inlined.
     """
 
     def __init__(self, relation: Relation) -> None:
         self.inputs: dict[str, Relation] = {}
         """name in the text -> relation whose rows an engine has"""
         in_order = list(_in_order(relation))
-        readers = Counter(part for one in in_order for part in one.parts)
+        readers = Counter(part for step in in_order for part in step.parts)
         texts: dict[str | Relation, str] = {}
         self.steps: list[tuple[str, str]] = []
         """name -> text, in order"""
-        for one in in_order:
-            if not one.parts:
-                texts[one] = f"input_{len(self.inputs) + 1}"
-                self.inputs[texts[one]] = one
+        for step in in_order:
+            if not step.parts:
+                texts[step] = f"input_{len(self.inputs) + 1}"
+                self.inputs[texts[step]] = step
                 continue
-            text = "".join(part if isinstance(part, str) else texts[part] for part in one.parts)
-            if one is relation:
-                texts[one] = text
-            elif readers[one] > 1:
-                texts[one] = f"step_{len(self.steps) + 1}"
-                self.steps.append((texts[one], text))
+            text = "".join(part if isinstance(part, str) else texts[part] for part in step.parts)
+            if step is relation:
+                texts[step] = text
+            elif readers[step] > 1:
+                texts[step] = f"step_{len(self.steps) + 1}"
+                self.steps.append((texts[step], text))
             else:
-                texts[one] = f"({text})"
+                texts[step] = f"({text})"
         last = texts[relation]
         self.last = last if relation.parts else f"select {quoted(relation.columns)} from {last}"
-        """the text that reads them"""
+        """the final text that reads them"""
 
     @property
     def text(self) -> str:
@@ -230,15 +233,15 @@ def statement_of(steps: Sequence[tuple[str, str]], last: str) -> str:
 
 
 def _in_order(relation: Relation) -> Iterator[Relation]:
-    """Yield all relations that one is made of, each after those that it reads."""
+    """Yield all relations that a relation is made of, dependencies first."""
     done: set[Relation] = set()
     waiting: list[tuple[Relation, bool]] = [(relation, False)]
     while waiting:
-        one, is_ready = waiting.pop()
+        step, is_ready = waiting.pop()
         if is_ready:
-            if one not in done:
-                done.add(one)
-                yield one
-        elif one not in done:
-            waiting.append((one, True))
-            waiting += [(part, False) for part in reversed(one.parts) if not isinstance(part, str)]
+            if step not in done:
+                done.add(step)
+                yield step
+        elif step not in done:
+            waiting.append((step, True))
+            waiting += [(part, False) for part in reversed(step.parts) if not isinstance(part, str)]

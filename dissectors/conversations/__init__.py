@@ -1,5 +1,1 @@
-"""Decode one TCP connection: what it speaks, its two directions, its commands, its row.
-
-May import `tcp`, `tls`, `remoting`, `replication`, `http2`, `grpc`, `rows` and the modules beside;
-pairs no requests with responses.
-"""
+"""Decode one TCP connection: its protocol, both directions, commands, and row."""

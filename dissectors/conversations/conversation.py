@@ -1,8 +1,8 @@
 """A conversation: both directions of one TCP connection, segments in, PDUs out.
 
-Each direction has a reassembler and a frame decoder. What the conversation speaks is found by its
-bytes; its `ConversationState` says what is done with them. A request is told from a response by its
-flag, never by a port: brokers send requests too.
+Each direction has a reassembler and a frame decoder. The protocol is detected by content;
+`ConversationState` handles the bytes accordingly. A request is distinguished from a response by its
+flag, never by port: brokers send requests too.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .keys import reversed_key, source_of
 from .recognition import NO_PAYLOAD, UNKNOWN
 
 LATE: Final[i64] = 50_000_000
-"""ns after which a segment reaches the other end late: more than most round trips on a LAN"""
+"""ns after which a segment counts as late: more than most round trips on a LAN"""
 
 
 @final
 class Pdu:
-    """A command where it was seen: when, from whom, in which packets."""
+    """A command in its context: time, sender, packets."""
 
     __slots__ = (
         "_command", "body", "body_length", "brokers", "conversation", "direction", "expert",
@@ -43,23 +43,23 @@ class Pdu:
     def __init__(
         self, direction: Direction, frame: Frame, command: RemotingCommand | None, head: HeaderView
     ) -> None:
-        """`command`: None where the header is decoded whole only when somebody asks for it."""
+        """`command` is None if the header is only decoded in full on demand."""
         self.direction = direction
         self.conversation: i64 = direction.conversation.number
         """number of the conversation"""
         self._command = command
         self.head = head
-        """what the header says; `view` has what a row needs of its fields"""
+        """the header; `view` has the fields that a row needs"""
         self.flag: i64 = head.flag
         """the command's flag"""
         self.opaque = head.opaque
         """the command's opaque"""
         self.body = frame.body
-        """the body up to the first hole; empty where bodies are not kept"""
+        """the body up to the first hole; empty unless bodies are kept"""
         self.body_length: i64 = frame.body_length
         """bytes of the body on the wire"""
         self.header = frame.header
-        """the header as it was sent; empty where it was not one of RocketMQ's own framing"""
+        """the header as sent; empty unless it had RocketMQ's own framing"""
         self.header_length: i64 = len(frame.header)
         """bytes of the header"""
         self.frame_bytes: i64 = PREFIX + len(frame.header) + frame.body_length
@@ -67,25 +67,26 @@ class Pdu:
         self.missing: i64 = frame.missing
         """bytes of the body that the capture does not have"""
         self.packet: i64 = frame.packet
-        """id of the last packet that was needed for it"""
+        """id of the last packet of the frame"""
         self.ts: i64 = frame.ts
         """time of that packet, nanoseconds since the epoch"""
         self.offset: i64 = frame.offset
         """offset in the stream"""
         self.message_count: i64 = -1
-        """messages in the body where they were counted; -1: not"""
+        """messages in the body; -1: not counted"""
         self.groups: str | None = None
         """groups that a heartbeat announces, joined by commas"""
         self.brokers: list[str] | None = None
-        """addresses of brokers that a NameServer's answer names, see `broker_addresses_of`"""
+        """broker addresses in a NameServer's response, see `broker_addresses_of`"""
         self.facts: list[str] | None = None
-        """what its body says that has no column of its own, see `row_facts`; None: nothing"""
+        """facts in the body without a column of their own, see `row_facts`; None if there are
+        none"""
         self.expert: list[ExpertInfo] | None = None
         """findings about this frame; None: none"""
 
     @property
     def command(self) -> RemotingCommand:
-        """The header, decoded whole."""
+        """The header, decoded in full."""
         command = self._command
         if command is None:
             head = self.head
@@ -101,20 +102,20 @@ class Pdu:
 
     @property
     def view(self) -> HeaderView:
-        """The header with the places of what a row needs of its fields."""
+        """The header with the positions of the fields that a row needs."""
         head = self.head
         if not head.is_filled:
             head.fill(self.command)
         return head
 
     def forget_fields(self) -> None:
-        """Let go of a header, decoded whole; who asks for it gets it decoded again."""
+        """Release a fully decoded header; it is decoded again on demand."""
         if self.header:
             self._command = None
 
     @property
     def serialize_type(self) -> str:
-        """How the header was written: JSON, ROCKETMQ or PROTOBUF."""
+        """Serialization of the header: JSON, ROCKETMQ or PROTOBUF."""
         return self.head.serialize_type
 
     @property
@@ -136,12 +137,12 @@ class Pdu:
 
 
 def pdu_of(direction: Direction, frame: Frame, command: RemotingCommand) -> Pdu:
-    """Return a command that was decoded whole where it was seen."""
+    """Return the PDU of a fully decoded command."""
     return Pdu(direction, frame, command, view_of_command(command))
 
 
 NO_PDUS: Final[dict[int, Pdu]] = {}
-"""nothing waits: one dict for all directions, which nobody adds to"""
+"""shared empty dict for all directions without waiting PDUs; never modified"""
 
 
 @final
@@ -159,61 +160,61 @@ class Direction:
         self.conversation = conversation
         self.key = key
         self.src = source_of(key)
-        """`address:port` of who sends in this direction"""
+        """`address:port` of the sender"""
         self.peer: Direction = self
         """the other direction; set by the conversation"""
         self.reassembler = StreamReassembler(conversation.number, conversation.experts)
         self.decoder = FrameDecoder(conversation.number, conversation.experts, keep, False)
         self.requests = NO_PDUS
-        """unanswered requests that were sent in this direction, by opaque"""
+        """unanswered requests sent in this direction, by opaque"""
         self.early = NO_PDUS
-        """responses to requests of this direction that were seen before their request"""
+        """responses to requests of this direction that were seen before the request"""
         self.listed = False
-        """`ExchangeMatcher` knows that requests may be waiting here"""
+        """registered with `ExchangeMatcher`: requests may be waiting here"""
         self.isn: i64 = -1
-        """sequence number of the SYN; -1: none seen"""
+        """sequence number of the SYN; -1: not seen"""
         self.first_seq: i64 = -1
         """sequence number of the first segment seen; -1: none"""
         self.finished = False
         """FIN or RST was seen"""
         self.ended_at: i64 = -1
-        """sequence number behind its last byte, as its FIN says; -1: none was seen"""
+        """sequence number after the last byte, from the FIN; -1: not seen"""
         self.acked_at_end: i64 = -1
-        """sequence number up to which the other end had all, as that one's FIN says; -1: unknown"""
+        """acknowledgement number in the other end's FIN; -1: unknown"""
         self.truncated = False
-        """it was said that the snap length cuts packets off"""
+        """the finding about truncation by the snap length was already reported"""
         self.packets: i64 = 0
         """packets with payload, SYN, FIN or RST"""
         self.payload_bytes: i64 = 0
-        """bytes of payload in them as they were sent, repeated ones too"""
+        """payload bytes in these packets as sent, including retransmissions"""
         self.zero_windows: i64 = 0
-        """packets that say that there is no room left for what the other end sends"""
+        """packets that announce a zero window"""
         self.mark_end: i64 = -1
-        """sequence number behind a segment whose acknowledgement is looked for; -1: none"""
+        """sequence number after the segment whose acknowledgement is measured; -1: none"""
         self.mark_ts: i64 = 0
         """time of that segment"""
         self.mark_age: i64 = 0
-        """ns after it at which the other end last sent data and had not received it"""
+        """ns after it at which the other end last sent data without acknowledging it"""
         self.mark_repeats: i64 = 0
-        """segments that were sent again by then"""
+        """retransmitted segments at that time"""
         self.late: i64 = 0
-        """segments that reached the other end after `LATE` or more, and were not sent again"""
+        """segments delivered after `LATE` or more without a retransmission"""
         self.late_most: i64 = 0
-        """ns that the slowest of them took, at the least"""
+        """lower bound of the delay of the slowest of these segments, ns"""
         self.syns: i64 = 0
         """packets with SYN"""
         self.syn_ts: i64 = 0
-        """time of the last of them"""
+        """time of the last SYN"""
 
     @property
     def earliest_held(self) -> i64:
-        """Id of the earliest packet that waits for a hole or may begin a frame; -1: none."""
+        """Id of the earliest packet held behind a hole or in a partial frame; -1: none."""
         waits: i64 = self.reassembler.earliest_held if self.reassembler.waiting else -1
         return _earlier(waits, self.decoder.earliest_sought)
 
 
 class ConversationState:
-    """What a conversation is taken to be: what is done with its bytes."""
+    """Protocol state of a conversation: handles its bytes."""
 
     __slots__ = ("conversation", "earliest", "held", "inside", "is_rocketmq", "may_give_commands")
 
@@ -222,40 +223,40 @@ class ConversationState:
     ) -> None:
         self.conversation = conversation
         self.is_rocketmq = is_rocketmq
-        """it is certain that it is RocketMQ with commands"""
+        """certainly RocketMQ with commands"""
         self.may_give_commands = may_give_commands
-        """commands may be in what is held"""
+        """held bytes may contain commands"""
         self.inside: ConversationState | None = None
-        """what is carried, where this one only carries: see `carrying`"""
+        """the inner state of a carrier such as TLS: see `become` in `conversation_states`"""
         self.held: i64 = 0
-        """bytes of memory that it holds itself, about"""
+        """approximate memory of the bytes held by this state itself"""
         self.earliest: i64 = -1
-        """id of the earliest packet that it holds itself and may hold a command; -1: none"""
+        """id of the earliest packet held by this state that may contain a command; -1: none"""
 
     @property
     def protocol(self) -> str:
-        """What the conversation speaks, in the words of its row."""
+        """Name of the protocol, as in the conversation's row."""
         return self.conversation.protocol
 
     def start(self, direction: Direction) -> None:
-        """Handle the SYN of a direction: its first byte begins a frame, if it is RocketMQ."""
+        """Handle the SYN of a direction: for RocketMQ, its first byte begins a frame."""
         direction.decoder.started = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Append the PDUs that are complete with these pieces."""
+        """Append the PDUs that these pieces complete."""
         raise NotImplementedError
 
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
-        """Append what can still be decoded: no more comes of this direction."""
+        """Append what can still be decoded at the end of a direction."""
 
     def give_up(self) -> None:
-        """Decide what it is, as far as that is open: no more comes."""
+        """Settle an open protocol decision at the end of the conversation."""
 
     def release(self) -> None:
-        """Let go what it holds itself: too much memory is in use."""
+        """Release the bytes held by this state: memory is short."""
 
     def replication(self) -> Replication | None:
-        """Return what is known of a replication by now; None: it is none."""
+        """Return the replication so far, or None if this is not one."""
         return None
 
 
@@ -271,26 +272,26 @@ class Conversation(Followed):
     )  # fmt: skip
 
     state: ConversationState
-    """what it is taken to be; set by whoever opens the conversation"""
+    """protocol state; set by the code that opens the conversation"""
 
     def __init__(self, number: i64, key: bytes, keep: i64, experts: list[ExpertInfo]) -> None:
         super().__init__()
         self.number: i64 = number
         """number in order of appearance, from 0"""
         self.experts = experts
-        """where findings are put"""
+        """list that receives findings"""
         self.protocol = NO_PAYLOAD
-        """what it speaks, where it is not decoded"""
+        """name of the protocol if it is not decoded"""
         self.ignored = False
-        """nothing more of it is looked at"""
+        """no further bytes are examined"""
         self.closing = False
         """FIN or RST was seen, and no data since"""
         self.closing_ts: i64 = 0
         """time of the first FIN or RST; 0: none was seen"""
         self.linger: i64 = 0
-        """nanoseconds that it waits then for what is captured late; see `handshake`"""
+        """ns to wait after that for packets captured late; see `handshake`"""
         self.mine = True
-        """it is decoded here; else only followed for its number"""
+        """decoded here; otherwise only tracked for its number"""
         self.first_packet: i64 = 0
         """id of the first packet"""
         self.first_ts: i64 = 0
@@ -298,25 +299,25 @@ class Conversation(Followed):
         self.payload_ts: i64 = 0
         """time of the last segment with payload; 0: none"""
         self.idle: i64 = 0
-        """nanoseconds without payload before the first FIN or RST, or what it answers"""
+        """ns without payload before the first FIN or RST, or before what it responds to"""
         self.pause: i64 = 0
-        """nanoseconds of the last long time without payload"""
+        """ns of the last long pause without payload"""
         self.pause_end: i64 = 0
-        """time of the payload that ended it"""
+        """time of the payload that ended the pause"""
         self.after_fin: i64 = 0
-        """segments with payload that an end sent when the other one had sent FIN"""
+        """segments with payload sent after the other end's FIN"""
         self.facts: list[str] | None = None
-        """what is known beside counts, see `rows.conversation_facts`; None: nothing"""
+        """facts besides counts, see `rows.conversation_facts`; None if there are none"""
         self.client: Direction | None = None
-        """the end that connected; where that was not captured, the one that asked first"""
+        """the end that connected, or if that was not captured, the first to send a request"""
         self.shaking = False
-        """SYN and SYN/ACK were seen, the acknowledgement that completes the handshake was not"""
+        """SYN and SYN/ACK were seen, the final ACK of the handshake was not"""
         self.established_ts: i64 = 0
-        """time of that acknowledgement; 0: not seen"""
+        """time of the final ACK of the handshake; 0: not seen"""
         self.closed_by: Direction | None = None
-        """who sent the first FIN"""
+        """sender of the first FIN"""
         self.reset_by: Direction | None = None
-        """who sent the first RST"""
+        """sender of the first RST"""
         self.frames: i64 = 0
         self.commands: i64 = 0
         self._payload_seen = self._reset = False
@@ -326,12 +327,12 @@ class Conversation(Followed):
         self.first.peer, self.second.peer = self.second, self.first
 
     def note(self, facts: list[str]) -> None:
-        """Keep facts of the connection."""
+        """Add facts of the connection."""
         if facts:
             self.facts = facts if self.facts is None else self.facts + facts
 
     def receive(self, direction: Direction, segment: Segment, out: list[Pdu]) -> None:
-        """Append the PDUs that are complete with this segment."""
+        """Append the PDUs that this segment completes."""
         if self.ignored:
             return
         pieces = self._pieces
@@ -352,14 +353,14 @@ class Conversation(Followed):
                 pieces.clear()
 
     def finish(self, out: list[Pdu]) -> None:
-        """Append what can still be decoded, as no more bytes come."""
+        """Append what can still be decoded at the end."""
         self.release_holes(out)
         self.state.finish(self.first, out)
         self.state.finish(self.second, out)
         self.state.give_up()
 
     def release_holes(self, out: list[Pdu]) -> None:
-        """Give out what waits for holes, by packet: requests come before their responses."""
+        """Release the data held behind holes, in packet order: requests before their responses."""
         first: list[Piece] = []
         second: list[Piece] = []
         self.first.reassembler.finish(first)
@@ -379,7 +380,7 @@ class Conversation(Followed):
 
     @property
     def earliest_held(self) -> i64:
-        """Id of the earliest packet that is held and may hold a command; -1: none is."""
+        """Id of the earliest held packet that may contain a command; -1: none."""
         if not self.state.may_give_commands:
             return -1
         held: i64 = _earlier(self.first.earliest_held, self.second.earliest_held)
@@ -389,20 +390,20 @@ class Conversation(Followed):
         if segment.flags & SYN:
             direction.reassembler.synchronize(segment, pieces)
             self.state.start(direction)
-            segment.seq = (segment.seq + 1) & 0xFFFFFFFF  # the SYN has a number of its own
+            segment.seq = (segment.seq + 1) & 0xFFFFFFFF  # a SYN consumes one sequence number
         if segment.flags & RST and not self._reset:
             self._reset = True
-            self._say(ExpertKind.RESET, f"by {direction.src}", segment)
+            self._report(ExpertKind.RESET, f"by {direction.src}", segment)
         if segment.flags & RST:
-            segment.end = segment.start  # may hold a text for people, which is not data (RFC 9293)
+            segment.end = segment.start  # may be diagnostic text, which is not data (RFC 9293)
             segment.missing = 0
 
     def _measure(self, direction: Direction, segment: Segment) -> None:
-        """Note whether an end had received by now what the other end sent a while ago.
+        """Record whether earlier data from the other end has been received by now.
 
-        Each segment with data acknowledges all that its sender has received. The operating system
-        does that, so that a program that is slow makes no difference; see `handshake` for the time
-        that the way takes when nothing waits.
+        Each data segment acknowledges all that its sender has received. The operating system does
+        that, so a slow program makes no difference; see `handshake` for the round trip without a
+        backlog.
         """
         peer = direction.peer
         if peer.mark_end >= 0 and segment.flags & ACK:
@@ -426,16 +427,16 @@ class Conversation(Followed):
             self._payload_seen = True
             self.protocol = UNKNOWN
             if direction.reassembler.isn < 0:
-                self._say(ExpertKind.MIDSTREAM, "no SYN was captured", segment)
+                self._report(ExpertKind.MIDSTREAM, "no SYN was captured", segment)
         if segment.missing and not direction.truncated:
             direction.truncated = True
             lost = f"{segment.missing} bytes were not captured, here and maybe further on"
-            self._say(ExpertKind.PACKET_TRUNCATED, lost, segment)
+            self._report(ExpertKind.PACKET_TRUNCATED, lost, segment)
 
-    def _say(self, kind: ExpertKind, detail: str, segment: Segment) -> None:
+    def _report(self, kind: ExpertKind, detail: str, segment: Segment) -> None:
         self.experts.append(ExpertInfo(kind, detail, segment.ts, segment.packet, self.number, -1))
 
 
-def _earlier(one: i64, other: i64) -> i64:
-    """Return the smaller of two ids of packets, of which -1 stands for none."""
-    return other if one < 0 or 0 <= other < one else one
+def _earlier(first: i64, second: i64) -> i64:
+    """Return the smaller of two packet ids, where -1 means none."""
+    return second if first < 0 or 0 <= second < first else first

@@ -1,7 +1,7 @@
-"""Conversation → ConversationRecord: what each column of the row is taken from.
+"""Mapping of a conversation to the columns of its row.
 
-Runs once a connection, when it has ended or is given up. A retransmitted SYN makes round trips
-unknown: nobody can say which of the two was answered (RFC 6298, Karn's rule).
+Runs once per connection, when it has ended or is dropped. A retransmitted SYN makes round trips
+unknown: the response may be to either (RFC 6298, Karn's algorithm).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from ..rows import conversation_facts as facts_of
 from ..rows import conversation_record as words
 from ..rows.conversation_record import ConversationRecord
 from .conversation import Conversation, Direction
-from .handshake import round_trip_of
+from .handshake import LEAST_PAUSE, round_trip_of
 
 CLOSED = "closed"
-"""the end of an exchange without answer whose connection was closed by FIN"""
+"""end of an unanswered exchange whose connection was closed by FIN"""
 
 
 def conversation_row_of(conversation: Conversation) -> ConversationRecord:
-    """Return the row of a conversation; whoever knows the names adds that of its capture."""
+    """Return the row of a conversation, without the name of its capture."""
     client = client_of(conversation)
     server = client.peer
     lost_by_client, lost_by_server = _lost_at_end(client), _lost_at_end(server)
@@ -28,8 +28,8 @@ def conversation_row_of(conversation: Conversation) -> ConversationRecord:
     return ConversationRecord(
         capture="",
         conversation=conversation.number,
-        client=client.src,
-        server=server.src,
+        client_address=client.src,
+        server_address=server.src,
         protocol=conversation.state.protocol,
         start_time=conversation.first_ts,
         end_time=max(conversation.last_ts, conversation.first_ts),
@@ -64,9 +64,13 @@ def conversation_row_of(conversation: Conversation) -> ConversationRecord:
 
 def _facts(conversation: Conversation) -> list[str]:
     facts = conversation.facts or []
-    if conversation.idle >= facts_of.LEAST_IDLE:
-        idle = conversation.idle // 1_000_000
-        facts = [*facts, facts_of.conversation_fact(facts_of.IDLE_MS, idle)]
+    client = client_of(conversation)
+    ends = ((client, words.CLIENT), (client.peer, words.SERVER))
+    stalls = [stall for end, name in ends for stall in _stalls(end, name)]
+    stalled = any(0 < stall.first - conversation.pause_end <= LEAST_PAUSE for stall in stalls)
+    idle = conversation.pause if stalled else conversation.idle
+    if idle >= facts_of.LEAST_IDLE:
+        facts = [*facts, facts_of.conversation_fact(facts_of.IDLE_MS, idle // 1_000_000)]
     closing = conversation.last_ts - conversation.closing_ts
     if conversation.closing_ts > 0 and closing >= facts_of.LEAST_CLOSING:
         facts = [*facts, facts_of.conversation_fact(facts_of.CLOSING_US, closing // 1000)]
@@ -77,39 +81,36 @@ def _facts(conversation: Conversation) -> list[str]:
         length = direction.decoder.too_long
         if length and not direction.reassembler.gaps:
             facts = [*facts, facts_of.conversation_fact(facts_of.FRAME_LENGTH, length)]
-    client = client_of(conversation)
-    ends = ((client, words.CLIENT), (client.peer, words.SERVER))
-    stalls = [fact for end, name in ends for fact in _stalls(end, name)]
     late = [
         facts_of.late_fact(facts_of.Late(name, end.late, end.late_most))
         for end, name in ends
         if end.late
     ]
-    return [*facts, *stalls, *late]
+    return [*facts, *map(facts_of.stall_fact, stalls), *late]
 
 
-def _stalls(direction: Direction, sender: str) -> list[str]:
+def _stalls(direction: Direction, sender: str) -> list[facts_of.Stall]:
     repeats = direction.reassembler.repeats
     stalls = repeats.stalls() if repeats is not None else ()
-    return [facts_of.stall_fact(facts_of.Stall(sender, *stall)) for stall in stalls]
+    return [facts_of.Stall(sender, *stall) for stall in stalls]
 
 
 def client_of(conversation: Conversation) -> Direction:
-    """Return the end that connected, or asked first, or was seen first."""
+    """Return the end that connected, or sent the first request, or was seen first."""
     return conversation.client or conversation.first
 
 
 def conversation_end(conversation: Conversation) -> str:
-    """Return `reset`, `closed` or `open`: how a connection stands by now."""
+    """Return the current state of a connection: `reset`, `closed` or `open`."""
     if conversation.reset_by is not None:
         return words.RESET
     return CLOSED if conversation.closed_by is not None else words.OPEN
 
 
 def _lost_at_end(direction: Direction) -> i64:
-    """Return the last bytes of a direction that were sent and not captured, as FINs tell."""
+    """Return the bytes at the end of a direction that were sent but not captured, from the FINs."""
     if direction.conversation.ignored:
-        return 0  # its bytes were not followed
+        return 0  # its bytes were not tracked
     reassembler = direction.reassembler
     lost: i64 = 0
     if direction.ended_at >= 0:
@@ -120,7 +121,7 @@ def _lost_at_end(direction: Direction) -> i64:
 
 
 def _handshake(client: Direction, server: Direction, established: int) -> tuple[int | None, ...]:
-    """Return the microseconds from SYN to SYN/ACK and from there to its acknowledgement."""
+    """Return the microseconds from SYN to SYN/ACK and from there to the final ACK."""
     if client.syns != 1 or server.syns != 1 or server.syn_ts < client.syn_ts:
         return None, None
     second = None
@@ -146,10 +147,10 @@ def _end(conversation: Conversation, client: Direction, server: Direction) -> st
 
 
 def _ended_by(conversation: Conversation, client: Direction) -> str | None:
-    who = conversation.closed_by or conversation.reset_by
-    if who is None:
+    end = conversation.closed_by or conversation.reset_by
+    if end is None:
         return None
-    return words.CLIENT if who is client else words.SERVER
+    return words.CLIENT if end is client else words.SERVER
 
 
 def _directions(client: Direction, server: Direction) -> str:

@@ -1,9 +1,9 @@
-"""What a conversation may be, and what is done with its bytes then.
+"""Protocol states of a conversation.
 
-It begins as `Undecided`, unless the user says what it is. The first frame makes it `RocketMq`, what
-a slave and its master write makes it `Replicating`, the first bytes of another protocol, or too
-many bytes without a frame, make it `Foreign`. None of these three becomes another one. TLS makes it
-`Tls`, which carries another one inside: it begins as `Undecided`, too.
+A conversation begins as `Undecided`, unless the user sets the protocol. The first frame makes it
+`RocketMq`, the replication protocol of slave and master `Replicating`, the first bytes of another
+protocol, or too many bytes without a frame, `Foreign`. These three are final. TLS makes it `Tls`,
+with an inner conversation that also begins as `Undecided`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import KEEP_CARRIED, KEEP_MESSAGES
 from ..remoting.header_codec import JSON_TYPE, decode_usual_header
 from ..remoting.odd_header import odd_header_of
-from ..replication.finder import ReplicationFinder
-from ..replication.progress import Reading, Replication
+from ..replication.progress import Reading, Replication, ReplicationFinder
 from ..rows.conversation_facts import FIRST_BYTES, conversation_fact
 from ..tcp.pieces import Data, Gap, Piece
 from ..tls.key_log import KeyLog
-from .carrying import become, current_of
 from .conversation import Conversation, ConversationState, Direction, Pdu
 from .header_scan import scanned
 from .header_view import HeaderView, view_of_command
@@ -34,18 +32,18 @@ if TYPE_CHECKING:
     from ..http2.joining import Joining
 
 DETECT_LIMIT: Final = 1024 * 1024
-"""bytes of a direction searched for a frame before the conversation is given up as unknown"""
+"""bytes of a direction searched for a frame before the protocol counts as unknown"""
 DETECT_LIMIT_FROM_START: Final = 128 * 1024
-"""the same where the start was captured: a first frame's header is not larger"""
+"""the limit if the start was captured: the header of a first frame is not larger"""
 HEAD: Final = 1024
-"""first bytes of a direction that are looked at to see which other protocol it is"""
+"""first bytes of a direction used to detect other protocols"""
 FIRST_BYTES_KEPT: Final = 16
-"""first bytes of a client that are noted where nobody knows what it speaks"""
+"""first bytes of a client that are recorded for an unknown protocol"""
 
 
 @final
 class Undecided(ConversationState):
-    """Nothing certain was found yet: a frame, a replication and other protocols are looked for."""
+    """Initial state: searches for a frame, a replication, or another protocol."""
 
     __slots__ = (
         "_finder",
@@ -70,7 +68,7 @@ class Undecided(ConversationState):
         self._frames: list[Frame] = []
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Look for the first frame, or for what tells another protocol."""
+        """Search for the first frame, or for the signature of another protocol."""
         conversation = self.conversation
         decoder = direction.decoder
         frames = self._frames
@@ -102,7 +100,7 @@ class Undecided(ConversationState):
             self._decide(direction)
 
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
-        """Append what can still be decoded; a frame decides what the conversation is."""
+        """Append what can still be decoded; a frame decides the protocol."""
         frames = self._frames
         direction.decoder.finish(frames)
         if frames:
@@ -110,12 +108,12 @@ class Undecided(ConversationState):
             _give_commands(direction, frames, out)
 
     def give_up(self) -> None:
-        """Take the conversation for something else, as nothing was found in it."""
+        """Settle on an unknown protocol: nothing was recognized."""
         self._note_first_bytes()
         _pass_over(self.conversation, self.conversation.protocol)
 
     def _note_first_bytes(self) -> None:
-        """Note how a conversation begins that is taken for something unknown."""
+        """Record the first bytes of a conversation with an unknown protocol."""
         conversation = self.conversation
         if conversation.protocol != UNKNOWN:
             return
@@ -125,21 +123,19 @@ class Undecided(ConversationState):
             conversation.note([conversation_fact(FIRST_BYTES, head[:FIRST_BYTES_KEPT].hex())])
 
     def _recognize(self, direction: Direction) -> None:
-        """Handle a frame, or the header of one, that was found in this direction."""
+        """Handle a frame, or a frame header, found in this direction."""
         become(self.conversation, RocketMq(self.conversation, False))
         peer = direction.peer
         if peer.reassembler.isn >= 0 and peer.reassembler.empty:
             peer.decoder.synchronized = True
 
     def _foreign_of(self, direction: Direction, piece: Data) -> ConversationState | None:
-        """Look at the first bytes of a direction; return the state that goes on where they belong
-        to another protocol.
-        """
+        """Return the state for the protocol of a direction's first bytes, or None."""
         conversation = self.conversation
         is_first = direction is conversation.first
         head = self._first_head if is_first else self._second_head
         if len(head) != piece.offset:
-            return None  # a hole is among them
+            return None  # a hole is among the first bytes
         stop: i64 = min(piece.end, piece.start + HEAD - piece.offset)
         head = head + piece.data[piece.start : stop]
         if is_first:
@@ -171,7 +167,7 @@ class Undecided(ConversationState):
     def _fed(
         self, state: ConversationState, direction: Direction, piece: Data
     ) -> ConversationState:
-        """Give a state what came before this piece: the first bytes of both ends."""
+        """Feed a state the bytes before this piece: the first bytes of both ends."""
         mine, other = self._first_head, self._second_head
         behind: i64 = self._second_end - len(other)
         if direction is not self.conversation.first:
@@ -181,12 +177,12 @@ class Undecided(ConversationState):
             if head:
                 early: Piece = Data(0, piece.packet, piece.ts, head, 0, len(head))
                 state.receive(end, [early], [])
-        if behind > 0:  # more than what was kept
+        if behind > 0:  # more than was kept
             state.receive(direction.peer, [Gap(len(other), piece.packet, piece.ts, behind)], [])
         return state
 
     def _join_http2(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Look for calls that began before the capture: a piece that begins with their headers."""
+        """Detect calls that began before the capture: a piece that begins with their headers."""
         reassembler = direction.reassembler
         if reassembler.isn >= 0 and reassembler.gaps == 0:
             return
@@ -201,8 +197,8 @@ class Undecided(ConversationState):
                     return
 
     def _try_replication(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Try whether pieces without a frame are what a slave and its master write."""
-        if not pieces:  # a SYN: most connections of a scan never say more
+        """Try pieces without a frame as the replication of slave and master."""
+        if not pieces:  # a SYN: most connections of a scan have nothing else
             return
         conversation = self.conversation
         finder = self._finder
@@ -236,29 +232,29 @@ class Undecided(ConversationState):
 
 @final
 class RocketMq(ConversationState):
-    """Frames with commands."""
+    """RocketMQ frames with commands."""
 
-    __slots__ = ("_frames", "_said")
+    __slots__ = ("_frames", "_is_announced")
 
-    def __init__(self, conversation: Conversation, said: bool) -> None:
-        """`said`: the user says that it is RocketMQ, so that the first byte begins a frame."""
+    def __init__(self, conversation: Conversation, is_announced: bool) -> None:
+        """`is_announced`: the user set RocketMQ, so the first byte begins a frame."""
         super().__init__(conversation, True, True)
-        self._said = said
+        self._is_announced = is_announced
         self._frames: list[Frame] = []
 
     @property
     def protocol(self) -> str:
-        """What the conversation speaks, in the words of its row."""
+        """Name of the protocol, as in the conversation's row."""
         return "ROCKETMQ"
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction."""
         direction.decoder.started = True
-        if self._said:
+        if self._is_announced:
             direction.decoder.synchronized = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Append the commands that are complete with these pieces."""
+        """Append the commands that these pieces complete."""
         decoder = direction.decoder
         frames = self._frames
         for piece in pieces:
@@ -272,7 +268,7 @@ class RocketMq(ConversationState):
             _give_commands(direction, frames, out)
 
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
-        """Append the frame that the end cuts off, as far as it goes."""
+        """Append the truncated frame at the end, as far as it goes."""
         frames = self._frames
         direction.decoder.finish(frames)
         if frames:
@@ -281,7 +277,7 @@ class RocketMq(ConversationState):
 
 @final
 class Replicating(ConversationState):
-    """What a slave fetches from its master: no commands, but progress."""
+    """Replication between slave and master: no commands, only progress."""
 
     __slots__ = ("_reading",)
 
@@ -294,11 +290,11 @@ class Replicating(ConversationState):
 
     @property
     def protocol(self) -> str:
-        """What the conversation speaks, in the words of its row."""
+        """Name of the protocol, as in the conversation's row."""
         return "REPLICATION"
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:  # noqa: ARG002
-        """Follow the progress; there are no commands."""
+        """Track the progress; there are no commands."""
         first = direction is self.conversation.first
         for piece in pieces:
             if isinstance(piece, Gap):
@@ -307,7 +303,7 @@ class Replicating(ConversationState):
                 self._read(first, piece)
 
     def replication(self) -> Replication | None:
-        """Return what is known of it by now."""
+        """Return the progress so far."""
         conversation = self.conversation
         return self._reading.value(conversation.first.src, conversation.second.src)
 
@@ -315,7 +311,7 @@ class Replicating(ConversationState):
         data = piece.data[piece.start : piece.end]
         try:
             self._reading.receive(first, data, piece.offset, piece.packet, piece.ts, False)
-        except Exception as error:  # the last line of defence: one piece never ends a run
+        except Exception as error:  # last line of defence: a bad piece must not end the run
             kind, detail = ExpertKind.BAD_REPLICATION, undecoded(error)
             number = self.conversation.number
             self.conversation.experts.append(
@@ -325,7 +321,7 @@ class Replicating(ConversationState):
 
 @final
 class Foreign(ConversationState):
-    """Another protocol: only counted."""
+    """Another protocol, which is only counted."""
 
     __slots__ = ()
 
@@ -338,24 +334,24 @@ class Foreign(ConversationState):
         conversation.second.reassembler.forget()
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Look at nothing."""
+        """Ignore all bytes."""
 
 
 def _pass_over(conversation: Conversation, protocol: str) -> None:
-    """Count the conversation only from now on, as it is not RocketMQ."""
+    """Only count the conversation from now on: it is not RocketMQ."""
     conversation.protocol = protocol
     become(conversation, Foreign(conversation))
 
 
 def _speak_http2(conversation: Conversation, joined: bool) -> None:
-    """Read the conversation as HTTP/2, in which RocketMQ may be."""
+    """Read the conversation as HTTP/2, which may carry RocketMQ."""
     from .http2_state import Http2
 
     become(conversation, Http2(conversation, joined))
 
 
 def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) -> None:
-    """Append the commands of these frames, and forget them."""
+    """Append the commands of these frames, and clear the list."""
     conversation = direction.conversation
     keep: i64 = direction.decoder.keep
     rows_only = keep in (KEEP_MESSAGES, KEEP_CARRIED)
@@ -375,11 +371,11 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
                         command, note = odd
                 if command is not None:
                     head = view_of_command(command)
-        except Exception as error:  # the last line of defence: one frame never ends a run
-            _say(conversation, frame, ExpertKind.BAD_BODY, undecoded(error))
+        except Exception as error:  # last line of defence: a bad frame must not end the run
+            _report(conversation, frame, ExpertKind.BAD_BODY, undecoded(error))
             continue
         if head is None:
-            _say(conversation, frame, ExpertKind.BAD_HEADER, repr(frame.header[:40]))
+            _report(conversation, frame, ExpertKind.BAD_HEADER, repr(frame.header[:40]))
             continue
         conversation.commands += 1
         pdu = Pdu(direction, frame, command, head)
@@ -393,8 +389,25 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
     frames.clear()
 
 
-def _say(conversation: Conversation, frame: Frame, kind: ExpertKind, detail: str) -> None:
+def _report(conversation: Conversation, frame: Frame, kind: ExpertKind, detail: str) -> None:
     number = conversation.number
     conversation.experts.append(
         ExpertInfo(kind, detail, frame.ts, frame.packet, number, frame.offset)
     )
+
+
+def current_of(conversation: Conversation) -> ConversationState:
+    """Return the state of a conversation, or the inner one of a carrier."""
+    inner = conversation.state.inside
+    return conversation.state if inner is None else inner
+
+
+def become(conversation: Conversation, state: ConversationState) -> None:
+    """Set the state of a conversation, or the inner one of a carrier."""
+    outside = conversation.state
+    if outside.inside is None:
+        conversation.state = state
+    else:
+        outside.inside = state
+        outside.is_rocketmq = state.is_rocketmq
+        outside.may_give_commands = state.may_give_commands

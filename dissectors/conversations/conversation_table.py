@@ -1,8 +1,8 @@
-"""The table of conversations: which one a segment belongs to, and the limits of what is held.
+"""Table of conversations: maps segments to them, and enforces the memory limits.
 
-A conversation is two addresses, two ports and the tunnel they were seen in. A SYN with another
-initial sequence number on the same ports is a new conversation. When a limit is reached the
-stalest is given out as it is, and that is said.
+The key is two addresses, two ports, and the tunnel. A SYN with another initial sequence number on
+the same ports is a new conversation. When a limit is reached, the stalest conversations are emitted
+as they are, with a finding.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .opening import open_conversation
 from .recognition import NO_PAYLOAD
 
 MAX_CONVERSATIONS: Final = 16384
-"""conversations that are followed at the same time; one takes about 2 KiB"""
+"""conversations tracked at the same time; each takes about 2 KiB"""
 MAX_HELD: Final = 16 * 1024 * 1024
-"""bytes held for all conversations: behind holes, and of bodies that are kept"""
+"""bytes held for all conversations: behind holes, and in kept bodies"""
 SWEEP_PACKETS: Final = 16384
-"""packets between two looks for closed conversations and held bytes"""
+"""packets between two sweeps for closed conversations and held bytes"""
 SWEEP_BYTES: Final = MAX_HELD
-"""bytes of the capture between the same: packets may be large"""
+"""capture bytes between two sweeps: packets may be large"""
 
 ANY_TIME: Final = 1 << 62
 """later than any packet"""
@@ -40,7 +40,7 @@ ANY_TIME: Final = 1 << 62
 
 @final
 class GivenOut:
-    """What a conversation still had, given out because it ended or held too much."""
+    """Last results of a conversation that ended or held too much."""
 
     def __init__(
         self, conversation: Conversation, pdus: list[Pdu], ended: bool, waited: bool
@@ -49,7 +49,7 @@ class GivenOut:
         self.pdus = pdus
         self.ended = ended
         self.waited = waited
-        """it waited for a hole to be filled, and does so no more"""
+        """it was waiting for a hole to be filled"""
 
 
 @final
@@ -66,32 +66,30 @@ class ConversationTable:
         keep_ended: bool = False,
         secrets: KeyLog | None = None,
     ) -> None:
-        """`secrets`: what TLS is decrypted by; more may be added to it."""
+        """`secrets` is the key log for TLS; entries may be added later."""
         self.conversations: i64 = 0
         """conversations seen so far"""
-        self.numbers_are_packets = False
-        """a conversation's number is the id of its first packet: nobody here has seen them all"""
         self.rocketmq: i64 = 0
-        """ended conversations that were RocketMQ, of this shard"""
+        """ended RocketMQ conversations of this shard"""
         self.not_decoded: dict[str, int] = {}
-        """protocol of the ended conversations of this shard that were not, and how many"""
+        """other ended conversations of this shard, by protocol"""
         self.replication: i64 = 0
-        """ended conversations between slave and master, of this shard"""
+        """ended slave-master conversations of this shard"""
         self.replications: list[Replication] = []
-        """what they transferred; at least the first `MAX_REPLICATIONS` by number"""
+        """their replications; at least the first `MAX_REPLICATIONS` by number"""
         self.frames: i64 = 0
         self.commands: i64 = 0
         self.gaps: i64 = 0
         self.gap_bytes: i64 = 0
         self.most_held: i64 = 0
-        """bytes that were held at the most when that was looked at, since this was set to 0"""
+        """peak of the held bytes at sweeps, since this was set to 0"""
         self.shaking: i64 = 0
-        """conversations of this shard of which the end of the handshake is waited for"""
+        """conversations of this shard that wait for the final ACK of the handshake"""
         self.ended: list[tuple[int, ConversationRecord]] = []
-        """the rows of ended conversations of this shard, each with the id of its first packet,
-        where they were asked for"""
+        """rows of ended conversations of this shard with the id of their first packet, if
+        requested"""
         self.passed = PassedFlows() if shards > 1 else None
-        """of conversations of other shards: what need not come here; None: all is wanted"""
+        """flows of other shards whose packets may be skipped; None: skip nothing"""
         self._keep_ended = keep_ended
         self._secrets = KeyLog() if secrets is None else secrets
         self._directions: dict[bytes, Direction] = {}
@@ -102,9 +100,9 @@ class ConversationTable:
         self._shards: i64 = shards
 
     def direction_of(self, segment: Segment, out: list[GivenOut]) -> Direction | None:
-        """Return the direction that a segment belongs to; it may end an earlier conversation.
+        """Return the direction of a segment; this may end an earlier conversation.
 
-        None for an acknowledgement of a conversation that is not known.
+        Return None for an acknowledgement without a known conversation.
         """
         flags: i64 = segment.flags & (SYN | FIN | RST)
         direction = self._directions.get(segment.key)
@@ -122,7 +120,12 @@ class ConversationTable:
         conversation.last_ts = segment.ts
         if payload:
             pause: i64 = segment.ts - conversation.payload_ts
-            if pause >= LEAST_PAUSE and conversation.payload_ts > 0:
+            # A segment that is retransmitted repeatedly also comes after pauses.
+            if (
+                pause >= LEAST_PAUSE
+                and conversation.payload_ts > 0
+                and direction.reassembler.is_next(segment.seq)
+            ):
                 conversation.pause = pause
                 conversation.pause_end = segment.ts
             conversation.payload_ts = segment.ts
@@ -142,7 +145,7 @@ class ConversationTable:
         else:
             if conversation.closing:
                 conversation.closing = False
-            if conversation.shaking:  # its acknowledgement was not captured
+            if conversation.shaking:  # the final ACK was not captured
                 conversation.shaking = False
                 self.shaking -= 1
             if not conversation.mine and self.passed is not None:
@@ -150,7 +153,7 @@ class ConversationTable:
         return direction
 
     def sweep(self, now: i64, out: list[GivenOut]) -> None:
-        """End what was closed a while ago; keep the bytes that are held below the limit."""
+        """End conversations closed a while ago, and reduce the held bytes below the limit."""
         held: i64 = 0
         closed: list[Conversation] = []
         for direction in self._directions.values():
@@ -166,7 +169,7 @@ class ConversationTable:
             self._release(held, out)
 
     def release_holes(self, out: list[GivenOut], quiet_since: i64 = ANY_TIME) -> None:
-        """Give out what waits for packets, as none came since then; end nothing."""
+        """Release data held behind holes in connections quiet since then; end nothing."""
         waiting: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
@@ -180,25 +183,27 @@ class ConversationTable:
             out.append(GivenOut(conversation, pdus, False, True))
 
     def finish(self, out: list[GivenOut]) -> None:
-        """End all conversations in order of appearance, as no more packets come."""
-        found: list[Conversation] = []
+        """End all conversations in order of appearance, after the last packet."""
+        conversations: list[Conversation] = []
         for direction in self._directions.values():
             if direction.conversation.first is direction:
-                found.append(direction.conversation)
-        for conversation in found:
+                conversations.append(direction.conversation)
+        for conversation in conversations:
             out.append(self._end(conversation))
 
     def open_conversations(self) -> list[Conversation]:
-        """Return the conversations of this shard that are followed, in order of appearance."""
-        found: list[Conversation] = []
+        """Return the open conversations of this shard in order of appearance."""
+        conversations: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
             if conversation.mine and conversation.first is direction:
-                found.append(conversation)
-        return found
+                conversations.append(conversation)
+        return conversations
 
     def count_open(self) -> tuple[i64, i64, i64, i64, i64]:
-        """Return RocketMQ conversations, frames, commands, gaps and gap bytes of what is open."""
+        """Return RocketMQ conversations, frames, commands, gaps, and gap bytes of open
+        conversations.
+        """
         rocketmq: i64 = 0
         frames: i64 = 0
         commands: i64 = 0
@@ -217,21 +222,19 @@ class ConversationTable:
         return rocketmq, frames, commands, gaps, gap_bytes
 
     def open_replications(self) -> list[Replication]:
-        """Return what the conversations between slave and master transferred that are still
-        open.
-        """
-        found: list[Replication] = []
+        """Return the replications of open slave-master conversations."""
+        replications: list[Replication] = []
         for direction in self._directions.values():
             conversation = direction.conversation
             if conversation.first is not direction or not conversation.mine:
                 continue
             replication = conversation.state.replication()
             if replication is not None:
-                found.append(replication)
-        return found
+                replications.append(replication)
+        return replications
 
     def _look_again(self, conversation: Conversation) -> None:
-        """Let all packets of a conversation come: it begins or ends."""
+        """Stop skipping packets of a conversation: it begins or ends."""
         if not conversation.mine and self.passed is not None:
             self.passed.remove(conversation.first.key)
             self.passed.remove(conversation.second.key)
@@ -246,7 +249,7 @@ class ConversationTable:
         key = segment.key
         if len(self._directions) >= 2 * MAX_CONVERSATIONS:
             self._end_stalest(segment, out)
-        number: i64 = segment.packet if self.numbers_are_packets else self.conversations
+        number: i64 = self.conversations
         self.conversations += 1
         is_rocketmq = False
         if self._decode_as:
@@ -261,15 +264,13 @@ class ConversationTable:
         if self._shards > 1:
             conversation.mine = self._place_of(number, key) % self._shards == self._shard
         self._directions[conversation.second.key] = conversation.second
-        self._directions[key] = conversation.first  # last: both keys are one where ends are alike
-        if self.passed is not None:  # what comes at once has room, or all of it is looked at
+        self._directions[key] = conversation.first  # last: both keys are equal if the ends are
+        if self.passed is not None:  # there is room for new flows, or nothing is skipped
             self.passed.crowded = len(self._directions) >= MAX_CONVERSATIONS
         return conversation.first
 
     def _place_of(self, number: i64, key: bytes) -> i64:
-        """Return what shares conversations out: their number; by hosts where a session of TLS may
-        go on in another conversation.
-        """
+        """Return the sharding key: the number, or the hosts if TLS sessions may be resumed."""
         if not self._secrets.wanted:
             return number
         place: i64 = 0
@@ -307,17 +308,17 @@ class ConversationTable:
                 self.gap_bytes += side.reassembler.gap_bytes
         else:
             protocol = conversation.protocol
-            self._say_not_rocketmq(conversation)
+            self._report_not_rocketmq(conversation)
             self.not_decoded[protocol] = self.not_decoded.get(protocol, 0) + 1
 
-    def _add_replication(self, one: Replication) -> None:
+    def _add_replication(self, replication: Replication) -> None:
         self.replication += 1
-        self.replications.append(one)
+        self.replications.append(replication)
         if len(self.replications) >= 2 * MAX_REPLICATIONS:
             self.replications.sort(key=_number_of)
             del self.replications[MAX_REPLICATIONS:]
 
-    def _say_not_rocketmq(self, conversation: Conversation) -> None:
+    def _report_not_rocketmq(self, conversation: Conversation) -> None:
         if conversation.protocol == NO_PAYLOAD:
             return
         detail = f"{conversation.protocol}: {conversation.first.src}, {conversation.second.src}"
@@ -326,7 +327,7 @@ class ConversationTable:
         self._experts.append(ExpertInfo(ExpertKind.NOT_ROCKETMQ, detail, ts, 0, number, -1))
 
     def _end_stalest(self, segment: Segment, out: list[GivenOut]) -> None:
-        """End an eighth of the conversations, those without packets for the longest time."""
+        """End an eighth of the conversations, those idle for the longest time."""
         stale: list[Conversation] = []
         for direction in self._directions.values():
             if direction.conversation.first is direction:
@@ -341,7 +342,7 @@ class ConversationTable:
             out.append(self._end(conversation))
 
     def _release(self, held: i64, out: list[GivenOut]) -> None:
-        """Give up what the conversations that hold most are holding, until half is free."""
+        """Release the largest holders until half of the limit is free."""
         holding: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
@@ -368,18 +369,18 @@ class ConversationTable:
 
 
 def is_another(direction: Direction, segment: Segment) -> bool:
-    """Return whether a SYN opens a new connection on the ports of one that is known."""
+    """Return whether a SYN opens a new connection on known ports."""
     if direction.isn >= 0:
         return segment.seq != direction.isn
     if direction.first_seq < 0:
         return False
-    # A SYN captured late: it comes just before the first segment that was seen.
+    # A SYN captured late: it comes just before the first segment seen.
     behind: i64 = (direction.first_seq - segment.seq - 1) & 0xFFFFFFFF
     return behind > MAX_PENDING
 
 
-def _number_of(one: Replication) -> int:
-    return one.conversation
+def _number_of(replication: Replication) -> int:
+    return replication.conversation
 
 
 def _last_ts_of(conversation: Conversation) -> int:
@@ -387,7 +388,7 @@ def _last_ts_of(conversation: Conversation) -> int:
 
 
 def held_bytes_of(conversation: Conversation) -> i64:
-    """Return the bytes of memory that what is held of a conversation takes, about."""
+    """Return the approximate memory of the bytes held for a conversation."""
     held: i64 = conversation.state.held
     inside = conversation.state.inside
     if inside is not None:

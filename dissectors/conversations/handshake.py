@@ -1,6 +1,4 @@
-"""What SYN, FIN, RST and acknowledgements tell of a connection: who opened it, how far, and who
-ended it.
-"""
+"""Connection setup and teardown, from SYN, FIN, RST, and acknowledgements."""
 
 from __future__ import annotations
 
@@ -12,15 +10,15 @@ from ..tcp.segment import ACK, FIN, RST, SYN, Segment
 from .conversation import Conversation, Direction
 
 LINGER: Final = 2_000_000_000
-"""nanoseconds that a closed conversation waits for packets captured late"""
+"""ns that a closed conversation waits for packets captured late"""
 HALF_LINGER: Final = 120_000_000_000
-"""the same where only one end has closed: the other may still have something to say"""
+"""ns of the same wait if only one end has closed: the other may still send"""
 LEAST_PAUSE: Final = 1_000_000_000
-"""nanoseconds without payload that are remembered"""
+"""shortest recorded pause without payload, ns"""
 
 
 def note_start(direction: Direction, segment: Segment) -> None:
-    """Follow what tells one connection from the next on the same ports, and its end."""
+    """Track setup and teardown, which separate connections on the same ports."""
     if direction.first_seq < 0:
         direction.first_seq = segment.seq
     conversation = direction.conversation
@@ -35,7 +33,7 @@ def note_start(direction: Direction, segment: Segment) -> None:
         if conversation.payload_ts > 0:
             conversation.idle = segment.ts - conversation.payload_ts
             if segment.flags & RST and segment.ts - conversation.pause_end < LEAST_PAUSE:
-                # What had forgotten the connection tells so when it is used again.
+                # A RST to a reused connection means that the peer had forgotten it.
                 conversation.idle = conversation.pause
     if segment.flags & FIN and not direction.finished:
         _note_fin(direction, segment)
@@ -51,14 +49,16 @@ def note_start(direction: Direction, segment: Segment) -> None:
 
 
 def _note_fin(direction: Direction, segment: Segment) -> None:
-    """Note how far both streams are by the numbers of a FIN: what is behind was lost."""
+    """Record the end of both streams from the numbers of a FIN: bytes missing before it were
+    lost.
+    """
     direction.ended_at = (segment.seq + segment.end - segment.start + segment.missing) & 0xFFFFFFFF
     if segment.flags & ACK and not direction.peer.finished:
         direction.peer.acked_at_end = segment.ack
 
 
 def note_ack(direction: Direction, segment: Segment) -> None:
-    """Handle a packet without payload, SYN, FIN or RST."""
+    """Handle a packet without payload, SYN, FIN, or RST."""
     if segment.window == 0:
         direction.zero_windows += 1
     conversation = direction.conversation
@@ -68,9 +68,9 @@ def note_ack(direction: Direction, segment: Segment) -> None:
 
 
 def round_trip_of(conversation: Conversation) -> i64:
-    """Return the ns from SYN to the acknowledgement of SYN/ACK; -1 where that cannot be said.
+    """Return the ns from SYN to the ACK of the SYN/ACK, or -1 if ambiguous.
 
-    With a repeated SYN or SYN/ACK nobody knows which of them was answered.
+    With a retransmitted SYN or SYN/ACK, the acknowledgement may be for either.
     """
     client = conversation.client
     established: i64 = conversation.established_ts

@@ -1,8 +1,8 @@
-"""Headers as Java writes them, read where they stand: of most values only the place is noted.
+"""Fast scan of headers as written by Java: records the positions of values.
 
-`scanned` passes once over a header, in JSON or binary. It takes what needs no unescaping: ASCII
-without escapes, in properties those that part names and values. Of anything else it says nothing,
-and the header is decoded whole. What it takes, `decode_header` takes, too, with the same values.
+`scanned` makes one pass over a JSON or binary header. It accepts only values without escapes:
+ASCII, and in properties only known separators. For anything else it returns None, and the header is
+decoded in full. Whatever it accepts, `decode_header` decodes to the same values.
 
 RocketMQ: RemotingCommand.headerDecode, RocketMQSerializable.rocketMQProtocolDecode.
 """
@@ -72,7 +72,7 @@ _JAVA: Final[i64] = word_of(b'JAVA"')
 _LETTER: Final[i64] = word_of(b'"\0":"')
 _LETTER_MASK: Final = 0xFFFFFF00FF
 _LETTER_BEGIN: Final = 5
-"""bytes of a name of one letter, with what stands before its value"""
+"""bytes of a one-letter name up to the start of its value"""
 _NAMES_END: Final[i64] = word_of(b"\\u0001")
 _VALUES_END: Final[i64] = word_of(b"\\u0002")
 _UNIQUE_KEY: Final[i64] = word_of(UNIQUE_KEY.encode())
@@ -83,27 +83,27 @@ _TIMER: Final[i64] = word_of(b"TIMER_")
 _SYSTEM: Final[i64] = word_of(b"__")
 _CORRELATION: Final[i64] = word_of(CORRELATION_ID[:8].encode())
 _ESCAPE: Final = 6
-"""bytes of an escape such as \\u0001"""
+"""bytes of an escape sequence such as \\u0001"""
 
 _NAME_END: Final = 1
 _VALUE_END: Final = 2
-"""what parts names and values of properties, where nothing is escaped"""
+"""the separators of properties, if nothing is escaped"""
 
 
 def _kind_of(code: int) -> i64:
-    """Return the kind of header that a code tells, as long as nothing else is known."""
+    """Return the kind of header for a code alone."""
     return ANSWER if code == 0 else kind_of_request(code)
 
 
 _SMALL_CODES: Final = 1024
 _KINDS: Final = bytes([int(_kind_of(code)) for code in range(_SMALL_CODES)])
-"""by code, so that most need no look into a set"""
+"""kind by code: most codes need no set lookup"""
 _TABLES: Final = [table_of(WIRES[kind]) for kind in range(len(WIRES))]
 """by kind"""
 
 
 def scanned(serialize_type: i64, header: bytes) -> HeaderView | None:
-    """Return what a row needs of a header; None where it must be decoded to be known."""
+    """Return the fields that a row needs, or None if the header must be decoded in full."""
     try:
         if serialize_type == BINARY_TYPE:
             return _binary(header)
@@ -113,13 +113,13 @@ def scanned(serialize_type: i64, header: bytes) -> HeaderView | None:
         kind: i64 = _known_kind(code)
         if kind == SPECIAL:
             return None
-        found = _json(kind, code, header)
-        if found is not None and (found.flag & 1 == 1) != (found.kind == ANSWER):
-            # The flag stands behind the ext fields: what began as a request is an answer.
-            found = _json(ANSWER, code, header) if found.flag & 1 else None
+        view = _json(kind, code, header)
+        if view is not None and (view.flag & 1 == 1) != (view.kind == ANSWER):
+            # The flag comes after the ext fields: this turns out to be a response.
+            view = _json(ANSWER, code, header) if view.flag & 1 else None
     except IndexError:
         return None
-    return found
+    return view
 
 
 def _known_kind(code: i64) -> i64:
@@ -130,27 +130,27 @@ def _known_kind(code: i64) -> i64:
 
 
 def _new(kind: i64, code: int, header: bytes, serialize_type: str) -> HeaderView:
-    found = HeaderView(code, 0, "", 0, None, 0, serialize_type)
-    found.kind = kind
+    view = HeaderView(code, 0, "", 0, None, 0, serialize_type)
+    view.kind = kind
     if kind == SENT_V2:
-        found.kind = SENT
-    found.data = header
-    found.is_filled = True
-    return found
+        view.kind = SENT
+    view.data = header
+    view.is_filled = True
+    return view
 
 
 def _json(kind: i64, code: i64, header: bytes) -> HeaderView | None:
-    """Return the view of a header in JSON of a kind; None, or IndexError, where it is not plain."""
-    found = _new(kind, int(code), header, JSON)
-    return found if _scan(found, _TABLES[kind], header) else None
+    """Return the view of a JSON header; None, or IndexError, if it is not plain."""
+    view = _new(kind, int(code), header, JSON)
+    return view if _scan(view, _TABLES[kind], header) else None
 
 
-def _scan(found: HeaderView, table: bytes, header: bytes) -> bool:
-    """Read the members behind the code; False, or IndexError, where they are not as Java's."""
+def _scan(view: HeaderView, table: bytes, header: bytes) -> bool:
+    """Scan the members after the code; False, or IndexError, if not in Java's form."""
     size: i64 = len(header)
     has_fields = has_opaque = False
     at: i64 = 9
-    while header[at] != COMMA:  # as `first_code_of` has seen
+    while header[at] != COMMA:  # as checked by `first_code_of`
         at += 1
     while header[at] == COMMA:
         if header[at + 1] != QUOTE:
@@ -161,23 +161,23 @@ def _scan(found: HeaderView, table: bytes, header: bytes) -> bool:
             if has_fields or word_at(header, at, size) & FOUR != _EXT_FIELDS_REST:
                 return False
             has_fields = True
-            at = _scan_fields(found, table, header, at + 4, size)
+            at = _scan_fields(view, table, header, at + 4, size)
         elif name == _LANGUAGE:
             if word_at(header, at, size) & THREE != _AS_TEXT:
                 return False
-            at = _scan_language(found, header, at + 3, size)
+            at = _scan_language(view, header, at + 3, size)
         elif name == _SERIALIZE:
             at = _skip_serialization(header, at, size)
         elif name == _OPAQUE:
             opaque, at = number_at(header, at)
-            found.opaque = int(opaque)
+            view.opaque = int(opaque)
             has_opaque = True
         elif name == _VERSION and header[at] == COLON:
-            found.version, at = number_at(header, at + 1)
+            view.version, at = number_at(header, at + 1)
         elif name == _REMARK:
-            at = _scan_remark(found, header, at, size)
+            at = _scan_remark(view, header, at, size)
         elif name & SIX == _FLAG:
-            found.flag, at = number_at(header, at - 2)
+            view.flag, at = number_at(header, at - 2)
         else:
             return False
         if at < 0:
@@ -185,8 +185,8 @@ def _scan(found: HeaderView, table: bytes, header: bytes) -> bool:
     return header[at] == CLOSE and at + 1 == size and has_opaque
 
 
-def _scan_fields(found: HeaderView, table: bytes, header: bytes, at: i64, size: i64) -> i64:
-    """Read the ext fields; return the place behind them, -1 where they are not as Java's."""
+def _scan_fields(view: HeaderView, table: bytes, header: bytes, at: i64, size: i64) -> i64:
+    """Scan the ext fields; return the offset after them, or -1 if not in Java's form."""
     slots = Slots()
     end: i64 = at
     if header[at] == CLOSE:
@@ -205,8 +205,8 @@ def _scan_fields(found: HeaderView, table: bytes, header: bytes, at: i64, size: 
                 return -1
             slot = slot_of(table, header, at + 1, end)
             at = end + 3
-        if slot == PROPERTIES and found.kind == SENT:
-            end = _end_of_properties(found, header, at, size)
+        if slot == PROPERTIES and view.kind == SENT:
+            end = _end_of_properties(view, header, at, size)
         else:
             end = end_of_text(header, at, size)
         if end < 0:
@@ -220,38 +220,38 @@ def _scan_fields(found: HeaderView, table: bytes, header: bytes, at: i64, size: 
         at += 1
     if header[at] != CLOSE:
         return -1
-    found.take(slots)
+    view.take(slots)
     return at + 1
 
 
-def _scan_language(found: HeaderView, header: bytes, at: i64, size: i64) -> i64:
-    """Read the language; return the place behind it, -1: it is not plain."""
+def _scan_language(view: HeaderView, header: bytes, at: i64, size: i64) -> i64:
+    """Scan the language; return the offset after it, or -1 if not plain."""
     if word_at(header, at, size) & FIVE == _JAVA:
-        found.language = "JAVA"
+        view.language = "JAVA"
         return at + 5
     end = end_of_text(header, at, size)
     if end < 0:
         return -1
-    found.language = header[at:end].decode("ascii")
-    return end + 1 if is_language(found.language) else -1
+    view.language = header[at:end].decode("ascii")
+    return end + 1 if is_language(view.language) else -1
 
 
-def _scan_remark(found: HeaderView, header: bytes, at: i64, size: i64) -> i64:
-    """Read the remark; return the place behind it, -1: it is not plain."""
+def _scan_remark(view: HeaderView, header: bytes, at: i64, size: i64) -> i64:
+    """Scan the remark; return the offset after it, or -1 if not plain."""
     if word_at(header, at, size) & FOUR == _NOT_SAID:
-        found.remark = None
+        view.remark = None
         return at + 4
     if header[at] != QUOTE:
         return -1
     end = end_of_text(header, at + 1, size)
     if end < 0:
         return -1
-    found.remark = header[at + 1 : end].decode("ascii")
+    view.remark = header[at + 1 : end].decode("ascii")
     return end + 1
 
 
 def _skip_serialization(header: bytes, at: i64, size: i64) -> i64:
-    """Pass over how answers are serialized; return the place behind it, -1: it is not plain."""
+    """Skip the serialization type; return the offset after it, or -1 if not plain."""
     if word_at(header, at, size) != _TYPE or word_at(header, at + 8, size) != _RPC:
         return -1
     if word_at(header, at + 16, size) & SEVEN == _IS_JSON:
@@ -262,13 +262,13 @@ def _skip_serialization(header: bytes, at: i64, size: i64) -> i64:
     return end if end < 0 else end + 1
 
 
-def _end_of_properties(found: HeaderView, header: bytes, at: i64, size: i64) -> i64:
-    """Return where the quote stands that ends the properties, and note those that a row has.
+def _end_of_properties(view: HeaderView, header: bytes, at: i64, size: i64) -> i64:
+    """Return the offset of the quote after the properties, and record those that a row has.
 
-    -1: they are not plain. Of a name that comes twice the first one counts.
+    Return -1 if not plain. The first of duplicate names counts.
     """
-    found.unique_key = found.keys = found.tags = ABSENT  # of properties that come twice the last
-    found.is_request = found.is_special = False
+    view.unique_key = view.keys = view.tags = ABSENT  # the last of duplicate `properties` counts
+    view.is_request = view.is_special = False
     name: i64 = at
     value: i64 = 0
     while True:
@@ -282,11 +282,11 @@ def _end_of_properties(found: HeaderView, header: bytes, at: i64, size: i64) -> 
         escape: i64 = word_at(header, at, size)
         if escape & SIX == _NAMES_END:
             if value:
-                return -1  # in a value it would have to be unescaped
+                return -1  # a value with it would need unescaping
             value = at + _ESCAPE
         elif escape & SIX == _VALUES_END or (escape & 0xFF == QUOTE and at < size):
             if value:
-                _note_property(found, header, name, value - _ESCAPE - name, value, at)
+                _note_property(view, header, name, value - _ESCAPE - name, value, at)
             if escape & 0xFF == QUOTE:
                 return at
             name = at + _ESCAPE
@@ -297,28 +297,28 @@ def _end_of_properties(found: HeaderView, header: bytes, at: i64, size: i64) -> 
 
 
 def _note_property(
-    found: HeaderView, header: bytes, name: i64, length: i64, value: i64, end: i64
+    view: HeaderView, header: bytes, name: i64, length: i64, value: i64, end: i64
 ) -> None:
-    """Note where the value of a property stands, if a row has it."""
+    """Record the position of a property's value, if a row has it."""
     if length == 8:
-        if found.unique_key == ABSENT and read_i64_le(header, name) == _UNIQUE_KEY:
-            found.unique_key = value << 32 | end
+        if view.unique_key == ABSENT and read_i64_le(header, name) == _UNIQUE_KEY:
+            view.unique_key = value << 32 | end
     elif length == 4:
         word: i64 = word_at(header, name, len(header)) & FOUR
-        if word == _KEYS and found.keys == ABSENT:
-            found.keys = value << 32 | end
-        elif word == _TAGS and found.tags == ABSENT:
-            found.tags = value << 32 | end
+        if word == _KEYS and view.keys == ABSENT:
+            view.keys = value << 32 | end
+        elif word == _TAGS and view.tags == ABSENT:
+            view.tags = value << 32 | end
     elif length > 4:
         start: i64 = word_at(header, name, len(header))
         if start & FIVE == _DELAY or start & SIX == _TIMER or start & 0xFFFF == _SYSTEM:
-            found.is_special = True
+            view.is_special = True
         elif start == _CORRELATION:
-            found.is_request = True
+            view.is_request = True
 
 
 def _binary(header: bytes) -> HeaderView | None:
-    """Return the view of a binary header; None where it is not plain, or none."""
+    """Return the view of a binary header, or None if it is not plain."""
     size: i64 = len(header)
     if size < MIN_BINARY_HEADER:
         return None
@@ -335,18 +335,18 @@ def _binary(header: bytes) -> HeaderView | None:
     end: i64 = at + 4 + i64(read_i32_be(header, at))
     if end < at + 4 or end > size:
         return None
-    found = _new(kind, int(code), header, ROCKETMQ)
-    found.flag = flag
-    found.language = language_name(i64(header[2]))
-    found.version = i64(read_i16_be(header, 3))
-    found.opaque = int(read_i32_be(header, 5))
+    view = _new(kind, int(code), header, ROCKETMQ)
+    view.flag = flag
+    view.language = language_name(i64(header[2]))
+    view.version = i64(read_i16_be(header, 3))
+    view.opaque = int(read_i32_be(header, 5))
     if remark_length:
-        found.remark = header[17:at].decode("utf-8", "replace")
-    return found if _scan_binary_fields(found, _TABLES[kind], header, at + 4, end) else None
+        view.remark = header[17:at].decode("utf-8", "replace")
+    return view if _scan_binary_fields(view, _TABLES[kind], header, at + 4, end) else None
 
 
-def _scan_binary_fields(found: HeaderView, table: bytes, header: bytes, at: i64, end: i64) -> bool:
-    """Read key length, key, value length, value until the end; False where they are not plain."""
+def _scan_binary_fields(view: HeaderView, table: bytes, header: bytes, at: i64, end: i64) -> bool:
+    """Scan (key length, key, value length, value) to the end; False if not plain."""
     slots = Slots()
     while at < end:
         name: i64 = at + 2
@@ -367,23 +367,23 @@ def _scan_binary_fields(found: HeaderView, table: bytes, header: bytes, at: i64,
             slot = slot_of(table, header, name, name_end)
         if slot < 0:
             continue
-        if slot == PROPERTIES and found.kind == SENT:
-            if not _has_plain_properties(found, header, value, at):
+        if slot == PROPERTIES and view.kind == SENT:
+            if not _has_plain_properties(view, header, value, at):
                 return False
         elif stop_from(header, value, at) != at:
             return False
         slots.put(slot, value << 32 | at)
-    found.take(slots)
+    view.take(slots)
     return True
 
 
-def _has_plain_properties(found: HeaderView, header: bytes, at: i64, end: i64) -> bool:
-    """Note the properties that a row has; False where they are not plain.
+def _has_plain_properties(view: HeaderView, header: bytes, at: i64, end: i64) -> bool:
+    """Record the properties that a row has; return False if not plain.
 
-    Of a name that comes twice the first one counts.
+    The first of duplicate names counts.
     """
-    found.unique_key = found.keys = found.tags = ABSENT  # of properties that come twice the last
-    found.is_request = found.is_special = False
+    view.unique_key = view.keys = view.tags = ABSENT  # the last of duplicate `properties` counts
+    view.is_request = view.is_special = False
     while at < end:
         name: i64 = at
         name_end: i64 = stop_from(header, at, end)
@@ -398,6 +398,6 @@ def _has_plain_properties(found: HeaderView, header: bytes, at: i64, end: i64) -
         at = stop_from(header, value, end)
         if at < 0 or (at < end and i64(header[at]) != _VALUE_END):
             return False
-        _note_property(found, header, name, name_end - name, value, at)
+        _note_property(view, header, name, name_end - name, value, at)
         at += 1
     return True

@@ -1,8 +1,8 @@
-"""A header as rows read it: where the values of its ext fields stand, and what is said beside them.
+"""View of a header for rows: positions of ext field values, and the other members.
 
-A header as Java writes it is read where it stands, by `header_scan`. Any other one, and a call of
-gRPC, is decoded whole; its values are written one behind the other when somebody asks for them, so
-that all who read a header see one shape. A new value is a name in `_WIRES` and its place in `take`.
+A header as written by Java is scanned in place by `header_scan`. Any other one, and a gRPC call, is
+decoded in full; its values are concatenated on demand, so that all readers of headers see the same
+layout. To add a value, add its name to `_WIRES` and its position to `take`.
 
 RocketMQ: RemotingCommand.headerDecode, SendMessageRequestHeaderV2, PullMessageResponseHeader.
 """
@@ -26,23 +26,23 @@ from ..remoting.send_fields import BROKERS, GROUPS, OFFSETS, TOPICS, V1, V2, Sen
 from ..rows.row_sink import RowSink
 
 SPECIAL_REQUESTS: Final = (HEADER_FACTS - PULLS - SENDS) | {int(RequestCode.REGISTER_BROKER)}
-"""Requests of which a row takes ext fields that others do not have."""
+"""requests with ext fields in rows that others do not have"""
 _SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
 
 SENT: Final = 0
-"""kind of header: a send, with the names of the first form"""
+"""kind of header: a send with long field names"""
 PLAIN: Final = 1
-"""a request that is neither a send nor one of SPECIAL_REQUESTS"""
+"""kind: a request that is neither a send nor one of SPECIAL_REQUESTS"""
 ANSWER: Final = 2
-"""an answer"""
+"""kind: a response"""
 SENT_V2: Final = 3
-"""a send whose names are letters"""
+"""kind: a send with one-letter field names"""
 SPECIAL: Final = 4
-"""one of SPECIAL_REQUESTS, which are decoded whole"""
+"""kind: one of SPECIAL_REQUESTS, decoded in full"""
 
 _MOST_DIGITS: Final = LONGEST_NUMBER - 1
-"""digits of a number that certainly fits into 64 bits"""
+"""digits of a number that always fits into 64 bits"""
 _ZERO: Final = 0x30
 _NINE: Final = 0x39
 _MINUS: Final = 0x2D
@@ -58,7 +58,7 @@ def _wires_of_send(names: SendFields) -> tuple[str, ...]:
 
 
 PROPERTIES: Final = 4
-"""place of the properties among the names of a send"""
+"""index of the properties among the names of a send"""
 _PLAIN_WIRES: Final = (*TOPICS, *GROUPS, "queueId", *BROKERS, *OFFSETS, V1.sys_flag)
 WIRES: Final = {
     SENT: _wires_of_send(V1),
@@ -70,14 +70,14 @@ WIRES: Final = {
         "minOffset", "maxOffset", "recallHandle",
     ),
 }  # fmt: skip
-"""kind → names of the ext fields that it has places for, in the order of `take`"""
+"""kind → names of its ext fields with slots, in the order of `take`"""
 UNIQUE_KEY: Final = "UNIQ_KEY"
 KEYS: Final = "KEYS"
 TAGS: Final = "TAGS"
 
 
 def kind_of_request(code: int) -> i64:
-    """Return the kind of the header of a request."""
+    """Return the kind of a request's header."""
     if code in V2_SENDS:
         return SENT_V2
     if code in V1_SENDS:
@@ -88,7 +88,7 @@ def kind_of_request(code: int) -> i64:
 @final
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Slots:
-    """The places of the values whose names are in a table, in its order."""
+    """Positions of the values whose names are in a table, in table order."""
 
     __slots__ = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11")
 
@@ -107,7 +107,7 @@ class Slots:
         self.s11: i64 = ABSENT
 
     def put(self, slot: i64, place: i64) -> None:
-        """Note the place of a value; of a name that comes twice the last one counts."""
+        """Record the position of a value; the last of duplicate names counts."""
         if slot == 0:
             self.s0 = place
         elif slot == 1:
@@ -137,10 +137,10 @@ class Slots:
 @final
 @mypyc_attr(acyclic=True)
 class HeaderView:
-    """What a header says, and where the values of its ext fields stand in `data`.
+    """Members of a header, and the positions of its ext field values in `data`.
 
-    A place is the offset of the first byte, shifted by 32, and that behind the last one; ABSENT
-    where there is no value. An answer of gRPC has some that are else of requests.
+    A position is the start offset, shifted by 32, plus the end offset; ABSENT if there is no value.
+    A gRPC response may have values that otherwise only requests have.
     """
 
     __slots__ = (
@@ -163,35 +163,35 @@ class HeaderView:
         serialize_type: str,
     ) -> None:
         self.code = code
-        """request code, or response code"""
+        """request or response code"""
         self.flag: i64 = flag
         self.language = language
         self.opaque = opaque
         self.remark = remark
         self.version: i64 = version
         self.serialize_type = serialize_type
-        """how the header was written: JSON, ROCKETMQ or PROTOBUF"""
+        """serialization of the header: JSON, ROCKETMQ or PROTOBUF"""
         self.is_call = False
-        """it is of a call of gRPC"""
+        """belongs to a gRPC call"""
         self.kind: i64 = ANSWER
         """SENT, PLAIN, SPECIAL or ANSWER"""
         self.data = b""
-        """what the places are in: the header as it was sent, or values one behind the other"""
+        """the header as sent, or concatenated values; positions are offsets in it"""
         self.is_filled = False
-        """the places are known; else they are those of a command that was decoded whole"""
+        """positions are known; otherwise they are filled from the decoded command"""
         self.is_plain = True
-        """all values are ASCII that JSON writes as it is"""
+        """all values are ASCII without JSON escapes"""
         self.is_request = False
-        """a property joins a request and its reply"""
+        """a property links a request message and its reply"""
         self.is_special = False
-        """a property may tell of a transaction or of a later time"""
+        """a property may indicate a transaction or a delayed delivery"""
         self.topic: i64 = ABSENT
         self.group: i64 = ABSENT
         self.queue_id: i64 = ABSENT
         self.broker_name: i64 = ABSENT
         self.properties: i64 = ABSENT
         self.unique_key: i64 = ABSENT
-        """the property `UNIQ_KEY`, or the field that names the message"""
+        """the property `UNIQ_KEY`, or the message id field"""
         self.keys: i64 = ABSENT
         """the property `KEYS`"""
         self.tags: i64 = ABSENT
@@ -201,9 +201,9 @@ class HeaderView:
         self.born_timestamp: i64 = ABSENT
         self.max_reconsume_times: i64 = ABSENT
         self.offset: i64 = ABSENT
-        """offset in the queue that a request is about"""
+        """queue offset that a request is about"""
         self.asked_offset: i64 = ABSENT
-        """offset from which a pull asks for messages"""
+        """start offset of a pull"""
         self.commit_offset: i64 = ABSENT
         self.msg_id: i64 = ABSENT
         self.queue_offset: i64 = ABSENT
@@ -213,21 +213,21 @@ class HeaderView:
         self.suggested_broker: i64 = ABSENT
         self.recall_handle: i64 = ABSENT
         self.reconsume_limit: i64 = NOTHING
-        """how often a message that is sent back may be delivered again"""
+        """maximum redeliveries of a returned message"""
         self.body_bytes: i64 = NOTHING
-        """bytes of the messages in a call; NOTHING: it is no call"""
+        """bytes of the messages in a call; NOTHING if this is no call"""
         self.message_count: i64 = NOTHING
         """messages in a call"""
 
     def text(self, place: i64) -> str | None:
-        """Return the value at a place; None for ABSENT."""
+        """Return the value at a position; None for ABSENT."""
         if place == ABSENT:
             return None
         data = self.data[place >> 32 : place & PLACE_END]
         return data.decode("ascii") if self.is_plain else data.decode("utf-8", "surrogatepass")
 
     def number(self, place: i64) -> i64:
-        """Return the integer at a place; NOTHING for ABSENT and for what is no 64-bit integer."""
+        """Return the integer at a position; NOTHING for ABSENT and for non-64-bit integers."""
         if place == ABSENT:
             return NOTHING
         data = self.data
@@ -256,7 +256,7 @@ class HeaderView:
         return value
 
     def take(self, slots: Slots) -> None:
-        """Name the values: the order is that of `WIRES`."""
+        """Assign the values by slot, in the order of `WIRES`."""
         s0, s1, s2, s3, s4, s5 = slots.s0, slots.s1, slots.s2, slots.s3, slots.s4, slots.s5
         if self.kind == SENT:
             self.group, self.topic, self.queue_id, self.sys_flag = s0, s1, s2, s3
@@ -275,9 +275,9 @@ class HeaderView:
             self.offset = _either(slots.s8, _either(slots.s9, slots.s10))
 
     def fill(self, command: RemotingCommand) -> None:
-        """Take the values of the command that the header is, decoded whole."""
+        """Fill the positions from the decoded command."""
         values = BytesWriter()
-        values.append(_BLANK)  # so that no place is ABSENT
+        values.append(_BLANK)  # so that no position equals ABSENT
         if isinstance(command, CallCommand):
             self._fill_call(command, values)
         else:
@@ -308,7 +308,7 @@ class HeaderView:
             self.offset = self._added(fields.get("tranStateTableOffset"), values)
 
     def _fill_properties(self, text: str | None, values: BytesWriter) -> None:
-        self.is_special = True  # who needs to know it looks into them
+        self.is_special = True  # readers examine the properties themselves
         if text:
             self.is_request = CORRELATION_ID in text
             self.unique_key = self._added(value_in(text, UNIQUE_KEY), values)
@@ -333,7 +333,7 @@ class HeaderView:
         return self._added(None if number is None else str(number), values)
 
     def _added(self, text: str | None, values: BytesWriter) -> i64:
-        """Add a value to the data; return its place."""
+        """Append a value to the data; return its position."""
         if text is None:
             return ABSENT
         if not (text.isascii() and text.isprintable()) or '"' in text or "\\" in text:
@@ -344,15 +344,15 @@ class HeaderView:
         return start << 32 | end
 
 
-def _either(one: i64, other: i64) -> i64:
-    """Return the first of two places unless it is of nothing or of an empty text."""
-    return other if one >> 32 == one & PLACE_END else one
+def _either(first: i64, second: i64) -> i64:
+    """Return the first position unless it is absent or of an empty text; else the second."""
+    return second if first >> 32 == first & PLACE_END else first
 
 
 def _reconsume_limit(fields: dict[str, str]) -> i64:
-    """Return how often the message of a send back may be delivered again; NOTHING: not said.
+    """Return the redelivery limit of a send back, or NOTHING.
 
-    A negative delay level asks for the dead letters at once
+    A negative delay level requests the dead letter queue at once
     (AbstractSendMessageProcessor.consumerSendMsgBack).
     """
     delay = integer_of(fields.get("delayLevel") or "")
@@ -365,7 +365,7 @@ def _reconsume_limit(fields: dict[str, str]) -> i64:
 
 
 def view_of_command(command: RemotingCommand) -> HeaderView:
-    """Return the view of a header that was decoded whole; its places are filled when asked for."""
+    """Return the view of a fully decoded header; positions are filled on demand."""
     view = HeaderView(
         command.code, command.flag, command.language, command.opaque, command.remark,
         command.version, command.serialize_type,
@@ -375,7 +375,7 @@ def view_of_command(command: RemotingCommand) -> HeaderView:
 
 
 def put_text(sink: RowSink, name: str, view: HeaderView, place: i64) -> None:
-    """Give a sink the text at a place of a header."""
+    """Write the text at a position of a header to a sink."""
     if view.is_plain:
         sink.plain(name, view.data, place)
     else:
@@ -383,12 +383,12 @@ def put_text(sink: RowSink, name: str, view: HeaderView, place: i64) -> None:
 
 
 def filled(place: i64) -> i64:
-    """Return a place, ABSENT for that of an empty text."""
+    """Return a position, or ABSENT for an empty text."""
     return ABSENT if place >> 32 == place & PLACE_END else place
 
 
 def queue_id_of(asked: HeaderView | None, answer: HeaderView | None) -> i64:
-    """Return the queue of a request, else of its answer; that of a send's answer counts."""
+    """Return the queue id of a request or its response; a send's response takes precedence."""
     queue_id: i64 = NOTHING
     if asked is not None:
         queue_id = asked.number(asked.queue_id)
@@ -400,7 +400,7 @@ def queue_id_of(asked: HeaderView | None, answer: HeaderView | None) -> i64:
 
 
 def queue_offset_of(asked: HeaderView | None, answer: HeaderView | None) -> i64:
-    """Return the offset in the queue: that of the answer, else the one asked for."""
+    """Return the queue offset of the response, or else the requested one."""
     offset: i64 = NOTHING
     if answer is not None:
         offset = answer.number(answer.queue_offset)

@@ -1,8 +1,7 @@
-"""HTTP/2 in a conversation: the calls of RocketMQ's gRPC clients become requests and responses.
+"""HTTP/2 conversations: calls of RocketMQ's gRPC clients as requests and responses.
 
-A connection is taken for RocketMQ with the first stream of one of its methods; one that carries
-other things for long is passed over. What takes HTTP/2 apart is imported with the first connection
-of it.
+A connection counts as RocketMQ from the first stream of one of its methods; one that carries other
+traffic for long is ignored. The HTTP/2 parser is imported with the first such connection.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from .conversation import Conversation, ConversationState, Direction, Pdu, pdu_o
 from .recognition import GRPC, HTTP2, refined
 
 if TYPE_CHECKING:
+    from ..grpc.call_messages import CallMessage
     from ..grpc.calls import CallReader
-    from ..grpc.said import Said
     from ..http2.connection import Http2End, StreamEvent
 
 OTHERS_READ: Final = 256 * 1024
-"""bytes of a connection that are read before it is given up as one of other services"""
+"""bytes of other services after which a connection is ignored"""
 
 MOST_UNNAMED: Final = 1000
-"""calls without a method after which it is given up all the same: a client names its methods again
-after some thirty calls, when they have left the table of its headers"""
+"""calls without a known method after which it is ignored: a client repeats its methods after
+about thirty calls, when they have left its header table"""
 MOST_UNSAID: Final = 16
-"""findings that wait until it is known that it is RocketMQ"""
+"""findings held until the connection is known to be RocketMQ"""
 HEAD_KEPT: Final = 15
-"""bytes that are looked at again with those that follow, for the content type of gRPC"""
+"""bytes kept to match the gRPC content type across pieces"""
 
 
 @final
 class Http2(ConversationState):
-    """Streams of HTTP/2, of which some or all are calls of RocketMQ's services."""
+    """HTTP/2 streams, some or all of which are calls of RocketMQ's services."""
 
     __slots__ = (
         "_calls",
@@ -51,7 +50,7 @@ class Http2(ConversationState):
     )
 
     def __init__(self, conversation: Conversation, joined: bool) -> None:
-        """Begin with HTTP/2; where it was `joined`, neither end's first bytes were captured."""
+        """Begin with HTTP/2; `joined`: the first bytes of both ends were not captured."""
         super().__init__(conversation, False, True)
         from ..budget import FREE_BYTES, Budget
         from ..grpc.calls import CallReader
@@ -61,7 +60,7 @@ class Http2(ConversationState):
         self._first: Http2End = Http2End(joined)
         self._second: Http2End = Http2End(joined)
         budget = Budget()
-        budget.spend(FREE_BYTES)  # there may be many connections: only what is read earns room
+        budget.spend(FREE_BYTES)  # there may be many connections: only bytes read earn budget
         self._calls: CallReader = CallReader(budget)
         self._other = HTTP2
         self._head = b""
@@ -74,11 +73,11 @@ class Http2(ConversationState):
 
     @property
     def protocol(self) -> str:
-        """What the conversation speaks, in the words of its row."""
+        """Name of the protocol, as in the conversation's row."""
         return GRPC if self.is_rocketmq else self.conversation.protocol
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Append the requests and responses that are complete with these pieces."""
+        """Append the requests and responses that these pieces complete."""
         end = self._first if direction is self.conversation.first else self._second
         for piece in pieces:
             if self.conversation.ignored:
@@ -89,7 +88,7 @@ class Http2(ConversationState):
                 self._follow(direction, end, piece, events)
                 self._read(end, piece, events)
                 self._take(direction, events, out)
-            except Exception as error:  # the last line of defence: one piece never ends a run
+            except Exception as error:  # last line of defence: a bad piece must not end the run
                 end.stop(undecoded(error))
             problem = end.problem
             if problem is not None and before is None:
@@ -99,21 +98,21 @@ class Http2(ConversationState):
         self.held = self._first.held + self._second.held + self._calls.held
 
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
-        """Append the requests that the end cuts off."""
+        """Append the requests that the end truncates."""
         client = self.conversation.client
-        said: list[Said] = []
+        messages: list[CallMessage] = []
         if direction is client:
-            self._calls.finish(said)
-        for one in said:
-            out.append(self._pdu(direction, one))
+            self._calls.finish(messages)
+        for message in messages:
+            out.append(self._pdu(direction, message))
 
     def release(self) -> None:
-        """Let go what is held."""
+        """Release the held bytes."""
         self._calls.release()
         self.held = self._first.held + self._second.held
 
     def give_up(self) -> None:
-        """Settle what the conversation was, as no more bytes come."""
+        """Settle the protocol at the end of the conversation."""
         if not self.is_rocketmq:
             self.conversation.protocol = self._other
         elif self._calls.unnamed:
@@ -129,7 +128,7 @@ class Http2(ConversationState):
     def _follow(
         self, direction: Direction, end: Http2End, piece: Piece, events: list[StreamEvent]
     ) -> None:
-        """Say to an end what it did not get before this piece, and note how far it is by it."""
+        """Report missing bytes before this piece to an end, and update its offset."""
         is_first = direction is self.conversation.first
         at: i64 = self._first_at if is_first else self._second_at
         offset: i64 = piece.offset
@@ -146,13 +145,13 @@ class Http2(ConversationState):
     def _lose(
         self, direction: Direction, detail: str, ends: bool, piece: Piece, out: list[Pdu]
     ) -> None:
-        """Say that an end said what is not known, and go on without it."""
+        """Report a gap of unknown length to an end, and continue after it."""
         if self.is_rocketmq or len(self._unsaid) < MOST_UNSAID:
-            self._say(ExpertKind.HEADERS_LOST, detail, piece)
-        said: list[Said] = []
-        self._calls.lose(direction is self.conversation.client, ends, said)
-        for one in said:
-            out.append(self._pdu(direction, one))
+            self._report(ExpertKind.HEADERS_LOST, detail, piece)
+        messages: list[CallMessage] = []
+        self._calls.lose(direction is self.conversation.client, ends, messages)
+        for message in messages:
+            out.append(self._pdu(direction, message))
 
     def _read(self, end: Http2End, piece: Piece, events: list[StreamEvent]) -> None:
         from ..http2.frame import StreamPlace
@@ -177,14 +176,14 @@ class Http2(ConversationState):
 
     def _take(self, direction: Direction, events: list[StreamEvent], out: list[Pdu]) -> None:
         conversation = self.conversation
-        said: list[Said] = []
+        messages: list[CallMessage] = []
         for event in events:
             if conversation.client is None and _is_asked(event):
                 conversation.client = direction
-            self._calls.receive(event, direction is conversation.client, said)
+            self._calls.receive(event, direction is conversation.client, messages)
         if not self.is_rocketmq and self._calls.methods:
             self.is_rocketmq = True
-            conversation.state.is_rocketmq = True  # where TLS carries it
+            conversation.state.is_rocketmq = True  # inside TLS
             conversation.experts.extend(self._unsaid)
             self._unsaid = []
         elif self._seen > OTHERS_READ and not self.is_rocketmq and not self._may_be_named():
@@ -193,33 +192,35 @@ class Http2(ConversationState):
             conversation.first.reassembler.forget()
             conversation.second.reassembler.forget()
         conversation.frames += len(events)
-        for one in said:
-            out.append(self._pdu(direction, one))
+        for message in messages:
+            out.append(self._pdu(direction, message))
 
     def _may_be_named(self) -> bool:
-        """Return whether calls may be RocketMQ's whose method stands before the capture."""
+        """Return whether calls may be RocketMQ's with a method sent before the capture."""
         return self._calls.others == 0 and 0 < self._calls.unnamed < MOST_UNNAMED
 
-    def _pdu(self, direction: Direction, said: Said) -> Pdu:
-        """Return a request or response where it was seen."""
-        command = said.command
-        place = said.place
+    def _pdu(self, direction: Direction, message: CallMessage) -> Pdu:
+        """Return the PDU of a request or response."""
+        command = message.command
+        place = message.place
         sender = direction
-        if said.from_client != (direction is self.conversation.client):
+        if message.from_client != (direction is self.conversation.client):
             sender = direction.peer  # a request of which nothing more comes, before its response
-        length = len(said.body)
-        frame = Frame(place.offset, place.packet, place.ts, 0, b"", said.body, length, said.missing)
+        length = len(message.body)
+        frame = Frame(
+            place.offset, place.packet, place.ts, 0, b"", message.body, length, message.missing
+        )
         pdu = pdu_of(sender, frame, command)
-        pdu.header_length = said.header_bytes
-        pdu.frame_bytes = said.header_bytes + said.wire_bytes
+        pdu.header_length = message.header_bytes
+        pdu.frame_bytes = message.header_bytes + message.wire_bytes
         self.conversation.commands += 1
-        if said.missing:
-            pdu.say(ExpertKind.GAP, f"{said.missing} bytes")
-        if said.problem is not None:
-            self.conversation.experts.append(pdu.say(ExpertKind.BAD_BODY, said.problem))
+        if message.missing:
+            pdu.say(ExpertKind.GAP, f"{message.missing} bytes")
+        if message.problem is not None:
+            self.conversation.experts.append(pdu.say(ExpertKind.BAD_BODY, message.problem))
         return pdu
 
-    def _say(self, kind: ExpertKind, detail: str, piece: Piece) -> None:
+    def _report(self, kind: ExpertKind, detail: str, piece: Piece) -> None:
         number = self.conversation.number
         experts = self.conversation.experts if self.is_rocketmq else self._unsaid
         experts.append(ExpertInfo(kind, detail, piece.ts, piece.packet, number, piece.offset))

@@ -1,7 +1,6 @@
-"""Keys of conversations: the addresses, ports and tunnels that a segment was seen with.
+"""Keys of conversations: addresses, ports, and tunnels of a segment.
 
-A key is the bytes of source and destination address, source and destination port, then 5 bytes for
-each tunnel.
+A key is source and destination address, source and destination port, then 5 bytes per tunnel.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from ..endpoint import endpoint_text
 
 
 def reversed_key(key: bytes) -> bytes:
-    """Return the key of the other direction: both ends change places, the tunnel stays."""
+    """Return the key of the other direction: ends swapped, same tunnel."""
     size: i64 = address_size(key)
     ports: i64 = 2 * size
     return (
@@ -27,7 +26,9 @@ def reversed_key(key: bytes) -> bytes:
 
 
 def address_size(key: bytes) -> i64:
-    """Return the bytes of an address: a key is addresses, ports (4 bytes), 5 for each tunnel."""
+    """Return the bytes of an address in a key of addresses, ports (4 bytes), and tunnels (5
+    each).
+    """
     return 16 if len(key) % 5 == 1 else 4
 
 
@@ -38,10 +39,10 @@ def port_of(key: bytes) -> i64:
 
 
 def hosts_of(key: bytes) -> bytes:
-    """Return what names both hosts, whichever of them sends in this direction."""
+    """Return a key for the pair of hosts, equal in both directions."""
     size: i64 = address_size(key)
-    one, other = key[:size], key[size : 2 * size]
-    return one + other if one < other else other + one
+    source, target = key[:size], key[size : 2 * size]
+    return source + target if source < target else target + source
 
 
 def source_of(key: bytes) -> str:

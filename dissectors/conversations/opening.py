@@ -1,6 +1,6 @@
-"""How a conversation begins: undecided, or as the user says by `--decode-as`.
+"""Initial state of a conversation: undecided, or as set with `--decode-as`.
 
-What the user says is about what is inside: TLS is taken off where a secret opens it.
+`--decode-as` applies to the payload: TLS is removed first if a secret decrypts it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .recognition import TLS, protocol_of
 from .tls_state import Tls
 
 TLS_KINDS: Final = b"\x14\x15\x16\x17"
-"""first bytes of TLS: read as the length of a frame they are far beyond the largest"""
+"""first bytes of TLS records: as a frame length they would far exceed the largest"""
 TLS_HEAD: Final = 3
-"""bytes that tell TLS"""
+"""bytes that identify TLS"""
 MOST_EARLY: Final = 8
-"""times that somebody says something before it is decided without them"""
+"""deliveries of data after which the decision no longer waits for the first bytes"""
 
 
 def open_conversation(
@@ -33,7 +33,7 @@ def open_conversation(
     is_rocketmq: bool,
     secrets: KeyLog,
 ) -> Conversation:
-    """Return a conversation that was not seen before; `is_rocketmq`: the user says so."""
+    """Return a new conversation; `is_rocketmq`: set by the user."""
     conversation = Conversation(number, key, keep, experts)
     if is_rocketmq:
         conversation.state = Announced(conversation, secrets)
@@ -44,7 +44,7 @@ def open_conversation(
 
 @final
 class Announced(ConversationState):
-    """RocketMQ, as the user says, before the first bytes tell whether it is inside TLS."""
+    """RocketMQ as set by the user, until the first bytes show whether it is inside TLS."""
 
     __slots__ = ("_early", "_head", "_secrets")
 
@@ -56,7 +56,7 @@ class Announced(ConversationState):
 
     @property
     def protocol(self) -> str:
-        """What the conversation speaks, in the words of its row."""
+        """Name of the protocol, as in the conversation's row."""
         return "ROCKETMQ"
 
     def start(self, direction: Direction) -> None:
@@ -65,7 +65,7 @@ class Announced(ConversationState):
         direction.decoder.synchronized = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Look at the first bytes of the end that speaks first, and go on as what they are."""
+        """Detect TLS in the first bytes of the first sender, and continue with that state."""
         self._early.append((direction, list(pieces)))
         waits = True
         if self._early[0][0] is direction:
@@ -73,7 +73,7 @@ class Announced(ConversationState):
                 if isinstance(piece, Data):
                     self._head += piece.data[piece.start : piece.end]
                 elif not self._head:
-                    waits = False  # it does not begin at the beginning
+                    waits = False  # captured midway
         head = self._head
         if head:
             waits = waits and head[0] in TLS_KINDS and len(head) < TLS_HEAD

@@ -1,7 +1,7 @@
-"""What a conversation speaks, told by its first bytes: never by its port.
+"""Protocol detection by the first bytes of a conversation, never by port.
 
-RocketMQ is recognised by a frame (`remoting.frame`); this is what else is met on its ports, so
-that a conversation that is not decoded is counted as what it is.
+RocketMQ is recognized by a frame (`remoting.frame`); these are other protocols found on its ports,
+so that conversations that are not decoded are counted by protocol.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ SIGNATURES: Final = (
     (REDIS, re.compile(rb"\+(?:OK|PONG)\r\n|-(?:ERR|NOAUTH) ")),
     (KAFKA, re.compile(_KAFKA_REQUEST, re.DOTALL)),
 )
-"""protocol and how its first bytes look; HAProxy's header comes before another protocol"""
+"""protocol and pattern of its first bytes; the PROXY protocol precedes another protocol"""
 
 _GRPC: Final = re.compile(rb"application/grpc|\x1d\x75\xd0\x62\x0d\x26\x3d\x4c\x4d\x65\x64")
-"""the content type in HTTP/2 headers, plain or in HPACK's Huffman code"""
+"""the content type in HTTP/2 headers, plain or Huffman-coded (HPACK)"""
 
 _FRAME_HEAD: Final = 9
-"""bytes of the head of a frame of HTTP/2: length, type, flags, stream"""
+"""bytes of an HTTP/2 frame header: length, type, flags, stream"""
 _LONGEST: Final = 0x40
-"""second byte of its length: a frame has 16 KiB"""
+"""maximum of the length's second byte: a frame has up to 16 KiB"""
 _FIRST_TYPES: Final = b"\x01\x04\x06\x08"
-"""frames that may begin a segment with headers: HEADERS, SETTINGS, PING, WINDOW_UPDATE"""
+"""frame types at the start of a segment with headers: HEADERS, SETTINGS, PING, WINDOW_UPDATE"""
 _RESERVED: Final = 0x80
-"""a bit that is zero in the number of a stream"""
+"""the reserved bit of a stream id, always zero"""
 
 
 def protocol_of(data: bytes) -> str | None:
-    """Return the protocol that these first bytes belong to, or None where no signature fits."""
+    """Return the protocol of these first bytes, or None if no signature matches."""
     for name, pattern in SIGNATURES:
         if pattern.match(data):
             return name
@@ -64,14 +64,14 @@ def protocol_of(data: bytes) -> str | None:
 
 
 def refined(protocol: str, data: bytes) -> str:
-    """Return the protocol again, more exactly where later bytes tell: HTTP/2 that carries gRPC."""
+    """Return the protocol, refined by later bytes: HTTP/2 that carries gRPC."""
     if protocol == HTTP2 and _GRPC.search(data):
         return GRPC
     return protocol
 
 
 def may_be_calls(data: bytes, start: i64, end: i64) -> bool:
-    """Return whether frames of HTTP/2, headers among them, may begin here: a quick look."""
+    """Return whether HTTP/2 frames with headers may begin here: a fast check."""
     if end - start < _FRAME_HEAD or data[start] or data[start + 1] > _LONGEST:
         return False
     return data[start + 3] in _FIRST_TYPES and data[start + 5] < _RESERVED

@@ -1,4 +1,4 @@
-"""What the ends of a TLS connection say of themselves, as facts of the connection."""
+"""Facts of a TLS connection, from the handshake of both ends."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..tls.suites import suite_name
 
 
 def tls_facts(events: Iterable[TlsEvent]) -> list[str]:
-    """Return what these events say, as facts."""
+    """Return the facts in these events."""
     return [
-        conversation_fact(name, value) for one in events for name, value in _facts(one) if value
+        conversation_fact(name, value) for event in events for name, value in _facts(event) if value
     ]
 
 
@@ -46,16 +46,18 @@ def _facts(event: TlsEvent) -> list[tuple[str, str]]:
 
 
 def _certificate_facts(chain: CertificateChain) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    facts: list[tuple[str, str]] = []
     certificates = certificates_of(chain.certificates)
     if chain.of_client:
-        return [(facts_of.TLS_CLIENT_SUBJECT, one.subject) for one in certificates[:1]]
-    for one in certificates:
-        found += [
-            (facts_of.TLS_SUBJECT, one.subject),
-            (facts_of.TLS_ISSUER, one.issuer),
-            (facts_of.TLS_NOT_BEFORE, one.not_before),
-            (facts_of.TLS_NOT_AFTER, one.not_after),
-            (facts_of.TLS_NAMES, ",".join(one.names)),
+        return [
+            (facts_of.TLS_CLIENT_SUBJECT, certificate.subject) for certificate in certificates[:1]
         ]
-    return found
+    for certificate in certificates:
+        facts += [
+            (facts_of.TLS_SUBJECT, certificate.subject),
+            (facts_of.TLS_ISSUER, certificate.issuer),
+            (facts_of.TLS_NOT_BEFORE, certificate.not_before),
+            (facts_of.TLS_NOT_AFTER, certificate.not_after),
+            (facts_of.TLS_NAMES, ",".join(certificate.names)),
+        ]
+    return facts

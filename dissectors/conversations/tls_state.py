@@ -1,8 +1,8 @@
-"""A conversation over TLS: pieces of ciphertext in, pieces of plaintext to the state inside.
+"""TLS conversations: ciphertext pieces in, plaintext pieces to the inner state.
 
 Offsets are those of the plaintext; packet and time are those of the packet that completed the
-record. The state inside begins undecided, as any conversation does. Where nothing is decrypted,
-only the facts of the handshake are taken.
+record. The inner state begins undecided. Without decryption, only the facts of the handshake are
+recorded.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ..tls.events import Plaintext
 
 MAX_WAITING: Final = 256 * 1024
-"""bytes of a conversation that wait for a secret or for what the other end says"""
+"""bytes of a conversation held for a secret or for the other end's handshake"""
 
 
 @final
 class Tls(ConversationState):
-    """What is encrypted, and what it is inside as far as it is decrypted."""
+    """Encrypted bytes, with an inner state for the decrypted ones."""
 
     __slots__ = ("_begun", "_first_offset", "_second_offset", "_session")
 
@@ -36,7 +36,7 @@ class Tls(ConversationState):
         self, conversation: Conversation, inside: ConversationState, secrets: KeyLog
     ) -> None:
         """`inside` is the undecided state that gets the plaintext."""
-        from ..tls.session import TlsSession  # most runs meet no TLS
+        from ..tls.session import TlsSession  # most runs have no TLS
 
         super().__init__(conversation, False, secrets.wanted)
         self.inside = inside
@@ -49,7 +49,7 @@ class Tls(ConversationState):
 
     @property
     def protocol(self) -> str:
-        """What the conversation speaks, inside where that was decrypted."""
+        """Name of the protocol, or of the inner one if decrypted."""
         inside = self.inside
         if self._begun and inside is not None:
             return inside.protocol
@@ -59,7 +59,7 @@ class Tls(ConversationState):
         """Handle the SYN of a direction, which begins no frame."""
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """Append the PDUs that are complete with these pieces."""
+        """Append the PDUs that these pieces complete."""
         conversation = self.conversation
         session = self._session
         number = 0 if direction is conversation.first else 1
@@ -69,64 +69,64 @@ class Tls(ConversationState):
             try:
                 if isinstance(piece, Data):
                     data = piece.data[piece.start : piece.end]
-                    given = session.receive(number, data, piece.packet, piece.ts)
+                    plaintext = session.receive(number, data, piece.packet, piece.ts)
                 else:
-                    given = session.receive_gap(number, piece.packet, piece.ts)
+                    plaintext = session.receive_gap(number, piece.packet, piece.ts)
                 if session.held_bytes > MAX_WAITING:
-                    given += session.give_up()
-            except Exception as error:  # the last line of defence: one piece never ends a run
-                self._say(ExpertKind.TLS_BAD_RECORD, undecoded(error), piece.ts, piece.packet)
-                given = session.give_up()
+                    plaintext += session.give_up()
+            except Exception as error:  # last line of defence: a bad piece must not end the run
+                self._report(ExpertKind.TLS_BAD_RECORD, undecoded(error), piece.ts, piece.packet)
+                plaintext = session.give_up()
             self._note()
-            if given:
-                self._give(given, out)
+            if plaintext:
+                self._give(plaintext, out)
         if session.done:
             self._ignore()
 
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
-        """Append what can still be decoded: nothing is waited for any more."""
-        given = self._session.give_up()
+        """Append what can still be decoded, without further waiting."""
+        plaintext = self._session.give_up()
         self._note()
-        self._give(given, out)
+        self._give(plaintext, out)
         if self._begun and self.inside is not None:
             self.inside.finish(direction, out)
 
     def give_up(self) -> None:
-        """Decide what it is inside, as far as that is open."""
+        """Settle the inner protocol if it is undecided."""
         if self._begun and self.inside is not None:
             self.inside.give_up()
 
     def release(self) -> None:
-        """Wait for nothing more: too much memory is in use."""
+        """Stop waiting: memory is short."""
         if self.held > 0:
-            given = self._session.give_up()
+            plaintext = self._session.give_up()
             self._note()
-            self._give(given, [])  # only says where the plaintext ends
+            self._give(plaintext, [])  # only the end of the plaintext
 
     def replication(self) -> Replication | None:
-        """Return what is known of a replication inside."""
+        """Return the inner replication so far."""
         return None if self.inside is None else self.inside.replication()
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _give(self, given: list[Plaintext], out: list[Pdu]) -> None:
-        """Pass plaintext to the state inside, which may become another one by it."""
+    def _give(self, plaintext: list[Plaintext], out: list[Pdu]) -> None:
+        """Pass plaintext to the inner state, which may be replaced by another one."""
         conversation = self.conversation
-        for one in given:
+        for part in plaintext:
             if conversation.ignored:
                 return
             if not self._begun:
-                if not one.data:
+                if not part.data:
                     continue
                 self._begin()
-            is_first = one.side == 0
+            is_first = part.side == 0
             offset = self._first_offset if is_first else self._second_offset
-            end: i64 = len(one.data)
+            end: i64 = len(part.data)
             piece: Piece
             if end:
-                piece = Data(offset, one.packet, one.ts, one.data, 0, end)
+                piece = Data(offset, part.packet, part.ts, part.data, 0, end)
             else:
-                piece = Gap(offset, one.packet, one.ts, 0)
+                piece = Gap(offset, part.packet, part.ts, 0)
             if is_first:
                 self._first_offset += end
             else:
@@ -136,7 +136,7 @@ class Tls(ConversationState):
             inside.receive(conversation.first if is_first else conversation.second, [piece], out)
 
     def _begin(self) -> None:
-        """Handle the first plaintext: nobody knows yet what it is."""
+        """Handle the first plaintext: the inner protocol is undecided."""
         self._begun = True
         conversation = self.conversation
         conversation.protocol = UNKNOWN
@@ -147,25 +147,25 @@ class Tls(ConversationState):
         inside.start(conversation.second)
 
     def _note(self) -> None:
-        """Take facts and findings of the session."""
+        """Record facts and findings of the session."""
         session = self._session
         if session.events:
             from .tls_facts import tls_facts
 
             self.conversation.note(tls_facts(session.events))
             session.events.clear()
-        for one in session.findings:
-            self._say(one.kind, one.detail, one.ts, one.packet)
+        for finding in session.findings:
+            self._report(finding.kind, finding.detail, finding.ts, finding.packet)
         session.findings.clear()
         self.held = session.held_bytes
         self.earliest = session.earliest_held
 
-    def _say(self, kind: ExpertKind, detail: str, ts: i64, packet: i64) -> None:
+    def _report(self, kind: ExpertKind, detail: str, ts: i64, packet: i64) -> None:
         conversation = self.conversation
         conversation.experts.append(ExpertInfo(kind, detail, ts, packet, conversation.number, -1))
 
     def _ignore(self) -> None:
-        """Ignore all that follows in the conversation."""
+        """Ignore the rest of the conversation."""
         conversation = self.conversation
         conversation.ignored = True
         conversation.first.reassembler.forget()

@@ -1,5 +1,1 @@
-"""Join capture, TCP and protocol: packets in; conversations, commands, exchanges and findings out.
-
-May import `tcp`, `tls`, `remoting`, `replication`, `grpc`, `conversations`, `message_rows`,
-`rows`, `where` and the modules beside.
-"""
+"""Decode pipeline: packets in; commands, exchanges, connections, and findings out."""

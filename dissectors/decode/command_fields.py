@@ -1,7 +1,7 @@
-"""What a filter of commands can test: the flat columns of its row, ext fields, and more names.
+"""Fields of command filters: flat row columns, ext fields, and aliases.
 
-Rules: a name that filters of exchanges have, too, means the same of a command as far as the command
-itself or its request says it. A name that only an exchange can have is an error that says so.
+Rules: a name shared with exchange filters has the same meaning, as far as the command or its
+request shows it. A name that only exchanges have is an error with a hint.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .command_row import kind_of, name_of, request_name_of
 _Get = Callable[[CommandSeen], object]
 
 
-def _asked(seen: CommandSeen) -> str | None:
+def _requested_name(seen: CommandSeen) -> str | None:
     return request_name_of(seen) if seen.pdu.command.is_response else name_of(seen)
 
 
-def _answer(seen: CommandSeen) -> str | None:
+def _response_name(seen: CommandSeen) -> str | None:
     return name_of(seen) if seen.pdu.command.is_response else None
 
 
@@ -45,29 +45,29 @@ def _outcome(seen: CommandSeen) -> str | None:
 
 
 def _is_failed(seen: CommandSeen) -> bool:
-    answer = _answer(seen)
+    response = _response_name(seen)
     if seen.request is None:
-        return is_failure(answer)
+        return is_failure(response)
     topic = first_of(seen.request.command.ext_fields, TOPICS)
-    return outcome_class_of(ANSWERED, request_name_of(seen), answer, topic) == FAILED
+    return outcome_class_of(ANSWERED, request_name_of(seen), response, topic) == FAILED
 
 
-def _requester(seen: CommandSeen) -> str:
+def _client_address(seen: CommandSeen) -> str:
     return seen.pdu.dst if seen.pdu.command.is_response else seen.pdu.src
 
 
-def _responder(seen: CommandSeen) -> str:
+def _server_address(seen: CommandSeen) -> str:
     return seen.pdu.src if seen.pdu.command.is_response else seen.pdu.dst
 
 
 def _broker(seen: CommandSeen) -> list[str]:
-    ends = [host_of(_responder(seen)), _responder(seen)]
-    asked = seen.request if seen.pdu.command.is_response else seen.pdu
-    if asked is None:
+    ends = [host_of(_server_address(seen)), _server_address(seen)]
+    request = seen.request if seen.pdu.command.is_response else seen.pdu
+    if request is None:
         return ends
-    fields = asked.command.ext_fields
-    named = fields.get(send_fields_of(asked.command.code).broker_name)
-    name = named or first_of(fields, BROKERS)
+    fields = request.command.ext_fields
+    field = fields.get(send_fields_of(request.command.code).broker_name)
+    name = field or first_of(fields, BROKERS)
     return ends if name is None else [name, *ends]
 
 
@@ -78,8 +78,8 @@ def _of_request(get: Callable[[Pdu], object]) -> _Get:
 _VALUES: Final[Mapping[str, _Get]] = {
     "packet": lambda seen: packet_number(seen.pdu.packet),
     "conversation": lambda seen: seen.pdu.conversation,
-    "src": lambda seen: seen.pdu.src,
-    "dst": lambda seen: seen.pdu.dst,
+    "client_address": _client_address,
+    "server_address": _server_address,
     "kind": lambda seen: kind_of(seen.pdu),
     "code": lambda seen: seen.pdu.command.code,
     "name": name_of,
@@ -90,36 +90,38 @@ _VALUES: Final[Mapping[str, _Get]] = {
     "version_name": lambda seen: version_name(seen.pdu.command.version),
     "serialize_type": lambda seen: seen.pdu.command.serialize_type,
     "remark": lambda seen: seen.pdu.command.remark,
-    "header_length": lambda seen: seen.pdu.header_length,
-    "body_length": lambda seen: seen.pdu.body_length,
-    "missing": lambda seen: seen.pdu.missing,
+    "header_bytes": lambda seen: seen.pdu.header_length,
+    "body_bytes": lambda seen: seen.pdu.body_length,
+    "missing_bytes": lambda seen: seen.pdu.missing,
     "request_packet": _of_request(lambda pdu: packet_number(pdu.packet)),
     "request_code": _of_request(lambda pdu: pdu.command.code),
     "request_name": request_name_of,
     "latency_us": lambda seen: None if seen.latency is None else seen.latency // 1000,
 }
-"""Column → its value, of the columns that need no body."""
+"""column → getter, for columns that do not need the body"""
 
 _LIKE: Final = {
     "request": "request_name",
     "operation": "request_name",
     "answer": "response_name",
 }
-"""name → column of exchanges that has values from the same closed list"""
+"""name → exchange column with values from the same closed list"""
 _MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
-    ("request", "name of the request, also for its response", "string", _asked),
-    ("operation", "name of the request, also for its response", "string", _asked),
-    ("answer", "name of the response code; none for a request", "string", _answer),
+    ("request", "name of the request, also for its response", "string", _requested_name),
+    ("operation", "name of the request, also for its response", "string", _requested_name),
+    ("answer", "name of the response code; none for a request", "string", _response_name),
     ("outcome", "name of the response code; `oneway`; `orphan` for a response without request",
      "string", _outcome),
     ("failed", "whether the command is an error response", "bool",
      _is_failed),
-    ("body", "`body_length`", "int", lambda seen: seen.pdu.body_length),
+    ("body", "`body_bytes`", "int", lambda seen: seen.pdu.body_length),
     ("note", "`remark`", "string", lambda seen: seen.pdu.command.remark),
     ("broker", "broker in the request, and the server's address with and without port",
      "list", _broker),
     ("client", "the client's address with and without port", "list",
-     lambda seen: [host_of(_requester(seen)), _requester(seen)]),
+     lambda seen: [host_of(_client_address(seen)), _client_address(seen)]),
+    ("src", "the sender's address with port", "string", lambda seen: seen.pdu.src),
+    ("dst", "the receiver's address with port", "string", lambda seen: seen.pdu.dst),
     ("ip", "addresses of both ends, without port", "list",
      lambda seen: [host_of(seen.pdu.src), host_of(seen.pdu.dst)]),
 )  # fmt: skip
@@ -127,11 +129,11 @@ COMMAND_ALIASES: Final = (
     ("latency", "`latency_us`, with a unit"),
     *((name, meaning) for name, meaning, _, _ in _MORE),
 )
-"""Names beside the columns, with their meaning."""
+"""names beside the columns, with their meaning"""
 
 
 def command_fields(captures: Sequence[str]) -> FieldSet:
-    """Return what a filter of commands can test: the flat columns, and single ext fields."""
+    """Return the fields of command filters: flat columns, aliases, and ext fields."""
     getters = _getters(captures)
     fields = [
         field_of_column(column.name, column.type, column.unit, _of_seen(getters[column.name]))
@@ -162,15 +164,15 @@ def _ext_field(name: str) -> WhereField:
 
 
 def _of_seen(get: _Get) -> Callable[[object], object]:
-    """Return a getter for any row; rows of commands are always CommandSeen."""
+    """Cast a getter for use with any row; rows of commands are always CommandSeen."""
     return get  # type: ignore[return-value]
 
 
 def _getters(captures: Sequence[str]) -> dict[str, _Get]:
-    """Return what a filter of commands tests; times and findings are not yet texts and objects."""
+    """Return the getters of the flat columns; times and findings are in raw form."""
     return {
         **_VALUES,
         "capture": lambda seen: captures[capture_index(seen.pdu.packet)],
         "time": lambda seen: seen.pdu.ts,
-        "expert": lambda seen: [info.kind.name for info in seen.pdu.expert or ()],
+        "findings": lambda seen: [info.kind.name for info in seen.pdu.expert or ()],
     }

@@ -1,9 +1,8 @@
-"""Commands put in the order of the packets that completed them.
+"""Commands in the order of the packets that completed them.
 
-A direction that waits for a hole to be filled, or for its first byte where no SYN was captured,
-gives its commands late; commands of later packets are held back until then. What is held is
-bounded by number, by bytes and, where somebody watches, by the capture's time; beyond that the
-earliest are given out as they are.
+A direction that waits for a hole to be filled, or for its first byte if no SYN was captured, emits
+its commands late; commands of later packets are held back until then. Held commands are limited by
+number, by bytes, and in live use by capture time; beyond that the earliest are emitted as they are.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from .exchange import EARLY_TOLERANCE, Exchange
 from .stages import Stages
 
 MOST_HELD: Final = 20_000
-"""commands that are held back: what many connections say in the second that a hole is waited for"""
+"""maximum held commands: traffic of many connections in the second that a hole is waited for"""
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""bytes of their headers and bodies"""
+"""maximum bytes of their headers and bodies"""
 NO_FLOOR: Final = -1
-"""nothing waits: no command of an earlier packet can come"""
+"""no limit: no command of an earlier packet can come"""
 
 
 class CommandSeen(NamedTuple):
-    """A command in the order of packets, with the request where it is a response."""
+    """A command in packet order; a response comes with its request."""
 
     pdu: Pdu
     request: Pdu | None
-    """the request of a response, where it is known"""
+    """the request of a response, if known"""
     latency: int | None
     """nanoseconds from request to response"""
 
 
 class CommandOrder:
-    """Commands in as they are found, out in the order of their packets."""
+    """Reorders commands by packet."""
 
     def __init__(self, patience: int = 0) -> None:
-        """`patience` is how long a command is held back, ns of capture time; 0: without limit."""
+        """`patience` is the maximum time to hold a command, ns of capture time; 0: unlimited."""
         self._patience = patience
         self._held: list[Exchange] = []
         self._responses: dict[Pdu, Exchange] = {}
@@ -51,26 +50,26 @@ class CommandOrder:
         self._most = 0, 0
 
     def add(self, pdu: Pdu) -> None:
-        """Take a command; a response without its request, which `pair` brings."""
+        """Add a command; the request of a response follows in `pair`."""
         self._bytes += pdu.frame_bytes - pdu.body_length + len(pdu.body)
         self._now = max(self._now, pdu.ts)
         if pdu.packet < self._last:
             self._sorted = False
         self._last = pdu.packet
         if pdu.flag & 1:
-            one = self._responses[pdu] = Exchange(None, pdu)
-            self._held.append(one)
+            entry = self._responses[pdu] = Exchange(None, pdu)
+            self._held.append(entry)
         else:
             self._held.append(Exchange(pdu, None))
 
     def pair(self, request: Pdu | None, response: Pdu) -> None:
-        """Say that it is settled which request a response answers; None: no one knows."""
-        one = self._responses.pop(response, None)
-        if one is not None:
-            one.request = request
+        """Set the request of a response, or None if it has none."""
+        entry = self._responses.pop(response, None)
+        if entry is not None:
+            entry.request = request
 
     def take(self, floor: int) -> list[Exchange]:
-        """Return the commands of packets before `floor`, and of all where there is none."""
+        """Return the commands of packets before `floor`, or all if it is negative."""
         held = self._held
         if not held:
             return held
@@ -81,8 +80,8 @@ class CommandOrder:
         self._most = max(self._most[0], len(held)), max(self._most[1], self._bytes)
         excess = len(held) - MOST_HELD
         count = 0
-        for one in held:
-            pdu = _pdu_of(one)
+        for entry in held:
+            pdu = _pdu_of(entry)
             over = count < excess or self._bytes > MOST_BYTES or self._is_old(pdu)
             if not over and (0 <= floor <= pdu.packet or self._may_be_paired(pdu)):
                 break
@@ -94,41 +93,41 @@ class CommandOrder:
         return held[:count]
 
     def finish(self) -> list[Exchange]:
-        """Return what is left: nothing more comes, or nothing did for a while."""
+        """Return all remaining commands: the input has ended or is idle."""
         self._responses.clear()
         return self.take(NO_FLOOR)
 
     @property
     def first(self) -> int:
-        """Packet of the first command that is held back; `NO_FLOOR` where there is none."""
+        """Packet of the first held command, or `NO_FLOOR`."""
         return _packet_of(self._held[0]) if self._held else NO_FLOOR
 
     def take_most_held(self) -> tuple[int, int]:
-        """Return how many commands were held, and their bytes, at the most since the last call."""
-        most, self._most = self._most, (0, 0)
-        return most
+        """Return the peaks of the number and bytes of held commands since the last call."""
+        peaks, self._most = self._most, (0, 0)
+        return peaks
 
     def _is_old(self, pdu: Pdu) -> bool:
         return 0 < self._patience < self._now - pdu.ts
 
     def _may_be_paired(self, pdu: Pdu) -> bool:
-        """Return whether the request of a response may come a moment later, by another clock."""
+        """Return whether the request of a response may still come, due to clock differences."""
         return pdu in self._responses and self._now - pdu.ts <= EARLY_TOLERANCE
 
 
-def _pdu_of(one: Exchange) -> Pdu:
-    pdu = one.response if one.response is not None else one.request
+def _pdu_of(entry: Exchange) -> Pdu:
+    pdu = entry.response if entry.response is not None else entry.request
     assert pdu is not None
     return pdu
 
 
-def _packet_of(one: Exchange) -> int:
-    return _pdu_of(one).packet
+def _packet_of(entry: Exchange) -> int:
+    return _pdu_of(entry).packet
 
 
 @final
 class CommandStages(Stages):
-    """Packets in, commands with their bodies out, in the order of packets."""
+    """Packets in, commands with bodies out, in packet order."""
 
     def __init__(
         self,
@@ -139,7 +138,7 @@ class CommandStages(Stages):
         patience: i64 = 0,
         secrets: KeyLog | None = None,
     ) -> None:
-        """`patience` is how long a command is held back, ns of capture time; 0: without limit."""
+        """`patience` is the maximum time to hold a command, ns of capture time; 0: unlimited."""
         super().__init__(decode_as, KEEP_ALL, shard, shards, conversations, False, secrets)
         self._line = CommandOrder(int(patience))
         self._late: dict[Conversation, None] = {}
@@ -147,29 +146,31 @@ class CommandStages(Stages):
         self._ready: list[Exchange] = []
 
     def release_holes(self) -> None:
-        """Give out what waits for holes to be filled, and its order, as no packets come."""
+        """Emit data held behind holes, and all held commands: the input is idle."""
         super().release_holes()
         self._ready.extend(self._line.finish())
 
     def finish(self) -> None:
-        """Finish after the last packet: give out what is still held."""
+        """Finish after the last packet: emit everything held."""
         super().finish()
         self._ready.extend(self._line.finish())
 
     def take_commands(self) -> list[CommandSeen]:
-        """Return the commands since the last call, as far as none of an earlier packet can come."""
+        """Return the commands since the last call that no command of an earlier packet can
+        precede.
+        """
         self._ready.extend(self._line.take(self._floor()))
-        taken = [_seen(one) for one in self._ready]
+        commands = [_seen(entry) for entry in self._ready]
         self._ready.clear()
-        return taken
+        return commands
 
     def floor(self) -> int:
-        """Return the packet before which no command comes any more; `NO_FLOOR`: no one waits."""
+        """Return the packet before which no more commands come, or `NO_FLOOR` if nothing waits."""
         floor, first = self._floor(), self._line.first
         return first if floor < 0 or 0 <= first < floor else floor
 
     def take_most_held(self) -> tuple[int, int]:
-        """Return how many commands were held, and their bytes, at the most since the last call."""
+        """Return the peaks of the number and bytes of held commands since the last call."""
         return self._line.take_most_held()
 
     def _receive_pdu(self, pdu: Pdu) -> None:
@@ -186,15 +187,15 @@ class CommandStages(Stages):
             self._late[conversation] = None
 
     def _take_responses(self) -> None:
-        """Note which requests the responses among what is settled answer."""
-        for one in self._settled:
-            response = one.response
+        """Assign the requests of settled responses."""
+        for exchange in self._settled:
+            response = exchange.response
             if response is not None:
-                self._line.pair(one.request, response)
+                self._line.pair(exchange.request, response)
         self._settled.clear()
 
     def _floor(self) -> int:
-        """Return the id of the earliest packet of which a command may still come; -1: of none."""
+        """Return the earliest packet that may still yield a command; -1: none."""
         floor: i64 = -1
         settled: list[Conversation] = []
         for conversation in self._late:
@@ -208,9 +209,9 @@ class CommandStages(Stages):
         return int(floor)
 
 
-def _seen(one: Exchange) -> CommandSeen:
-    """Return what the order of commands gives: a request alone, or a response with its request."""
-    if one.response is not None:
-        return CommandSeen(one.response, one.request, one.latency)
-    assert one.request is not None
-    return CommandSeen(one.request, None, None)
+def _seen(exchange: Exchange) -> CommandSeen:
+    """Return a lone request, or a response with its request."""
+    if exchange.response is not None:
+        return CommandSeen(exchange.response, exchange.request, exchange.latency)
+    assert exchange.request is not None
+    return CommandSeen(exchange.request, None, None)

@@ -1,23 +1,24 @@
-"""A command as one row with nothing left out: the wire's fields, typed ones, the body taken apart.
+"""Row of a command with nothing left out: raw fields, typed fields, and the parsed body.
 
-Rules: credentials are masked in both forms of the header and by the body decoders; the bodies of
-applications' messages are never changed. A body that nobody understands is given as text where it
-is UTF-8 and as base64 otherwise, and says which. What is shown of bodies is bounded, also after
-decompression, so that a row is not a bomb. RocketMQ: RemotingCommand.
+Rules: credentials are masked in both forms of the header and by the body decoders; message bodies
+of applications are never changed. An unknown body is shown as text if it is UTF-8, otherwise as
+base64, and labeled accordingly. Shown body bytes are limited, also after decompression, against
+decompression bombs.
+RocketMQ: RemotingCommand.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, final
+from typing import Final, final
 
 import msgspec
 
 from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
-from ..foreign import read_json
+from ..grpc.bodies import call_body_of
 from ..grpc.command import CallCommand
 from ..remoting.bodies import Body, body_form, body_value, decode_body
 from ..remoting.bodies.body import NONE, RAW
@@ -33,19 +34,18 @@ from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_head
 from ..remoting.ids.parts import header_parts, property_parts
 from ..remoting.messages.orphan_responses import request_code_of_response
 from ..remoting.versions import V4_1_0_SNAPSHOT, version_name
-from ..rows.command_record import CommandRow
-from ..rows.tables import encodable_value
+from ..rows.command_record import COMMAND_COLUMNS, CommandRow
+from ..rows.row_sink import JsonSink, ObjectSink, RowSink
 from ..tcp.capture import capture_index, packet_number
 from ..times import text_of_time
-from .call_body import call_body_of
 from .command_order import CommandSeen
 
 WHOLE: Final = 4 * 1024 * 1024
-"""bytes that are shown of one body where all is wanted: a broker's default for a message"""
+"""maximum bytes shown of one body: a broker's default message size limit"""
 ROW_BUDGET: Final = 32 * 1024 * 1024
-"""bytes that are shown of all bodies in one command: what decompresses to more is cut"""
+"""maximum bytes shown of all bodies in one command, after decompression"""
 NO_REQUEST: Final = -1
-"""request code of a response whose request was not seen; no operation has it"""
+"""request code of a response whose request was not seen; not used by any operation"""
 
 REQUEST, RESPONSE, ONEWAY = "request", "response", "oneway"
 _NO_BODY: Final = Body(NONE)
@@ -60,7 +60,7 @@ def kind_of(pdu: Pdu) -> str:
 
 
 def operation_code_of(seen: CommandSeen) -> int:
-    """Return the request code of a command's operation; NO_REQUEST where that is not known."""
+    """Return the request code of a command's operation, or NO_REQUEST if unknown."""
     pdu = seen.pdu
     command = pdu.command
     if not command.flag & RESPONSE_FLAG:
@@ -80,48 +80,48 @@ def name_of(seen: CommandSeen) -> str:
         return command.name
     if not command.flag & RESPONSE_FLAG:
         return request_name(command.code, command.version)
-    asked = seen.request.command.code if seen.request is not None else None
-    return response_name(command.code, asked, command.version)
+    request_code = seen.request.command.code if seen.request is not None else None
+    return response_name(command.code, request_code, command.version)
 
 
 def request_name_of(seen: CommandSeen) -> str | None:
-    """Return the name of the request that a response answers, None for what is not a response."""
+    """Return the name of a response's request, or None."""
     if seen.request is None or not seen.pdu.command.flag & RESPONSE_FLAG:
         return None
-    asked = seen.request.command
-    if isinstance(asked, CallCommand):
-        return asked.name
-    return request_name(asked.code, asked.version)
+    request = seen.request.command
+    if isinstance(request, CallCommand):
+        return request.name
+    return request_name(request.code, request.version)
 
 
 def header_of(seen: CommandSeen) -> TypedHeader:
-    """Return the ext fields by long name and typed, credentials masked."""
+    """Return the typed ext fields by long name, with credentials masked."""
     return shown_header_of(seen).shown
 
 
 def shown_header_of(seen: CommandSeen) -> ShownHeader:
-    """Return the ext fields typed, and as they may be shown: credentials masked."""
+    """Return the typed ext fields and their display form, with credentials masked."""
     command = seen.pdu.command
     response = command.flag & RESPONSE_FLAG != 0
     return shown_header(operation_code_of(seen), response, command.ext_fields, command.version)
 
 
 def shown_ext_fields(ext_fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the ext fields as on the wire, credentials masked."""
+    """Return the ext fields as on the wire, with credentials masked."""
     return {name: mask_secret(name, value) for name, value in ext_fields.items()}
 
 
 def body_of(
     seen: CommandSeen, budget: Budget | None = None, fields: Mapping[str, object] | None = None
 ) -> Body:
-    """Return the body taken apart, as far as it was captured and `budget` has room for it.
+    """Return the parsed body, as far as captured and within `budget`.
 
-    `fields` are the ext fields by long name and typed, nothing masked, where they are known.
+    `fields` are the typed ext fields by long name, unmasked, if already known.
     """
     pdu = seen.pdu
     command = pdu.command
     if isinstance(command, CallCommand):
-        return call_body_of(pdu, command, budget)
+        return call_body_of(command, pdu.body, budget)
     raw = pdu.body
     if not raw:
         return _NO_BODY
@@ -142,21 +142,21 @@ def body_of(
 
 
 def shown_body(body: Body, raw: bytes, limit: int) -> dict[str, object] | None:
-    """Return a body in JSON types without its messages; None where there is no body."""
+    """Return a body in JSON types without its messages, or None if there is no body."""
     if not raw:
         return None
-    # Messages are not shown here, so nothing in their bytes can be a secret that is.
+    # Messages are not shown here, so secrets inside them are not either.
     clean = bool(body.messages) or has_no_secret(raw)
     shown = body_value(body, secrets=clean, messages=False)
     if body.kind == RAW:
         shown |= shown_bytes(raw, limit)
-        if shown["bodyForm"] == "text":  # what was to be taken apart may have secrets all the same
+        if shown["bodyForm"] == "text":  # an undecodable body may still contain secrets
             shown["body"] = text_without_secrets(str(shown["body"]))
     return shown
 
 
 def shown_bytes(data: bytes, limit: int) -> dict[str, object]:
-    """Return bytes in JSON types: text where they are UTF-8, else base64, and which it is."""
+    """Return bytes in JSON types: as text if UTF-8, otherwise as base64, with a label."""
     kept = data[:limit]
     text = _text_of(kept, cut=len(kept) < len(data))
     return {
@@ -168,7 +168,7 @@ def shown_bytes(data: bytes, limit: int) -> dict[str, object]:
 
 
 def _text_of(data: bytes, cut: bool) -> str | None:
-    """Return UTF-8 as text, less a character that is cut at the end; None where it is none."""
+    """Return UTF-8 as text, without a truncated last character; None if it is not UTF-8."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -179,7 +179,7 @@ def _text_of(data: bytes, cut: bool) -> str | None:
 
 
 def header_parts_of(seen: CommandSeen, header: TypedHeader) -> dict[str, object] | None:
-    """Return the fields whose texts can be taken apart, with their parts; None where none can."""
+    """Return the parsed parts of structured ext fields, or None."""
     return header_parts(header.name, header.fields, _millis_of(seen)) or None
 
 
@@ -188,16 +188,16 @@ def _millis_of(seen: CommandSeen) -> int:
 
 
 def _may_count_from_noon(command: RemotingCommand) -> bool:
-    """Return whether messages are sent by a client whose ids may count from noon."""
+    """Return whether messages are from a client whose ids may count from noon."""
     return not command.is_response and 0 < command.version < V4_1_0_SNAPSHOT
 
 
 def shown_messages(
     seen: CommandSeen, body: Body, limit: int, budget: Budget | None = None
 ) -> list[ShownMessage] | None:
-    """Return the messages of a body in JSON types; None where it has none.
+    """Return the messages of a body in JSON types, or None.
 
-    Where properties can be taken apart, the message has `parts`: property → its parts.
+    A message with structured properties has `parts`: property → its parts.
     """
     if not body.messages:
         return None
@@ -219,24 +219,24 @@ def shown_messages(
 
 
 def findings_of(seen: CommandSeen, header: TypedHeader, body: Body) -> list[ExpertInfo]:
-    """Return the findings about a command, with those that only its fields and its body show."""
+    """Return the findings about a command, including those from its fields and body."""
     pdu = seen.pdu
-    found = list(pdu.expert) if pdu.expert else []
+    findings = list(pdu.expert) if pdu.expert else []
     for problem in header.problems:
-        found.append(_finding(pdu, ExpertKind.BAD_FIELD, problem))
+        findings.append(_finding(pdu, ExpertKind.BAD_FIELD, problem))
     if body.problem is not None and not pdu.missing:
         response = pdu.command.is_response
         known = body_form(operation_code_of(seen), response, pdu.command.version) is not None
-        said = any(info.kind is ExpertKind.BAD_BODY for info in found)
-        if known and not said:
-            found.append(_finding(pdu, ExpertKind.BAD_BODY, body.problem))
+        is_reported = any(info.kind is ExpertKind.BAD_BODY for info in findings)
+        if known and not is_reported:
+            findings.append(_finding(pdu, ExpertKind.BAD_BODY, body.problem))
     if body.sound:
-        return found
+        return findings
     for number, message in enumerate(body.messages, 1):
         if message.crc_ok is False or message.properties_crc_ok is False:
             detail = f"message {number} does not fit its CRC"
-            found.append(_finding(pdu, ExpertKind.BAD_MESSAGE, detail))
-    return found
+            findings.append(_finding(pdu, ExpertKind.BAD_MESSAGE, detail))
+    return findings
 
 
 def _finding(pdu: Pdu, kind: ExpertKind, detail: str) -> ExpertInfo:
@@ -244,7 +244,7 @@ def _finding(pdu: Pdu, kind: ExpertKind, detail: str) -> ExpertInfo:
 
 
 def plugin_findings(seen: CommandSeen) -> list[ExpertInfo]:
-    """Return what went wrong in plug-ins that looked at the messages of a command."""
+    """Return the errors of plug-ins on the messages of a command."""
     return [seen.pdu.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
 
 
@@ -260,7 +260,7 @@ def shown_finding(info: ExpertInfo) -> dict[str, object]:
 
 @final
 class TakenApart:
-    """A command's header and body in JSON types."""
+    """Header and body of a command in JSON types."""
 
     def __init__(
         self,
@@ -282,9 +282,9 @@ class TakenApart:
 def taken_apart(
     seen: CommandSeen, limit: int, budget: Budget | None = None, written: bool = False
 ) -> TakenApart:
-    """Return what header and body of a command say, `limit` bytes of a body at most.
+    """Return the parsed header and body, with at most `limit` bytes of a body.
 
-    `written`: messages may be JSON already.
+    `written`: messages may already be JSON.
     """
     if budget is not None:
         budget.earn(seen.pdu.header_length + len(seen.pdu.body))
@@ -292,9 +292,9 @@ def taken_apart(
         known = shown_header_of(seen)
         header = known.shown
         parts = header_parts_of(seen, header)
-        found = _written_messages(seen, known.typed, limit) if written else None
-        if found is not None:
-            form, text = found
+        written_messages = _written_messages(seen, known.typed, limit) if written else None
+        if written_messages is not None:
+            form, text = written_messages
             findings = findings_of(seen, header, Body(form, sound=True))
             return TakenApart(known.ext_fields, header, parts, {"kind": form}, text, findings)
         body = body_of(seen, budget, known.typed.fields)
@@ -303,7 +303,7 @@ def taken_apart(
         findings = findings_of(seen, header, body)
         findings += plugin_findings(seen)
         return TakenApart(known.ext_fields, header, parts, shown, messages, findings)
-    except Exception as error:  # the last line of defence: one command never ends a run
+    except Exception as error:  # last line of defence: a bad command must not end the run
         ext_fields = shown_ext_fields(seen.pdu.command.ext_fields)
         header = TypedHeader(None, dict(ext_fields), ())
         body = Body(RAW, problem=undecoded(error))
@@ -316,8 +316,9 @@ def taken_apart(
 def _written_messages(
     seen: CommandSeen, header: TypedHeader, limit: int
 ) -> tuple[str, msgspec.Raw] | None:
-    """Return the form of a body of messages, and these as JSON; None for other bodies, and where a
-    message is odd.
+    """Return the form and JSON of a body of messages, or None.
+
+    None for other bodies, and if a message is unusual.
     """
     pdu = seen.pdu
     if not pdu.body or pdu.missing or len(pdu.body) > limit:
@@ -341,70 +342,83 @@ def command_row_of(
     limit: int = WHOLE,
     budget: Budget | None = None,
 ) -> CommandRow:
-    """Return the row of a command; `captures` are the names by index, `limit` bytes of a body."""
+    """Return the row of a command with at most `limit` body bytes; `captures` are names by
+    index.
+    """
     apart = taken_apart(seen, limit, budget)
     messages = apart.messages
     named = None
     if isinstance(messages, list):
-        named = [message_dict(one) for one in messages]
-    return _row_of(seen, captures, apart, named)
+        named = [message_dict(message) for message in messages]
+    sink = ObjectSink(CommandRow)
+    write_command(sink, seen, captures, apart, named)
+    row: CommandRow = sink.take()[0]
+    return row
 
 
-def command_line_of(
+@final
+class CommandLineWriter:
+    """Writes commands as JSON lines, mostly by copying message bytes."""
+
+    def __init__(
+        self, captures: Sequence[str], limit: int = WHOLE, budget: Budget | None = None
+    ) -> None:
+        """See `command_row_of` for the arguments."""
+        self._sink = JsonSink(COMMAND_COLUMNS)
+        self._captures = captures
+        self._limit = limit
+        self._budget = budget
+
+    def line_of(self, seen: CommandSeen) -> bytes:
+        """Return the line of a command."""
+        apart = taken_apart(seen, self._limit, self._budget, written=True)
+        # A message that is not text yet is written in the form of `message_dict`.
+        write_command(self._sink, seen, self._captures, apart, apart.messages)
+        return self._sink.take()
+
+
+def write_command(
+    sink: RowSink,
     seen: CommandSeen,
     captures: Sequence[str],
-    limit: int = WHOLE,
-    budget: Budget | None = None,
-) -> bytes:
-    """Return the row of a command as one line of JSON; arguments of `command_row_of`."""
-    apart = taken_apart(seen, limit, budget, written=True)
-    # Messages are written as what `message_dict` makes of them.
-    return json_of(_row_of(seen, captures, apart, apart.messages))
-
-
-def _row_of(
-    seen: CommandSeen, captures: Sequence[str], apart: TakenApart, messages: Any
-) -> CommandRow:
-    pdu = seen.pdu
-    command = pdu.command
-    request = seen.request
-    request_packet: int | None = None
-    request_code: int | None = None
-    latency_us: int | None = None
-    if request is not None:
-        request_packet = packet_number(request.packet)
-        request_code = request.command.code
-    if seen.latency is not None:
-        latency_us = seen.latency // 1000
-    expert: list[dict[str, object]] = []
-    if apart.findings:
-        expert = [shown_finding(info) for info in apart.findings]
-    capture, packet = captures[capture_index(pdu.packet)], packet_number(pdu.packet)
-    time, kind, name = text_of_time(pdu.ts), kind_of(pdu), name_of(seen)
-    request_name = request_name_of(seen)
-    header_name, header = apart.header.name, apart.header.fields
-    # By position, as `exchange_row.record_of` does it.
-    # fmt: off
-    return CommandRow(
-        capture, packet, time, pdu.conversation, pdu.src, pdu.dst, kind,
-        command.code, name, command.opaque, command.flag, command.language or None,
-        command.version, version_name(command.version), command.serialize_type, command.remark,
-        apart.ext_fields, header_name, header, apart.header_parts, apart.body, messages,
-        pdu.header_length, pdu.body_length, pdu.missing, request_packet, request_code,
-        request_name, latency_us, expert,
-    )
-    # fmt: on
-
-
-_ENCODER: Final = msgspec.json.Encoder()
-_DECODER: Final = msgspec.json.Decoder(list[dict[str, object]])
-
-
-def json_of(row: CommandRow) -> bytes:
-    """Return the row as one line of JSON."""
-    try:
-        return _ENCODER.encode_lines([row])  # msgspec keeps the iterator of a tuple for ever
-    except UnicodeEncodeError:  # half a surrogate pair: a JSON header or body can bring one
-        if isinstance(row.messages, msgspec.Raw):
-            row.messages = read_json(_DECODER, bytes(row.messages))
-        return _ENCODER.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"
+    apart: TakenApart,
+    messages: object,
+) -> None:
+    """Write the row of a command; everything that may fail comes before the first value."""
+    pdu, command, request = seen.pdu, seen.pdu.command, seen.request
+    capture = captures[capture_index(pdu.packet)]
+    name, request_name = name_of(seen), request_name_of(seen)
+    findings = [shown_finding(info) for info in apart.findings]
+    time, version = text_of_time(pdu.ts), version_name(command.version)
+    latency_us = None if seen.latency is None else seen.latency // 1000
+    sink.text("capture", capture)
+    sink.integer("packet", packet_number(pdu.packet))
+    sink.value("time", time)
+    sink.integer("conversation", pdu.conversation)
+    sink.text("client_address", pdu.dst if command.is_response else pdu.src)
+    sink.text("server_address", pdu.src if command.is_response else pdu.dst)
+    sink.text("kind", kind_of(pdu))
+    sink.integer("code", command.code)
+    sink.text("name", name)
+    sink.integer("opaque", command.opaque)
+    sink.integer("flag", command.flag)
+    sink.text("language", command.language or None)
+    sink.integer("version", command.version)
+    sink.text("version_name", version)
+    sink.text("serialize_type", command.serialize_type)
+    sink.text("remark", command.remark)
+    sink.value("ext_fields", apart.ext_fields)
+    sink.text("header_name", apart.header.name)
+    sink.value("header", apart.header.fields)
+    sink.value("header_parts", apart.header_parts)
+    sink.value("body", apart.body)
+    sink.value("messages", messages)
+    sink.integer("header_bytes", pdu.header_length)
+    sink.integer("body_bytes", pdu.body_length)
+    sink.integer("missing_bytes", pdu.missing)
+    sink.value("request_packet", None if request is None else packet_number(request.packet))
+    sink.value("request_code", None if request is None else request.command.code)
+    sink.text("request_name", request_name)
+    sink.value("latency_us", latency_us)
+    sink.value("findings", findings)
+    sink.end()

@@ -1,8 +1,8 @@
 """Exchanges: a request and its response, or what is known of them.
 
-Pairing is by conversation, direction of the request and opaque, and it is symmetric: a response
-may be seen before its request, when packets were captured out of order. What waits is bounded by
-number and by time; what is given up is given out as it is, never dropped.
+Pairing is by conversation, direction of the request, and opaque, and it is symmetric: a response
+may be seen before its request if packets were captured out of order. Waiting PDUs are limited by
+number and time; beyond that they are emitted unpaired, never dropped.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
 from ..rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
 
 MAX_REQUESTS: Final = 4096
-"""unanswered requests of one direction; more than any client's default concurrency needs"""
+"""maximum unanswered requests of one direction; more than any client's default concurrency"""
 MAX_EARLY: Final = 4096
-"""responses of one direction that wait for their request: it may wait behind a hole for 32 packets
-of many frames each"""
+"""maximum responses of one direction without their request, which may wait behind a hole for 32
+packets of many frames each"""
 MAX_WAITING: Final = 16384
-"""requests and responses of all conversations that wait: some 20 MiB"""
+"""maximum waiting PDUs of all conversations: about 20 MiB"""
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
-"""bytes of their headers, and of their bodies where those are kept"""
+"""maximum bytes of their headers, and of their bodies if kept"""
 MAX_WAIT: Final = 600 * 1_000_000_000
-"""nanoseconds that a request waits: twenty times the longest long poll"""
+"""maximum wait of a request, nanoseconds: twenty times the longest long poll"""
 SUCCESS: Final = "SUCCESS"
-"""name of response code 0, which nearly all answers have"""
+"""name of response code 0, used by nearly all responses"""
 EARLY_TOLERANCE: Final = 1_000_000
-"""nanoseconds by which a response may be stamped before its request: clocks of several cards"""
+"""maximum ns by which a response may precede its request: clocks of several cards"""
 
 
 @final
@@ -43,9 +43,9 @@ class Exchange:
 
     def __init__(self, request: Pdu | None, response: Pdu | None) -> None:
         self.request = request
-        """None: an orphan, the response to a request that was not seen"""
+        """None for an orphan, a response whose request was not seen"""
         self.response = response
-        """None: unanswered, or oneway"""
+        """None if unanswered or oneway"""
 
     @property
     def status(self) -> str:
@@ -69,25 +69,25 @@ class Exchange:
         return self._one.conversation
 
     @property
-    def requester(self) -> str:
-        """`address:port` that sent the request, or got the orphan response."""
+    def client_address(self) -> str:
+        """`address:port` that sent the request, or received the orphan response."""
         return self.request.src if self.request is not None else self._one.dst
 
     @property
-    def responder(self) -> str:
-        """`address:port` that must answer, or sent the orphan response."""
+    def server_address(self) -> str:
+        """`address:port` that must respond, or sent the orphan response."""
         return self.request.dst if self.request is not None else self._one.src
 
     @property
     def _one(self) -> Pdu:
-        one = self.request if self.request is not None else self.response
-        assert one is not None
-        return one
+        pdu = self.request if self.request is not None else self.response
+        assert pdu is not None
+        return pdu
 
 
 @final
 class ExchangeMatcher:
-    """Pairs the PDUs of all conversations. What waits is kept with its direction."""
+    """Pairs the PDUs of all conversations. Waiting PDUs are stored in their direction."""
 
     __slots__ = (
         "_bytes",
@@ -103,12 +103,13 @@ class ExchangeMatcher:
         self._directions: dict[Direction, None] = {}
         self._bytes: i64 = 0
         self.waiting: i64 = 0
-        """unanswered requests, and responses before their request, of all conversations"""
+        """waiting PDUs of all conversations: unanswered requests, and responses before their
+        request"""
         self._most_waiting: i64 = 0
         self._most_bytes: i64 = 0
 
     def receive(self, pdu: Pdu, out: list[Exchange]) -> None:
-        """Append the exchanges that are settled with this PDU."""
+        """Append the exchanges that this PDU settles."""
         flag: i64 = pdu.flag
         if flag & 1:
             self._response(pdu, out)
@@ -120,7 +121,7 @@ class ExchangeMatcher:
             self._request(pdu, out)
 
     def finish(self, direction: Direction, out: list[Exchange]) -> None:
-        """Append what still waits: the direction's conversation has ended."""
+        """Append the waiting PDUs of a direction whose conversation has ended."""
         if direction.listed:
             direction.listed = False
             del self._directions[direction]
@@ -134,20 +135,20 @@ class ExchangeMatcher:
         direction.early.clear()
 
     def waiting_since(self, ts: i64) -> list[Pdu]:
-        """Return the requests that were asked by then and have no response yet."""
-        found: list[Pdu] = []
+        """Return the unanswered requests sent up to this time."""
+        pending: list[Pdu] = []
         for direction in self._directions:
             for pdu in direction.requests.values():
                 if pdu.ts > ts:
                     break
-                found.append(pdu)
-        return found
+                pending.append(pdu)
+        return pending
 
     def take_most_waiting(self) -> tuple[i64, i64]:
-        """Return how much waited at the most since the last call, and how many bytes."""
-        most = self._most_waiting, self._most_bytes
+        """Return the peaks of the number and bytes of waiting PDUs since the last call."""
+        peaks = self._most_waiting, self._most_bytes
         self._most_waiting, self._most_bytes = self.waiting, self._bytes
-        return most
+        return peaks
 
     def _request(self, pdu: Pdu, out: list[Exchange]) -> None:
         direction = pdu.direction
@@ -190,7 +191,7 @@ class ExchangeMatcher:
                 self._note_gone(request)
                 out.append(Exchange(request, pdu))
                 return
-            # It is the answer to an earlier request with this number, and comes out of a hole.
+            # It responds to an earlier request with the same opaque, released from a hole.
             direction.requests[opaque] = request
             out.append(Exchange(None, pdu))
             return
@@ -208,7 +209,7 @@ class ExchangeMatcher:
             self._give_up_oldest(out)
 
     def _note_waiting(self, pdu: Pdu, direction: Direction) -> None:
-        """Note that a PDU waits with this direction, whose requests it is about."""
+        """Register a PDU as waiting in the direction of its request."""
         self.waiting += 1
         self._bytes += pdu.header_length + len(pdu.body)
         if self.waiting > self._most_waiting:
@@ -234,7 +235,7 @@ class ExchangeMatcher:
         out.append(Exchange(None, pdu))
 
     def _give_up_oldest(self, out: list[Exchange]) -> None:
-        """Give up an eighth of all that wait, whichever conversations they are of."""
+        """Emit the oldest eighth of all waiting PDUs unpaired."""
         waiting: list[Pdu] = []
         for direction in self._directions:
             waiting.extend(direction.requests.values())
@@ -262,7 +263,7 @@ def _ts_of(pdu: Pdu) -> int:
 
 
 def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
-    """Return the names of the request and of the response code; each by its sender's version."""
+    """Return the names of the request and of the response code, by each sender's version."""
     request = exchange.request
     response = exchange.response
     first: str | None = None

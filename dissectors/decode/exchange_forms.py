@@ -1,6 +1,6 @@
-"""Rows of exchanges in the forms that files have, chunk by chunk: lines of JSON, columns of Arrow.
+"""Exchanges in file formats, chunk by chunk: JSON lines and Arrow columns.
 
-What else an exchange gives, its messages, goes to the table of messages on the way.
+Messages of the exchanges are added to the message table on the way.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from ..message_rows.message_table import MessageTable
 
 _MOST_MESSAGES: Final = 4 * BATCH_ROWS
-"""rows of messages that wait at most, and those of one chunk more"""
+"""maximum buffered message rows, besides those of one more chunk"""
 
 
 @final
 class ExchangeLines:
-    """Lines of exchanges that wait to be taken."""
+    """Buffered JSON lines of exchanges."""
 
     __slots__ = ("_sink", "_writer")
 
     def __init__(
         self, captures: list[str], experts: list[ExpertInfo], with_ends: bool = False
     ) -> None:
-        """Take the names of the run's captures, and where findings about rows go.
+        """Collect findings about rows in `experts`; `captures` are names by index.
 
-        `with_ends`: `take_ends` is asked for.
+        `with_ends`: `take_ends` will be called.
         """
         self._sink = JsonSink(COLUMNS, with_ends)
         self._writer = ExchangeWriter(self._sink, captures, experts)
@@ -51,30 +51,30 @@ class ExchangeLines:
         return self._sink.take()
 
     def take_ends(self) -> bytes:
-        """Return where each of the lines ends since the last call: a 64-bit integer each."""
+        """Return the end offset of each line since the last call, as 64-bit integers."""
         return self._sink.take_ends()
 
 
 @final
 class ExchangeColumns:
-    """Columns of exchanges that wait to be taken."""
+    """Buffered columns of exchanges."""
 
     __slots__ = ("_messages", "_writer", "sink")
 
     def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Take the names of the run's captures, and where findings about rows go."""
+        """Collect findings about rows in `experts`; `captures` are names by index."""
         self._messages = MessageGiver(captures, experts)
         self.sink = ArrowSink(COLUMNS)
-        """where they wait"""
+        """the buffer"""
         self._writer = ExchangeWriter(self.sink, captures, experts)
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to take what waits."""
+        """Whether the buffered columns should be taken."""
         return self.sink.is_full or self.sink.waiting >= BATCH_ROWS
 
     def add(self, exchanges: list[Exchange], table: MessageTable | None = None) -> None:
-        """Add exchanges; a table, whose rows have a form, takes their messages."""
+        """Add exchanges; `table`, if given, gets their messages."""
         for exchange in exchanges:
             self._writer.write(exchange)
             if table is not None:
@@ -83,20 +83,21 @@ class ExchangeColumns:
 
 @final
 class MessageGiver:
-    """Gives the messages of exchanges to a table whose rows have a form; rows of exchanges are made
-    only where it needs them.
+    """Adds messages of exchanges to a table in encoded form.
+
+    Rows of exchanges are built only if the table needs them.
     """
 
     __slots__ = ("_captures", "_experts", "_records")
 
     def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Take the names of the run's captures, and where findings about rows go."""
+        """Collect findings about rows in `experts`; `captures` are names by index."""
         self._captures = captures
         self._experts = experts
         self._records = ExchangeRecords(captures, experts)
 
     def give(self, exchange: Exchange, table: MessageTable) -> None:
-        """Give a table the messages of an exchange."""
+        """Add the messages of an exchange to a table."""
         request, response = exchange.request, exchange.response
         if not table.is_of_messages(request, response):
             return
@@ -114,10 +115,10 @@ class MessageGiver:
         lines: JsonSink,
         counts: BytesWriter,
     ) -> None:
-        """Give a table the messages of exchanges.
+        """Add the messages of exchanges to a table.
 
-        `counts` takes, of each exchange with messages, three 64-bit integers: its place among the
-        exchanges, how many rows it gave, where the last one ends in `lines`, which has them.
+        `counts` gets three 64-bit integers per exchange with messages: its index among the
+        exchanges, the number of rows, and the end offset of the last one in `lines`.
         """
         waiting: i64 = 0
         for place, exchange in enumerate(exchanges):
@@ -135,17 +136,17 @@ def lines_of(
     chunks: Iterator[list[Exchange]],
     add_experts: Callable[[list[ExpertInfo]], None],
 ) -> Iterator[Lines]:
-    """Yield the rows of exchanges as lines of JSON, chunk by chunk.
+    """Yield exchanges as JSON lines, chunk by chunk.
 
-    `captures` are the names of the run's captures; findings about rows go to `add_experts`.
+    `captures` are names by index; findings about rows go to `add_experts`.
     """
-    found: list[ExpertInfo] = []
-    lines = ExchangeLines(captures, found)
+    findings: list[ExpertInfo] = []
+    lines = ExchangeLines(captures, findings)
     for batch in chunks:
         data = lines.lines_of(batch)
-        if found:
-            add_experts(found)
-            found.clear()
+        if findings:
+            add_experts(findings)
+            findings.clear()
         yield Lines([data], [len(batch)])
 
 
@@ -154,9 +155,9 @@ def columns_of(
     chunks: Iterator[list[Exchange]],
     add_experts: Callable[[list[ExpertInfo]], None],
 ) -> Iterator[Columns]:
-    """Yield the rows of exchanges as columns, some chunks at once; arguments of `lines_of`.
+    """Yield exchanges as columns, several chunks at once; arguments as for `lines_of`.
 
-    Raise MissingLibraryError where pyarrow is not installed.
+    Raise MissingLibraryError if pyarrow is not installed.
     """
     for batch in log_of(captures, chunks, add_experts, None):
         if isinstance(batch.rows, Columns):
@@ -169,13 +170,14 @@ def log_of(
     add_experts: Callable[[list[ExpertInfo]], None],
     table: MessageTable | None,
 ) -> Iterator[EncodedBatch]:
-    """Yield the rows of exchanges, and those of their messages from `table` where there is one, as
-    columns, some chunks at once, and behind each chunk nothing; the rest is as in `columns_of`.
+    """Yield exchanges and the messages in `table` as columns, several chunks at once.
+
+    After each chunk an empty batch is yielded; otherwise the same as `columns_of`.
     """
-    found: list[ExpertInfo] = []
+    findings: list[ExpertInfo] = []
     counts: list[int] = []
     message_counts: list[int] = []
-    columns = ExchangeColumns(captures, found)
+    columns = ExchangeColumns(captures, findings)
     messages = None if table is None else table.as_columns()
     schema, message_schema = exchange_table().schema, message_table().schema
     is_over = False
@@ -187,10 +189,10 @@ def log_of(
             columns.add(batch, table)
             counts.append(len(batch))
             message_counts.append(0 if messages is None else messages.waiting - before)
-            if found:
-                add_experts(found)
-                found.clear()
-            yield EncodedBatch(len(batch), None, None)  # what else the chunk gave is taken now
+            if findings:
+                add_experts(findings)
+                findings.clear()
+            yield EncodedBatch(len(batch), None, None)  # the caller takes findings now
             is_full = columns.is_full
             if messages is not None:
                 is_full = is_full or messages.is_full or messages.waiting >= _MOST_MESSAGES
@@ -199,9 +201,9 @@ def log_of(
         rows = parts_by_chunk(batches_of(columns.sink.take(), schema), counts)
         parts: list[Columns] = []
         if messages is not None:
-            taken = messages.take()
-            if taken:
-                parts = parts_by_chunk(batches_of(taken, message_schema), message_counts)
+            message_columns = messages.take()
+            if message_columns:
+                parts = parts_by_chunk(batches_of(message_columns, message_schema), message_counts)
         for place in range(max(len(rows), len(parts))):
             yield EncodedBatch(
                 0,

@@ -1,8 +1,8 @@
-"""Exchange → row: what each column is taken from.
+"""Mapping of an exchange to the columns of its row.
 
-One function writes the row of an exchange into a sink: as a line of JSON, as columns or as an
-object. Most values are copied from the bytes of the headers. What may fail is done before the first
-value is written. Header names are those of RocketMQ; those that a row takes are in `header_view`.
+One function writes the row of an exchange into a sink: as a JSON line, columns, or an object. Most
+values are copied from header bytes. Everything that may fail is done before the first value is
+written. Header names are RocketMQ's; those used in rows are in `header_view`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,15 @@ from ..remoting.broker_addresses import named_address
 from ..remoting.code_names import request_name
 from ..remoting.codes import RequestCode
 from ..remoting.command import JSON
-from ..remoting.row_facts.ext_fields import HEADER_FACTS, NOT_ALLOWED, header_facts, pull_facts
+from ..remoting.ids.message_ids import latest_before, month_offset_at
+from ..remoting.row_facts.ext_fields import (
+    HEADER_FACTS,
+    NOT_ALLOWED,
+    POLLING_TIMEOUT,
+    POPS,
+    header_facts,
+    pull_facts,
+)
 from ..remoting.row_facts.names import ACCOUNT, SERVER_VERSION, TIMER, fact
 from ..remoting.versions import HIGHER_VERSION, release_of, version_name
 from ..rows.outcome import OK, outcome_class_of
@@ -44,27 +52,26 @@ from .exchange import SUCCESS, Exchange, names_of
 COUNTED: Final = row_bodies.COUNTED_REQUEST
 REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
 REFUSED_CALLS: Final = frozenset((40100, 40300))
-"""codes of gRPC for a client that may not do what it asks: UNAUTHORIZED, FORBIDDEN"""
+"""gRPC codes for a client without permission: UNAUTHORIZED, FORBIDDEN"""
 
 _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
 _ZERO: Final = 0x30
 _NONE: Final[list[str]] = []
-"""shared by all rows without brokers, facts or findings, which are nearly all"""
+"""shared by all rows without brokers, facts, or findings, which are nearly all"""
 _TIMER: Final = f"{TIMER}="
-_WITH_TIMER: Final = 2
-"""facts of a body of messages of which the first has a timer: it is the last one"""
+"""last fact of a body whose first message has a timer"""
 _MOST_STARTS: Final = 4096
-"""directions of which it is known how rows begin"""
+"""maximum directions with a cached row start"""
 _JAVA: Final = "JAVA"
 _MOST_LANGUAGES: Final = 256
-"""languages that are remembered: a byte of a binary header names as many"""
+"""maximum cached languages: a binary header has one byte for them"""
 _SMALL_CODES: Final = 1024
-"""request codes of which the part of a row is remembered"""
+"""request codes with a cached row part"""
 
 
 @final
 class _Start:
-    """What the rows of requests of one direction begin with."""
+    """Common start of the rows of requests in one direction."""
 
     __slots__ = ("capture", "conversation", "part")
 
@@ -76,16 +83,16 @@ class _Start:
 
 @final
 class ExchangeWriter:
-    """Writes the rows of exchanges into a sink."""
+    """Writes rows of exchanges into a sink."""
 
     __slots__ = (
-        "_answer", "_answered", "_asked", "_brokers", "_captures", "_codes", "_experts", "_facts",
-        "_java", "_languages", "_ok", "_shown", "_sink", "_starts", "_succeeded", "_usual_end",
-        "_versions",
+        "_answered", "_brokers", "_captures", "_codes", "_experts", "_facts", "_java", "_languages",
+        "_ok", "_request_view", "_response_view", "_shown", "_sink", "_starts", "_succeeded",
+        "_usual_end", "_versions",
     )  # fmt: skip
 
     def __init__(self, sink: RowSink, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Take the names of the run's captures, and where findings about rows go."""
+        """Write to `sink`; `captures` are names by index, `experts` gets findings about rows."""
         self._sink = sink
         self._captures = captures
         self._experts = experts
@@ -98,8 +105,8 @@ class ExchangeWriter:
         self._ok = sink.part("outcome_class", [OK])
         self._succeeded = sink.part("response_code", [0, SUCCESS])
         self._usual_end = sink.part("end", [None, [], None])
-        self._asked: HeaderView | None = None
-        self._answer: HeaderView | None = None
+        self._request_view: HeaderView | None = None
+        self._response_view: HeaderView | None = None
         self._shown: Pdu | None = None
         self._brokers = _NONE
         self._facts = _NONE
@@ -107,21 +114,21 @@ class ExchangeWriter:
     def write(self, exchange: Exchange) -> None:
         """Write the row of an exchange.
 
-        Where a column cannot be made, the row has none of those that come from ext fields, and that
-        is a finding.
+        If a column cannot be derived, all columns from ext fields are empty, and a finding is
+        added.
         """
         try:
             self._read(exchange)
-        except Exception as error:  # the last line of defence: one frame never ends a run
+        except Exception as error:  # last line of defence: a bad frame must not end the run
             _strip(exchange, undecoded(error), self._experts)
             self._read(exchange)
         self._write(exchange)
 
     def _read(self, exchange: Exchange) -> None:
-        """Read all of an exchange that may be odd."""
+        """Read all parts of an exchange that may be malformed."""
         request, response = exchange.request, exchange.response
-        self._asked = request.view if request is not None else None
-        self._answer = response.view if response is not None else None
+        self._request_view = request.view if request is not None else None
+        self._response_view = response.view if response is not None else None
         self._shown = response
         if response is not None and response.head.is_call:
             command = response.command
@@ -133,31 +140,32 @@ class ExchangeWriter:
     def _write(self, exchange: Exchange) -> None:
         sink = self._sink
         request, response = exchange.request, self._shown
-        one = request if request is not None else exchange.response
-        assert one is not None
-        sink.shared(self._start_of(exchange, one))
+        first = request if request is not None else exchange.response
+        assert first is not None
+        sink.shared(self._start_of(exchange, first))
         is_answered = request is not None and response is not None
         if is_answered:
             sink.shared(self._answered)
         else:
             sink.text("status", self._status_of(exchange))
         self._write_times(request, response)
-        sink.number("opaque", one.head.opaque)
+        sink.number("opaque", first.head.opaque)
         self._write_names(exchange, request, response)
-        self._write_sender(one)
+        self._write_sender(first)
         self._write_message(request)
         self._write_sizes(request, response)
-        self._write_connection(one, request, response)
+        self._write_connection(first, request, response)
         sink.texts("brokers", self._brokers)
         sink.texts("facts", self._facts)
         if is_answered and response is not None and _is_success(response):
             sink.shared(self._ok)
         else:
             sink.text("outcome_class", self._outcome_of(exchange))
+        self._write_key_time(request)
         sink.end()
 
     def _write_times(self, request: Pdu | None, response: Pdu | None) -> None:
-        """Write when the exchange was seen."""
+        """Write the times of the exchange."""
         sink = self._sink
         if request is None:
             sink.null("request_packet")
@@ -182,7 +190,7 @@ class ExchangeWriter:
             sink.number("latency_us", (response.ts - request.ts) // 1000)
 
     def _write_names(self, exchange: Exchange, request: Pdu | None, response: Pdu | None) -> None:
-        """Write what was asked and answered."""
+        """Write the names of request and response."""
         sink = self._sink
         remark: str | None = None
         if request is None or request.head.is_call:
@@ -223,15 +231,15 @@ class ExchangeWriter:
                 self._codes[code] = part
         self._sink.shared(part)
 
-    def _write_sender(self, one: Pdu) -> None:
-        """Write what is known of the requester, of an orphan of the responder."""
-        sink, head = self._sink, one.head
+    def _write_sender(self, pdu: Pdu) -> None:
+        """Write the columns of the client, or of the server for an orphan."""
+        sink, head = self._sink, pdu.head
         if head.language == _JAVA:
             sink.shared(self._java)
         else:
             sink.shared(self._languages.get(head.language) or self._new_language(head.language))
         if head.is_call:
-            command = one.command
+            command = pdu.command
             assert isinstance(command, CallCommand)
             sink.null("version")
             sink.text("version_name", command.client_version)
@@ -246,7 +254,7 @@ class ExchangeWriter:
         return part
 
     def _version_of(self, head: HeaderView) -> RowPart:
-        """Return the version of a header with its name, and how it was written."""
+        """Return the version of a header with its name and serialization."""
         version: i64 = head.version
         place: i64 = 2 * version
         if head.serialize_type == JSON:
@@ -264,50 +272,50 @@ class ExchangeWriter:
         return part
 
     def _write_message(self, request: Pdu | None) -> None:
-        """Write which queue and which message the exchange is about."""
-        sink, asked, answer = self._sink, self._asked, self._answer
-        if asked is None or request is None:
+        """Write the queue and message of the exchange."""
+        sink, request_view, response_view = self._sink, self._request_view, self._response_view
+        if request_view is None or request is None:
             sink.null("topic")
             sink.null("group")
         else:
-            put_text(sink, "topic", asked, asked.topic)
-            if asked.group == ABSENT:
+            put_text(sink, "topic", request_view, request_view.topic)
+            if request_view.group == ABSENT:
                 sink.text("group", request.groups)
             else:
-                put_text(sink, "group", asked, asked.group)
-        sink.number("queue_id", queue_id_of(asked, answer))
-        if asked is None:
+                put_text(sink, "group", request_view, request_view.group)
+        sink.number("queue_id", queue_id_of(request_view, response_view))
+        if request_view is None:
             sink.null("broker_name")
         else:
-            put_text(sink, "broker_name", asked, asked.broker_name)
-        if asked is not None and asked.unique_key != ABSENT:
-            put_text(sink, "unique_key", asked, filled(asked.unique_key))
-        elif answer is not None:
-            put_text(sink, "unique_key", answer, filled(answer.unique_key))
+            put_text(sink, "broker_name", request_view, request_view.broker_name)
+        if request_view is not None and request_view.unique_key != ABSENT:
+            put_text(sink, "unique_key", request_view, filled(request_view.unique_key))
+        elif response_view is not None:
+            put_text(sink, "unique_key", response_view, filled(response_view.unique_key))
         else:
             sink.null("unique_key")
-        if asked is None:
+        if request_view is None:
             sink.null("keys")
             sink.null("tags")
         else:
-            put_text(sink, "keys", asked, filled(asked.keys))
-            put_text(sink, "tags", asked, filled(asked.tags))
+            put_text(sink, "keys", request_view, filled(request_view.keys))
+            put_text(sink, "tags", request_view, filled(request_view.tags))
 
     def _write_sizes(self, request: Pdu | None, response: Pdu | None) -> None:
-        """Write how large the exchange is, and what is told of its messages."""
-        sink, asked, answer = self._sink, self._asked, self._answer
+        """Write the sizes of the exchange, and facts of its messages."""
+        sink, request_view, response_view = self._sink, self._request_view, self._response_view
         body: i64 = 0
         missing: i64 = 0
-        if request is not None and asked is not None:
+        if request is not None and request_view is not None:
             body = request.body_length
-            if asked.is_call:
-                body = asked.body_bytes
+            if request_view.is_call:
+                body = request_view.body_bytes
             missing = request.missing
         if response is not None:
             missing += response.missing
-        if body == 0 and answer is not None:
-            if answer.is_call:
-                body = answer.body_bytes
+        if body == 0 and response_view is not None:
+            if response_view.is_call:
+                body = response_view.body_bytes
             elif response is not None:
                 body = response.body_length
         sink.number("body_bytes", body)
@@ -321,34 +329,34 @@ class ExchangeWriter:
             sink.number("response_bytes", response.frame_bytes)
         sink.number("missing_bytes", missing)
         sink.number("message_count", self._message_count(request, response))
-        sink.number("queue_offset", queue_offset_of(asked, answer))
-        if answer is None:
+        sink.number("queue_offset", queue_offset_of(request_view, response_view))
+        if response_view is None:
             sink.null("offset_msg_id")
         else:
-            put_text(sink, "offset_msg_id", answer, answer.msg_id)
+            put_text(sink, "offset_msg_id", response_view, response_view.msg_id)
 
     def _message_count(self, request: Pdu | None, response: Pdu | None) -> i64:
-        """Return how many messages were sent, or are in the response; NOTHING: that is not told."""
-        asked, answer = self._asked, self._answer
+        """Return the number of messages sent or in the response, or NOTHING if unknown."""
+        request_view, response_view = self._request_view, self._response_view
         count: i64 = NOTHING
-        if asked is not None and asked.kind == SENT and request is not None:
+        if request_view is not None and request_view.kind == SENT and request is not None:
             count = 1
-            if asked.code == COUNTED:
+            if request_view.code == COUNTED:
                 count = request.message_count
-        elif asked is not None and asked.message_count != NOTHING:
-            count = asked.message_count
-        elif answer is not None and answer.message_count != NOTHING:
-            count = answer.message_count
+        elif request_view is not None and request_view.message_count != NOTHING:
+            count = request_view.message_count
+        elif response_view is not None and response_view.message_count != NOTHING:
+            count = response_view.message_count
         elif response is not None:
             count = response.message_count
         if count < 0:
             return NOTHING
         return count
 
-    def _write_connection(self, one: Pdu, request: Pdu | None, response: Pdu | None) -> None:
-        """Write what is known of the connection, what was found, and the limit of a send back."""
-        sink, asked = self._sink, self._asked
-        rtt: i64 = round_trip_of(one.direction.conversation)
+    def _write_connection(self, pdu: Pdu, request: Pdu | None, response: Pdu | None) -> None:
+        """Write connection, findings, and the limit of a send back."""
+        sink, request_view = self._sink, self._request_view
+        rtt: i64 = round_trip_of(pdu.direction.conversation)
         if rtt >= 0:
             sink.number("rtt_us", rtt // 1000)
         else:
@@ -356,40 +364,56 @@ class ExchangeWriter:
         end: str | None = None
         if response is None and request is not None and request.flag & 2 == 0:
             end = conversation_end(request.direction.conversation)
-        expert = _expert(request, response)
+        findings = _findings(request, response)
         limit: i64 = NOTHING
-        if asked is not None:
-            limit = asked.reconsume_limit
-        if end is None and not expert and limit == NOTHING:
+        if request_view is not None:
+            limit = request_view.reconsume_limit
+        if end is None and not findings and limit == NOTHING:
             sink.shared(self._usual_end)
             return
         sink.text("end", end)
-        sink.texts("expert", expert)
+        sink.texts("findings", findings)
         sink.number("max_reconsume_times", limit)
+
+    def _write_key_time(self, request: Pdu | None) -> None:
+        """Write when the message of a send was created."""
+        request_view = self._request_view
+        if request is not None and request_view is not None and request_view.kind == SENT:
+            data, place = request_view.data, request_view.unique_key
+            month_offset: i64 = month_offset_at(data, place >> 32, place & PLACE_END)
+            if month_offset >= 0:
+                time: i64 = latest_before(month_offset, request.ts // 1000)
+                self._sink.time("key_time", time * 1000)
+                return
+        self._sink.null("key_time")
 
     def _status_of(self, exchange: Exchange) -> str:
         return exchange.status if self._shown is exchange.response else UNANSWERED
 
     def _outcome_of(self, exchange: Exchange) -> str:
-        asked, answer = names_of(exchange)
-        topic = self._asked.text(self._asked.topic) if self._asked is not None else None
+        operation, response = names_of(exchange)
+        topic = (
+            self._request_view.text(self._request_view.topic)
+            if self._request_view is not None
+            else None
+        )
         if self._shown is None:
-            answer = None
-        return outcome_class_of(self._status_of(exchange), asked, answer, topic)
+            response = None
+        return outcome_class_of(self._status_of(exchange), operation, response, topic)
 
-    def _start_of(self, exchange: Exchange, one: Pdu) -> RowPart:
-        """Return what the rows of requests of one direction begin with."""
+    def _start_of(self, exchange: Exchange, pdu: Pdu) -> RowPart:
+        """Return the common start of rows of requests in one direction."""
         capture = self._captures[settled_by(exchange) >> CAPTURE_SHIFT]
-        direction = one.direction
+        direction = pdu.direction
         if exchange.request is None:
             direction = direction.peer
         start = self._starts.get(direction.key)
-        if start is None or start.conversation != one.conversation or start.capture is not capture:
+        if start is None or start.conversation != pdu.conversation or start.capture is not capture:
             if len(self._starts) >= _MOST_STARTS:
                 self._starts.clear()
-            values = [capture, int(one.conversation), direction.src, direction.peer.src]
+            values = [capture, int(pdu.conversation), direction.src, direction.peer.src]
             part = self._sink.part("capture", values)
-            start = self._starts[direction.key] = _Start(capture, one.conversation, part)
+            start = self._starts[direction.key] = _Start(capture, pdu.conversation, part)
         return start.part
 
 
@@ -400,12 +424,12 @@ def _is_success(response: Pdu) -> bool:
 
 @final
 class ExchangeRecords:
-    """Makes exchanges rows as objects."""
+    """Builds rows of exchanges as objects."""
 
     __slots__ = ("_sink", "_writer")
 
     def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Take the names of the run's captures, and where findings about rows go."""
+        """Collect findings about rows in `experts`; `captures` are names by index."""
         self._sink = ObjectSink(ExchangeRecord)
         self._writer = ExchangeWriter(self._sink, captures, experts)
 
@@ -419,7 +443,7 @@ class ExchangeRecords:
 def records_of(
     exchanges: list[Exchange], captures: list[str], experts: list[ExpertInfo]
 ) -> list[ExchangeRecord]:
-    """Return the rows of exchanges; arguments of `ExchangeRecords`."""
+    """Return the rows of exchanges; arguments as for `ExchangeRecords`."""
     return ExchangeRecords(captures, experts).of(exchanges)
 
 
@@ -431,20 +455,20 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
 
 
 def _strip(exchange: Exchange, detail: str, experts: list[ExpertInfo]) -> None:
-    """Leave nothing of an exchange's ext fields, and say so."""
-    said = False
+    """Clear the ext fields of an exchange, and add a finding."""
+    is_reported = False
     for pdu in (exchange.request, exchange.response):
         if pdu is not None:
             pdu.command.ext_fields = {}
             pdu.head = view_of_command(pdu.command)
             pdu.head.is_filled = True
-            if not said:
+            if not is_reported:
                 experts.append(pdu.say(ExpertKind.BAD_BODY, detail))
-                said = True
+                is_reported = True
 
 
 def settled_by(exchange: Exchange) -> i64:
-    """Return the id of the packet that an exchange is filed under: its response's or request's."""
+    """Return the id of the packet that settles an exchange: its response's, or its request's."""
     response = exchange.response
     if response is not None:
         return response.packet
@@ -466,52 +490,54 @@ def _brokers(request: Pdu | None, response: Pdu | None) -> list[str]:
 
 def facts(request: Pdu | None, response: Pdu | None) -> list[str]:
     """Return the column `facts` of an exchange."""
-    found = _NONE
+    result = _NONE
     if request is not None:
         head = request.head
         if head.is_call:
             return _call_facts(request, response)
         if request.view.kind == SENT or head.code in HEADER_FACTS:
-            found = _header_facts(request, response)
+            result = _header_facts(request, response)
         if request.facts is not None:
-            found = found + request.facts
+            result = result + request.facts
     if response is not None:
         if response.head.is_call:
             return _call_facts(request, response)
         if response.facts is not None:
-            found = found + response.facts
-            if len(response.facts) == _WITH_TIMER and response.facts[-1].startswith(_TIMER):
+            result = result + response.facts
+            if response.facts and response.facts[-1].startswith(_TIMER):
                 release = release_of(int(response.head.version))
-                found.append(f"{SERVER_VERSION}={release}")
-    return found
+                result.append(f"{SERVER_VERSION}={release}")
+    return result
 
 
 def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
-    """Return the facts in both headers; most are told without decoding them whole."""
-    asked = request.view
+    """Return the facts in both headers, mostly without decoding them in full."""
+    view = request.view
     code = -1
     answer: HeaderView | None = None
     if response is not None:
         answer = response.view
         code = answer.code
-    if asked.kind == SENT:
+    if view.kind == SENT:
         if (
             code <= 0
-            and not asked.is_request
-            and _is_zero(asked, asked.sys_flag)
-            and _is_zero(asked, asked.reconsume_times)
+            and not view.is_request
+            and _is_zero(view, view.sys_flag)
+            and _is_zero(view, view.reconsume_times)
         ):
             return _NONE
-    elif asked.kind == PLAIN and answer is not None and code not in NOT_ALLOWED:
+    elif view.code in POPS and code != POLLING_TIMEOUT:
+        return _NONE
+    elif view.kind == PLAIN and answer is not None and code not in NOT_ALLOWED:
         return pull_facts(
-            asked.text(asked.asked_offset),
+            view.text(view.asked_offset),
             answer.text(answer.next_offset),
             answer.text(answer.min_offset),
             answer.text(answer.max_offset),
             answer.text(answer.suggested_broker),
         )
     fields = response.command.ext_fields if response is not None else None
-    return header_facts(asked.code, request.command.ext_fields, code, fields)
+    return header_facts(view.code, request.command.ext_fields, code, fields)
 
 
 def _is_zero(view: HeaderView, place: i64) -> bool:
@@ -523,19 +549,23 @@ def _is_zero(view: HeaderView, place: i64) -> bool:
 
 
 def _call_facts(request: Pdu | None, response: Pdu | None) -> list[str]:
-    """Return the facts of a call, with who signed it where that one may not do it."""
-    asked = request.command if request is not None else None
-    answer = response.command if response is not None else None
-    found = list(asked.columns.facts) if isinstance(asked, CallCommand) else []
-    if isinstance(answer, CallCommand):
-        found += answer.columns.facts
-        signed = asked or answer
-        if answer.code in REFUSED_CALLS and isinstance(signed, CallCommand) and signed.account:
-            found.append(fact(ACCOUNT, signed.account))
-    return found
+    """Return the facts of a call, with the signer if access was denied."""
+    request_head = request.command if request is not None else None
+    response_head = response.command if response is not None else None
+    result = list(request_head.columns.facts) if isinstance(request_head, CallCommand) else []
+    if isinstance(response_head, CallCommand):
+        result += response_head.columns.facts
+        signed = request_head or response_head
+        if (
+            response_head.code in REFUSED_CALLS
+            and isinstance(signed, CallCommand)
+            and signed.account
+        ):
+            result.append(fact(ACCOUNT, signed.account))
+    return result
 
 
-def _expert(request: Pdu | None, response: Pdu | None) -> list[str]:
+def _findings(request: Pdu | None, response: Pdu | None) -> list[str]:
     kinds = _NONE
     if request is not None and request.expert is not None:
         kinds = [info.kind.name for info in request.expert]

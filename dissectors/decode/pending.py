@@ -1,8 +1,8 @@
-"""What is not settled while a capture goes on: requests that wait, connections that have not ended.
+"""Pending requests and open connections of a running capture.
 
-Rules: time is that of the capture. While packets come, it is theirs: what has not been read yet may
-have the response. While none come, it goes on by the steady clock of this machine. A row of a
-request that waits is provisional: the exchange gives the final one when it is settled.
+Rules: time is capture time. While packets arrive, it is theirs: unread packets may have the
+response. While the capture is idle, it advances with this machine's monotonic clock. The row of a
+pending request is provisional: the exchange produces the final one when settled.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from ..rows.record import ExchangeRecord
 from .exchange import Exchange, ExchangeMatcher, names_of
 
 TICK: Final = 500_000_000
-"""ns of the steady clock between two looks at what became of time alone"""
+"""ns of the monotonic clock between two timeout checks"""
 QUIET: Final = 1_000_000_000
-"""ns without a packet of a connection after which no hole in it is waited for any more"""
+"""ns without a packet of a connection after which its holes are released"""
 RECENT: Final = 3_600_000_000_000
-"""ns from the last packet to now, at the most, where a capture goes on: clocks differ"""
+"""maximum ns from the last packet to now for a running capture: clocks differ"""
 CONNECTING: Final = 3_000_000_000
-"""ns that a SYN alone is given to be answered"""
+"""ns that a lone SYN may wait for its response"""
 LONG_POLL: Final = 30_000_000_000
-"""ns after which clients give up a long poll (consumerTimeoutMillisWhenSuspend)"""
+"""ns after which clients end a long poll (consumerTimeoutMillisWhenSuspend)"""
 MAX_REQUESTS: Final = 4096
-"""requests that wait of which provisional rows are made: some 6 MiB"""
+"""maximum pending requests with provisional rows: about 6 MiB"""
 MAX_CONNECTIONS: Final = 4096
-"""connections of which provisional rows are made"""
+"""maximum connections with provisional rows"""
 
 
 class CaptureClock:
-    """What time it is by the clock of a capture that goes on."""
+    """Current time of a running capture."""
 
     def __init__(self, steady: Callable[[], int] = time.monotonic_ns) -> None:
         self.now = 0
-        """ns since the epoch; 0: no packet was seen yet"""
+        """ns since the epoch; 0: no packet yet"""
         self._steady = steady
         self._last = 0
         self._read = 0
         self._tick = 0
 
     def note(self, ts: int) -> None:
-        """Note the time of the last packet that was read."""
+        """Record the time of the last packet read."""
         self._last, self._read = ts, self._steady()
         self.now = max(self.now, ts)
 
     def note_idle(self) -> None:
-        """Note that no packet waits to be read."""
+        """Record that no unread packet is waiting."""
         if self.now:
             self.now = max(self.now, self._last + self._steady() - self._read)
 
     def is_recent(self) -> bool:
-        """Return whether the last packet was captured lately, by the clock of this machine."""
+        """Return whether the last packet was captured recently, by this machine's clock."""
         return abs(time.time_ns() - self._last) < RECENT
 
     def ticked(self) -> bool:
-        """Return whether it is time to look again at what became of time alone."""
+        """Return whether the next timeout check is due."""
         steady = self._steady()
         if not self.now or steady - self._tick < TICK:
             return False
@@ -69,45 +69,45 @@ class CaptureClock:
 
 
 class Pending(NamedTuple):
-    """What is not settled at a moment."""
+    """Unsettled requests and connections at a moment."""
 
     now: int
-    """ns since the epoch, by the clock of the capture; 0: nothing was seen yet"""
+    """ns since the epoch in capture time; 0: nothing seen yet"""
     requests: list[ExchangeRecord]
-    """requests without response, as rows that say `unanswered`"""
+    """requests without response, as `unanswered` rows"""
     connections: list[ConversationRecord]
-    """connections that may go on, as if they ended now"""
+    """open connections, as if they ended now"""
 
 
 class Overdue:
-    """Finds requests that wait for too long, or on a connection that has ended: each once."""
+    """Finds overdue requests, and those on ended connections, once each."""
 
     def __init__(self, after: int) -> None:
-        """`after`: ns that a request may wait; a long poll may wait for `LONG_POLL` at least."""
+        """`after` is the maximum wait in ns; a long poll may wait at least `LONG_POLL`."""
         self._after = after
-        self._given: dict[Pdu, None] = {}
+        self._reported: dict[Pdu, None] = {}
         self.stayed: list[Pdu] = []
-        """requests that were found, and settled without response by the last call of `settle`"""
+        """overdue requests that the last call of `settle` settled without response"""
 
     def found(self, matcher: ExchangeMatcher, now: int) -> list[Exchange]:
         """Return the requests that became overdue since the last call."""
-        found = []
+        overdue = []
         for pdu in matcher.waiting_since(now - min(self._after, LINGER)):
-            if pdu not in self._given and self._is_overdue(pdu, now):
-                self._given[pdu] = None
-                found.append(Exchange(pdu, None))
-        return found
+            if pdu not in self._reported and self._is_overdue(pdu, now):
+                self._reported[pdu] = None
+                overdue.append(Exchange(pdu, None))
+        return overdue
 
     def settle(self, exchanges: list[Exchange]) -> None:
-        """Take exchanges that are settled: their requests wait no more."""
+        """Remove the requests of settled exchanges."""
         self.stayed = []
-        if not self._given:
+        if not self._reported:
             return
-        for one in exchanges:
-            request = one.request
-            if request is not None and request in self._given:
-                del self._given[request]
-                if one.response is None:
+        for exchange in exchanges:
+            request = exchange.request
+            if request is not None and request in self._reported:
+                del self._reported[request]
+                if exchange.response is None:
                     self.stayed.append(request)
 
     def _is_overdue(self, pdu: Pdu, now: int) -> bool:
@@ -120,7 +120,7 @@ class Overdue:
 
 
 def spread(waiting: list[Pdu]) -> list[Pdu]:
-    """Return requests of all times, as many as rows are made of."""
+    """Return an even sample of the requests, up to the limit of provisional rows."""
     if len(waiting) <= MAX_REQUESTS:
         return waiting
     waiting.sort(key=_ts_of)
@@ -132,7 +132,7 @@ def _ts_of(pdu: Pdu) -> int:
 
 
 def latest(conversations: list[Conversation]) -> list[Conversation]:
-    """Return the conversations with the latest packets, as many as rows are made of."""
+    """Return the conversations with the latest packets, up to the limit of rows."""
     if len(conversations) > MAX_CONNECTIONS:
         conversations.sort(key=_last_ts_of, reverse=True)
         del conversations[MAX_CONNECTIONS:]

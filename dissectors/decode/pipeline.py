@@ -1,8 +1,8 @@
-"""Captures in, exchanges out: the whole passive way, joined.
+"""The whole passive pipeline: captures in, exchanges out.
 
-`Decode` is what a program uses: it reads captures in order (a conversation goes on from one to the
-next), by name or from a `Source`, and gives batches of records, exchanges or commands. Memory does
-not depend on the size of the captures.
+`Decode` is the entry point: it reads captures in order (a conversation continues from one to the
+next), by name or from a `Source`, and yields batches of records, exchanges, or commands. Memory
+does not depend on the size of the captures.
 
     for batch in Decode(["incident.pcap"]).records():
         for record in batch:
@@ -29,6 +29,7 @@ from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
 from ..tcp.decompression import MOST_TIMES
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.no_capture import what_it_is
+from ..tcp.pcapng import MAX_MARKS
 from ..tcp.source import CaptureError, Source, StoredSource, size_of, sources_of
 from .command_order import CommandSeen as CommandSeen
 from .command_order import CommandStages
@@ -55,54 +56,54 @@ if TYPE_CHECKING:
     from ..rows.message_record import MessageRecord
 
 WATCHED_PATIENCE = 2_000_000_000
-"""nanoseconds that a command is held back for the order of packets where somebody may watch"""
+"""maximum ns to hold a command for packet order in live use"""
 PACKET_NUMBER = (1 << CAPTURE_SHIFT) - 1
-"""the part of a packet's id that is its number in its capture"""
+"""mask of the packet number in a packet id"""
 IDLE_LOOKS = 5
-"""looks without new bytes at a file that is followed (a second), then what waits is given out"""
+"""reads without new bytes of a followed file (a second) before held data is emitted"""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """What is read and how."""
+    """Options of a run."""
 
     decode_as: frozenset[int] = frozenset()
-    """TCP ports of which every conversation is taken to be RocketMQ"""
+    """TCP ports whose conversations are all treated as RocketMQ"""
     follow: bool = False
-    """the last capture is still being written: wait for more"""
+    """the last capture is still growing: wait for more"""
     since: int | None = None
-    """nanoseconds since the epoch; what happened before is not given out"""
+    """nanoseconds since the epoch; omit what happened before"""
     until: int | None = None
-    """nanoseconds since the epoch; what happened at or after is not given out"""
+    """nanoseconds since the epoch; omit what happened at or after it"""
     shard: int = 0
-    """which part of the conversations is decoded here, of `shards`"""
+    """index of the decoded part of the conversations, of `shards`"""
     shards: int = 1
     conversations: bool = False
-    """rows of the TCP connections are wanted: `Decode.take_conversations`"""
+    """collect rows of TCP connections: `Decode.take_conversations`"""
     messages: bool = False
-    """rows of messages are wanted beside those of exchanges: `Decode.take_messages`"""
+    """collect message rows besides those of exchanges: `Decode.take_messages`"""
     body_limit: int = 0
-    """bytes of each body that these rows have; 0: none"""
+    """maximum bytes of each body in message rows; 0: none"""
     tls_keylog: str = ""
-    """file with secrets of TLS sessions, in the key log format; empty: none"""
+    """TLS key log file; empty: none"""
     max_ratio: int = MOST_TIMES
-    """bytes that each byte of a compressed capture may become"""
+    """maximum decompressed bytes per byte of a compressed capture"""
     overdue_after: int = 0
-    """nanoseconds after which a request that waits is overdue, while the capture goes on:
-    `Decode.take_overdue`; 0: that is not asked for"""
+    """ns after which a pending request of a running capture is overdue (`Decode.take_overdue`);
+    0: never"""
 
 
 class Carried(NamedTuple):
-    """The messages that one exchange shows."""
+    """The messages of one exchange."""
 
     exchange: ExchangeRecord
-    """its row"""
+    """row of the exchange"""
     messages: list[MessageRecord]
     """at least one"""
 
 
 class Decode:
-    """One run over captures. Iterate one of `records`, `exchanges` and `commands`, once."""
+    """A run over captures. Iterate one of `records`, `exchanges`, and `commands`, once."""
 
     def __init__(
         self,
@@ -110,11 +111,11 @@ class Decode:
         options: DecodeOptions | None = None,
         steady: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """Take sources: names of files and folders, `-`, and anything else that gives a capture.
+        """Accept files, folders, `-`, or any other `Source`.
 
-        `steady` is a clock in ns, by which time passes while no packets come.
-        Raises CaptureError for a name that does not exist, for a folder without captures and for
-        a key log that cannot be read or has no secrets.
+        `steady` is a monotonic clock in ns, used while no packets come. Raises CaptureError for a
+        missing name, for a folder without captures, and for a key log that is unreadable or has no
+        secrets.
         """
         self.options = options or DecodeOptions()
         self._sources = sources_of(sources, follow=self.options.follow)
@@ -123,12 +124,12 @@ class Decode:
                 source.max_ratio = self.options.max_ratio
         self._secrets = secrets_of(self.options.tls_keylog, growing=self.options.follow)
         self.sources = [source.name for source in self._sources]
-        """names of the captures, in the order they are read"""
+        """names of the captures, in reading order"""
         self.stats = DecodeStats()
         self.bytes_total = size_of(self._sources)
-        """bytes of all captures as they are stored; None where one has no size"""
+        """stored bytes of all captures; None if one has no size"""
         self.read_before = 0
-        """bytes of the captures that are done, as they are stored"""
+        """stored bytes of the finished captures"""
         self._source: Source | None = None
         self._stages: Stages | None = None
         self._experts: list[ExpertInfo] = []
@@ -137,17 +138,21 @@ class Decode:
         self._carried: list[Carried] = []
         self._clock = CaptureClock(steady)
         self._goes_on = self.options.follow
-        """packets come as they are captured; of standard input that shows when there is nothing new
-        """
+        """the capture is running; for standard input, known once it is idle"""
         self._overdue = Overdue(self.options.overdue_after) if self.options.overdue_after else None
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read so far of the files as they are stored."""
+        """Stored bytes read so far."""
         return self.read_before + (self._source.bytes_read if self._source else 0)
 
+    @property
+    def now(self) -> int:
+        """Capture time, ns since the epoch; 0: no packet read yet."""
+        return self._clock.now
+
     def capture_name(self, packet: int) -> str:
-        """Return the name of the capture that a packet is in."""
+        """Return the name of a packet's capture."""
         return self.sources[packet >> CAPTURE_SHIFT]
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
@@ -160,7 +165,7 @@ class Decode:
         yield from self._exchanges(KEEP_ALL)
 
     def commands(self) -> Iterator[list[CommandSeen]]:
-        """Yield commands in the order of packets, as far as what is held back for it is bounded."""
+        """Yield commands in packet order, as far as the limits of held commands allow."""
         options = self.options
         stages = CommandStages(
             options.decode_as,
@@ -174,64 +179,66 @@ class Decode:
         for _ in self._drive(stages):
             commands = stages.take_commands()
             if limited:
-                commands = [one for one in commands if self._in_time(one.request or one.pdu)]
+                commands = [
+                    command for command in commands if self._in_time(command.request or command.pdu)
+                ]
             yield commands
 
-    def add_experts(self, found: list[ExpertInfo]) -> None:
-        """Add the findings of one chunk, in an order that does not depend on the shards."""
-        found.sort(key=_place_of)
+    def add_experts(self, findings: list[ExpertInfo]) -> None:
+        """Add the findings of one chunk, in an order independent of the shards."""
+        findings.sort(key=_place_of)
         counts = self.stats.expert_counts
-        for info in found:
+        for info in findings:
             counts[info.kind] = counts.get(info.kind, 0) + 1
-        self._experts += found
+        self._experts += findings
         if len(self._experts) > MAX_EXPERTS:  # nobody takes them
             del self._experts[MAX_EXPERTS // 2 :]
 
     def stop(self) -> None:
-        """Read no further: what was read is finished as if the captures ended here."""
+        """Stop reading: finish as if the captures ended here."""
         self._stopped = True
 
     def take_experts(self) -> list[ExpertInfo]:
         """Return the findings since the last call."""
-        taken, self._experts = self._experts, []
-        return taken
+        findings, self._experts = self._experts, []
+        return findings
 
     def take_messages(self) -> list[Carried]:
-        """Return the messages of the exchanges of which rows came since the last call.
+        """Return the messages of the exchanges whose rows came since the last call.
 
-        None unless the options ask for them; in the order of the exchanges.
+        Empty unless requested in the options; in the order of the exchanges.
         """
-        taken, self._carried = self._carried, []
-        return taken
+        messages, self._carried = self._carried, []
+        return messages
 
     def counted_exchanges(self) -> Iterator[list[Exchange]]:
-        """Return exchanges in the order they are settled; their bodies are counted and not kept."""
+        """Yield exchanges in the order they are settled; bodies are counted and not kept."""
         return self._exchanges(KEEP_MESSAGES)
 
     def message_lines(self) -> Iterator[Lines]:
-        """Yield the rows of messages as lines of JSON, chunk by chunk.
+        """Yield message rows as JSON lines, chunk by chunk.
 
-        The options ask for messages without bodies.
+        The options must request messages without bodies.
         """
         from .exchange_forms import MessageGiver
 
         assert self._table is not None
         lines = self._table.as_lines()
-        found: list[ExpertInfo] = []
-        giver = MessageGiver(self.sources, found)
+        findings: list[ExpertInfo] = []
+        giver = MessageGiver(self.sources, findings)
         for batch in self._exchanges(KEEP_MESSAGES):
             for exchange in batch:
                 giver.give(exchange, self._table)
-            if found:
-                self.add_experts(found)
-                found.clear()
+            if findings:
+                self.add_experts(findings)
+                findings.clear()
             count = lines.waiting
             yield Lines([lines.take()], [count])
 
     def take_conversations(self) -> list[ConversationRecord]:
-        """Return the rows of the connections that ended since the last call, by their number.
+        """Return the rows of connections that ended since the last call, by number.
 
-        None unless the options ask for them. Those still open at the end come with it.
+        Empty unless requested in the options. At the end it includes those still open.
         """
         if self._stages is None:
             return []
@@ -246,48 +253,50 @@ class Decode:
         return rows
 
     def pending(self) -> Pending:
-        """Return what is not settled yet, while the capture goes on: provisional rows.
+        """Return the unsettled requests and connections of a running capture, as provisional rows.
 
-        Ask between two batches of exchanges. What came out as a row before is not among them.
+        Call between two batches of exchanges. Exchanges already emitted are not included.
         """
         stages, clock = self._stages, self._clock
         if stages is None or not clock.now:
             return Pending(0, [], [])
         waiting = spread(stages.matcher.waiting_since(clock.now))
-        requests = self._provisional_rows([Exchange(one, None) for one in waiting])
+        requests = self._provisional_rows([Exchange(pdu, None) for pdu in waiting])
         connections = []
         for conversation in latest(stages.table.open_conversations()):
             row = conversation_row_of(conversation)
             if row.end == NO_ANSWER and row.syns < 2 and clock.now - row.start_time < CONNECTING:
-                continue  # its answer may be on the way
+                continue  # its response may still come
             row.capture = self.sources[conversation.first_packet >> CAPTURE_SHIFT]
             connections.append(row)
         return Pending(clock.now, requests, connections)
 
     def take_overdue(self) -> list[ExchangeRecord]:
-        """Return the requests that became overdue since the last call, as unanswered; not all of
-        them stay so: their exchanges come when they are settled.
+        """Return the requests that became overdue since the last call, as unanswered.
+
+        Their exchanges still come when settled, possibly with a response.
         """
         stages, overdue = self._stages, self._overdue
         if stages is None or overdue is None or not (self._goes_on and self._clock.now):
             return []
         waiting = overdue.found(stages.matcher, self._clock.now)
         if self._is_limited():
-            waiting = [one for one in waiting if self._in_time(one.request)]
+            waiting = [exchange for exchange in waiting if self._in_time(exchange.request)]
         return self._provisional_rows(waiting)
 
     def stayed_overdue(self) -> set[tuple[int, int | None]]:
-        """Return conversation and packet of those requests of the last batch of exchanges that were
-        given out as overdue before, and stayed unanswered.
+        """Return conversation and packet of exchanges in the last batch that remained unanswered.
+
+        Only those that were already emitted as overdue.
         """
         stayed = self._overdue.stayed if self._overdue is not None else ()
-        return {(int(one.conversation), one.packet & PACKET_NUMBER) for one in stayed}
+        return {(int(pdu.conversation), pdu.packet & PACKET_NUMBER) for pdu in stayed}
 
     def _provisional_rows(self, waiting: list[Exchange]) -> list[ExchangeRecord]:
-        found: list[ExpertInfo] = []
-        rows = records_of(waiting, self.sources, found)
-        if found:
-            self.add_experts(found)
+        findings: list[ExpertInfo] = []
+        rows = records_of(waiting, self.sources, findings)
+        if findings:
+            self.add_experts(findings)
         return rows
 
     # -- inside ---------------------------------------------------------------------------------
@@ -301,7 +310,11 @@ class Decode:
             if overdue is not None:
                 overdue.settle(exchanges)
             if limited:
-                exchanges = [one for one in exchanges if self._in_time(one.request or one.response)]
+                exchanges = [
+                    exchange
+                    for exchange in exchanges
+                    if self._in_time(exchange.request or exchange.response)
+                ]
             yield exchanges
 
     def _exchange_stages(self, keep: int) -> ExchangeStages:
@@ -317,17 +330,17 @@ class Decode:
         )
 
     def _keep(self) -> int:
-        """Return what rows need of bodies."""
+        """Return which bodies the rows need."""
         return KEEP_ALL if self.options.messages and self.options.body_limit else KEEP_MESSAGES
 
     def rows_of(self, batch: list[Exchange]) -> list[ExchangeRecord]:
-        """Return the rows of exchanges; their messages and findings wait to be taken."""
-        found: list[ExpertInfo] = []
-        rows = records_of(batch, self.sources, found)
+        """Return the rows of exchanges; collect their messages and findings."""
+        findings: list[ExpertInfo] = []
+        rows = records_of(batch, self.sources, findings)
         if self._table is not None:
-            self._make_messages(self._table, batch, rows, found)
-        if found:
-            self.add_experts(found)
+            self._make_messages(self._table, batch, rows, findings)
+        if findings:
+            self.add_experts(findings)
         return rows
 
     def _make_messages(
@@ -335,16 +348,16 @@ class Decode:
         table: MessageTable,
         batch: list[Exchange],
         rows: list[ExchangeRecord],
-        found: list[ExpertInfo],
+        findings: list[ExpertInfo],
     ) -> None:
-        """Make the messages of exchanges; they wait to be taken."""
-        for one, row in zip(batch, rows, strict=True):
-            messages = table.rows_of(one.request, one.response, row, found)
+        """Build the messages of exchanges and collect them."""
+        for exchange, row in zip(batch, rows, strict=True):
+            messages = table.rows_of(exchange.request, exchange.response, row, findings)
             if messages:
                 self._carried.append(Carried(row, messages))
 
     def _drive(self, stages: Stages) -> Iterator[None]:
-        """Feed the stages; stops after each chunk for what it gave, and once after the end."""
+        """Feed the stages; yield after each chunk, and once after the end."""
         if self._stages is not None:
             raise RuntimeError("a Decode is iterated once")
         self._stages = stages
@@ -398,6 +411,7 @@ class Decode:
             size = reader.waiting + len(chunk)
             packets = reader.receive(chunk)
             self._take_secrets(reader)
+            _take_marks(reader, stages)
             _receive(stages, stats, packets, reader.packets, size)
             self._note_time(stages, packets, idle)
             self._collect_experts(stages, reader.take_experts())
@@ -409,11 +423,12 @@ class Decode:
         if not self._stopped:
             size = reader.waiting
             packets = reader.finish(source.problem)
+            _take_marks(reader, stages)
             _receive(stages, stats, packets, reader.packets, size)
         self._collect_experts(stages, reader.take_experts())
 
     def _note_time(self, stages: Stages, packets: list[Packet], idle: int) -> None:
-        """Let time pass in a capture that goes on: connections end, holes are given up."""
+        """Advance the time of a running capture: end connections, release holes."""
         clock = self._clock
         if packets:
             clock.note(packets[-1].ts)
@@ -426,7 +441,7 @@ class Decode:
             stages.sweep(clock.now, stages.packets)
 
     def _take_secrets(self, reader: CaptureReader) -> None:
-        """Take the secrets that a capture brings, before what they open."""
+        """Add the secrets in a capture before the packets that need them."""
         for text in reader.secrets:
             self._secrets.add_from_capture(text)
         reader.secrets.clear()
@@ -439,11 +454,11 @@ class Decode:
         detail = f"{source.name}: {reason}"
         self.add_experts([ExpertInfo(ExpertKind.CAPTURE_DAMAGED, detail, 0, 0, -1, 0)])
 
-    def _collect_experts(self, stages: Stages, found: list[ExpertInfo]) -> None:
-        """Take over the findings of one chunk."""
-        found += stages.take_experts()
-        if found:
-            self.add_experts(found)
+    def _collect_experts(self, stages: Stages, findings: list[ExpertInfo]) -> None:
+        """Collect the findings of one chunk."""
+        findings += stages.take_experts()
+        if findings:
+            self.add_experts(findings)
 
     def _count(self, stages: Stages) -> None:
         stats = self.stats
@@ -463,16 +478,16 @@ class Decode:
     def _is_limited(self) -> bool:
         return self.options.since is not None or self.options.until is not None
 
-    def _in_time(self, one: Pdu | None) -> bool:
-        """Return whether the first PDU that was seen of an exchange is in the time asked for."""
+    def _in_time(self, pdu: Pdu | None) -> bool:
+        """Return whether the first PDU of an exchange is in the requested time range."""
         since, until = self.options.since, self.options.until
-        if one is None:
+        if pdu is None:
             return False
-        return (since is None or one.ts >= since) and (until is None or one.ts < until)
+        return (since is None or pdu.ts >= since) and (until is None or pdu.ts < until)
 
 
 def _message_table(options: DecodeOptions) -> MessageTable | None:
-    """Return what makes rows of messages, imported only where somebody wants them."""
+    """Return a message table, or None; imported only on demand."""
     if not options.messages:
         return None
     from ..message_rows.message_table import MessageTable
@@ -480,12 +495,19 @@ def _message_table(options: DecodeOptions) -> MessageTable | None:
     return MessageTable(options.body_limit)
 
 
+def _take_marks(reader: CaptureReader, stages: Stages) -> None:
+    """Pass on fault marks of a capture before their packets."""
+    if reader.marks:
+        stages.marks.update(reader.marks)
+        reader.marks.clear()
+    while len(stages.marks) > MAX_MARKS:  # of packets without a command
+        del stages.marks[next(iter(stages.marks))]
+
+
 def _receive(
     stages: Stages, stats: CaptureStats, packets: list[Packet], so_far: int, size: int
 ) -> None:
-    """Receive packets of so many bytes; `so_far` were read, with those that another process
-    decodes.
-    """
+    """Process packets from `size` bytes; `so_far` counts packets read, with other shards."""
     passed = so_far - stats.packets - len(packets)
     if packets:
         stats.packets = so_far

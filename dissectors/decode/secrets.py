@@ -1,4 +1,4 @@
-"""The key log that a run decrypts TLS by, as the user names it."""
+"""The TLS key log of a run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..tls.key_log import KeyLog
 
 
 def key_log_named(path: str | None) -> str:
-    """Return the file that a user names; else the one of SSLKEYLOGFILE, where it has something.
+    """Return the key log named by the user, or that of SSLKEYLOGFILE unless missing or empty.
 
-    That variable is often set for another program, so what it names may be missing or empty.
+    The variable is often set for another program, so a missing file is no error.
     """
     if path:
         return path
@@ -21,10 +21,10 @@ def key_log_named(path: str | None) -> str:
 
 
 def secrets_of(path: str, *, growing: bool) -> KeyLog:
-    """Return the secrets of a key log; none where `path` is empty.
+    """Return the secrets of a key log; empty if `path` is empty.
 
-    `growing`: it is still being written and may come later. Raise CaptureError where it cannot be
-    read, and where it is complete and has no secrets.
+    `growing`: it is still being written and may not exist yet. Raise CaptureError if it is
+    unreadable, or complete without secrets.
     """
     try:
         secrets = KeyLog(path, growing=growing)
@@ -38,7 +38,7 @@ def secrets_of(path: str, *, growing: bool) -> KeyLog:
 
 
 def left_out_of(secrets: KeyLog) -> list[ExpertInfo]:
-    """Return a finding where not all secrets of the key log were taken."""
+    """Return a finding if some secrets of the key log were left out."""
     count = secrets.left_out
     detail = f"{count} secrets of the key log: more than can be held"
     kind = ExpertKind.TLS_SECRET_MISSING

@@ -1,8 +1,8 @@
-"""The stages joined: packets in; exchanges or commands, and findings out.
+"""Decode stages: packets in; exchanges or commands, and findings out.
 
-`Stages` is the way of a datum from a packet to a PDU, with the table of conversations in between;
-`ExchangeStages`, and `CommandStages` of `command_order`, say what becomes of the PDUs. It may be
-one of several shards that all read every packet: a conversation is decoded by one of them.
+`Stages` processes packets into PDUs with the conversation table; `ExchangeStages`, and
+`CommandStages` in `command_order`, process the PDUs. Stages may be one of several shards that all
+read every packet: each conversation is decoded by one of them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..remoting.row_facts.bodies import (
     request_body_facts,
     response_body_facts,
 )
+from ..remoting.row_facts.names import FAULT, fact
 from ..tcp.capture import Packet
 from ..tcp.segment import Segment
 from ..tcp.segment_reader import SegmentReader
@@ -38,21 +39,21 @@ from ..tls.key_log import KeyLog
 from .exchange import Exchange, ExchangeMatcher
 
 MAX_EXPERTS: Final = 100_000
-"""findings that wait to be taken; the rest is only counted"""
+"""maximum findings not yet taken; others are only counted"""
 _COUNTED: Final = row_bodies.COUNTED_REQUEST
 _NAMING: Final = row_bodies.NAMING_REQUEST
 _WANTED: Final = row_bodies.WANTED_RESPONSE
 _CARRIERS: Final = code_sets.MESSAGE_BODIES
 LAST: Final = 1 << 62
-"""order of what is given out at the end"""
+"""order of results emitted at the end"""
 OWN: Final = 1 << 30
-"""place of a packet's own results behind those of conversations that it ended"""
+"""place of a packet's own results, after those of conversations that it ended"""
 SWEPT: Final = OWN + 1
-"""place of results of a sweep behind the packet's own"""
+"""place of results of a sweep, after the packet's own"""
 
 
 class Stages:
-    """Packets in; PDUs to the classes below, and findings out."""
+    """Packets in; PDUs to subclasses, and findings out."""
 
     def __init__(
         self,
@@ -64,9 +65,11 @@ class Stages:
         messages: bool = False,
         secrets: KeyLog | None = None,
     ) -> None:
-        """`messages`: bodies with messages are kept until their exchange is settled."""
+        """`messages`: keep bodies with messages until their exchange is settled."""
         self.experts: list[ExpertInfo] = []
-        """findings since they were last taken"""
+        """findings since the last take"""
+        self.marks: dict[int, str] = {}
+        """packet id → fault that rmqtool injected into the request completed by it"""
         self.packets: i64 = 0
         self.segments = SegmentReader()
         self.table = ConversationTable(
@@ -85,18 +88,22 @@ class Stages:
         self._shaking: i64 = 0
         self._swept: i64 = 0
         self._bytes: i64 = 0
-        self._given: list[GivenOut] = []
-        self._found: list[Pdu] = []
+        self._results: list[GivenOut] = []
+        self._pdus: list[Pdu] = []
 
     def receive(self, packets: list[Packet], passed: i64 = 0, size: i64 = 0) -> None:
-        """Receive the next packets of the capture, and sweep where it is time to.
+        """Process the next packets of the capture, and sweep if it is due.
 
-        `passed`: how many there were between them of other shards; `size`: bytes of the capture
-        that they were found in, 0: those that the first of them came with.
+        `passed` is the number of skipped packets of other shards among them; `size` the capture
+        bytes that contained them, 0 for the chunk of the first packet.
         """
-        self.take(packets)
         if not packets:
             return
+        reader = self.segments
+        for packet in packets:
+            segment = reader.segment_of(packet)
+            if segment is not None:
+                self._take_segment(segment)
         self.packets += len(packets) + passed
         self._bytes += size or len(packets[0].data)
         if self.packets - self._swept >= SWEEP_PACKETS or self._bytes >= SWEEP_BYTES:
@@ -104,92 +111,86 @@ class Stages:
             self._bytes = 0
             self.sweep(packets[-1].ts, packets[-1].packet)
 
-    def take(self, packets: list[Packet]) -> None:
-        """Receive packets; whoever gives them calls `sweep` now and then."""
-        reader = self.segments
-        for packet in packets:
-            segment = reader.segment_of(packet)
-            if segment is not None:
-                self.take_segment(segment)
-
-    def take_segment(self, segment: Segment) -> None:
-        """Receive the TCP part of a packet."""
+    def _take_segment(self, segment: Segment) -> None:
+        """Process the TCP segment of a packet."""
         table = self.table
-        given = self._given
-        found = self._found
-        direction = table.direction_of(segment, given)
+        ended = self._results
+        pdus = self._pdus
+        direction = table.direction_of(segment, ended)
         if table.shaking != self._shaking:
             self._want_acks()
-        if given:
-            self._take_given(segment.packet)
+        if ended:
+            self._take_results(segment.packet)
         if direction is None or not direction.conversation.mine:
             return
         conversation = direction.conversation
         waited = conversation.waiting
-        conversation.receive(direction, segment, found)
-        if found:
-            self._receive_pdus(found, segment.packet, OWN)
+        conversation.receive(direction, segment, pdus)
+        if pdus:
+            self._receive_pdus(pdus, segment.packet, OWN)
         if waited != conversation.waiting:
             self._waiting += -1 if waited else 1
             self._want_acks()
         self._note_received(conversation)
 
     def sweep(self, now: i64, packet: i64) -> None:
-        """End the conversations that were closed well before this packet, and hold less."""
-        self.table.sweep(now, self._given)
-        self._take_given(packet, SWEPT)
+        """End conversations closed well before this packet, and reduce the held bytes."""
+        self.table.sweep(now, self._results)
+        self._take_results(packet, SWEPT)
 
     def release_holes(self) -> None:
-        """Give out what waits for holes to be filled, as no packets came for a while."""
-        self.table.release_holes(self._given)
-        self._take_given(LAST)
+        """Release data held behind holes: no packets came for a while."""
+        self.table.release_holes(self._results)
+        self._take_results(LAST)
 
     def release_quiet_holes(self, quiet_since: i64) -> None:
-        """Give out what waits for holes in connections of which no packets came since then."""
-        self.table.release_holes(self._given, quiet_since)
-        self._take_given(LAST)
+        """Release data held behind holes in connections without packets since then."""
+        self.table.release_holes(self._results, quiet_since)
+        self._take_results(LAST)
 
     def finish(self) -> None:
-        """Finish after the last packet: give out what is still held."""
+        """Finish after the last packet: emit everything held."""
         self.segments.finish()
-        self.table.finish(self._given)
-        self._take_given(LAST)
+        self.table.finish(self._results)
+        self._take_results(LAST)
 
     def take_experts(self) -> list[ExpertInfo]:
         """Return the findings since the last call."""
-        taken = self.segments.experts[:]
+        findings = self.segments.experts[:]
         self.segments.experts.clear()
-        taken.extend(self.experts)
+        findings.extend(self.experts)
         self.experts.clear()
-        if len(taken) > MAX_EXPERTS:
-            last = taken[-1]
-            left = len(taken) - MAX_EXPERTS
-            del taken[MAX_EXPERTS:]
+        if len(findings) > MAX_EXPERTS:
+            last = findings[-1]
+            left = len(findings) - MAX_EXPERTS
+            del findings[MAX_EXPERTS:]
             detail = f"{left} more"
-            taken.append(ExpertInfo(ExpertKind.EXPERT_LIMIT, detail, last.ts, last.packet, -1, -1))
-        return taken
+            findings.append(
+                ExpertInfo(ExpertKind.EXPERT_LIMIT, detail, last.ts, last.packet, -1, -1)
+            )
+        return findings
 
-    def _take_given(self, packet: i64, first: i64 = 0) -> None:
-        """Take the results of conversations that ended or were made to give out what they hold.
+    def _take_results(self, packet: i64, first: i64 = 0) -> None:
+        """Process the results of conversations that ended or were released.
 
-        `first`: the place of the first of them.
+        `first` is the place of the first result.
         """
-        for place, one in enumerate(self._given, first):
-            conversation = one.conversation
-            if one.waited:
+        for place, result in enumerate(self._results, first):
+            conversation = result.conversation
+            if result.waited:
                 self._waiting -= 1
             if conversation.mine:
-                if one.pdus:
-                    self._receive_pdus(one.pdus, packet, place)
-                if one.ended:
+                if result.pdus:
+                    self._receive_pdus(result.pdus, packet, place)
+                if result.ended:
                     self._finish_direction(conversation.first)
                     self._finish_direction(conversation.second)
                     self._note_place(packet, place)
-        self._given.clear()
+        self._results.clear()
         self._want_acks()
 
     def _want_acks(self) -> None:
-        """Ask for pure ACKs only while a hole or the end of a handshake is waited for."""
+        """Request pure ACKs only while waiting for a hole or the end of a handshake."""
         self._shaking = self.table.shaking
         self.segments.acks_wanted = self._waiting > 0 or self._shaking > 0
 
@@ -197,31 +198,38 @@ class Stages:
         for pdu in pdus:
             if pdu.body:
                 self._read_body(pdu)
+            if self.marks:
+                self._mark(pdu)
             self._receive_pdu(pdu)
         pdus.clear()
         self._note_place(packet, place)
 
+    def _mark(self, pdu: Pdu) -> None:
+        """Record the fault injected into a request, if any."""
+        mark = self.marks.pop(pdu.packet, None)
+        if mark is not None:
+            pdu.facts = [*(pdu.facts or ()), fact(FAULT, mark)]
+            self.experts.append(pdu.say(ExpertKind.FAULT_INJECTED, mark))
+
     def _receive_pdu(self, pdu: Pdu) -> None:
-        """Take the next PDU, its body read."""
+        """Process the next PDU, whose body was read."""
         raise NotImplementedError
 
     def _finish_direction(self, direction: Direction) -> None:
-        """Finish a direction of which no more bytes come."""
+        """Finish a direction without further bytes."""
         raise NotImplementedError
 
     def _note_received(self, conversation: Conversation) -> None:
-        """Note a segment of this conversation."""
+        """Record a segment of this conversation."""
 
     def _note_place(self, packet: i64, place: i64) -> None:
-        """Note that what came out since the last call was given out by this packet, at this
-        place.
-        """
+        """Record this packet and place for the results since the last call."""
 
     def _read_body(self, pdu: Pdu) -> None:
-        """Take from a body what a row needs; let it go where bodies are not kept."""
+        """Extract from a body what a row needs; drop it unless bodies are kept."""
         try:
             self._count_and_name(pdu)
-        except Exception as error:  # the last line of defence: one body never ends a run
+        except Exception as error:  # last line of defence: a bad body must not end the run
             self.experts.append(pdu.say(ExpertKind.BAD_BODY, undecoded(error)))
         if not self._keep_all and not (self._keep_messages and _may_carry_messages(pdu)):
             pdu.body = b""
@@ -271,7 +279,7 @@ class ExchangeStages(Stages):
     ) -> None:
         super().__init__(decode_as, keep, shard, shards, conversations, messages, secrets)
         self.exchanges: list[Exchange] = []
-        """exchanges since they were last taken"""
+        """exchanges since the last take"""
         self._places = BytesWriter()
         self._placed: i64 = 0
         self._ordered = shards > 1
@@ -281,14 +289,16 @@ class ExchangeStages(Stages):
         return self.take_ordered()[0]
 
     def take_ordered(self) -> tuple[list[Exchange], bytes]:
-        """Return the exchanges since the last call, and where there are several shards their places
-        among those of all: two 64-bit integers each, the packet that gave it out, the place there.
+        """Return the exchanges since the last call, and their places if there are several shards.
+
+        A place is two 64-bit integers: the packet that emitted the exchange, and the place within
+        it.
         """
-        taken = self.exchanges, self._places.getvalue()
+        result = self.exchanges, self._places.getvalue()
         self.exchanges = []
         self._places.truncate(0)
         self._placed = 0
-        return taken
+        return result
 
     def _receive_pdu(self, pdu: Pdu) -> None:
         self.matcher.receive(pdu, self.exchanges)
@@ -306,7 +316,7 @@ class ExchangeStages(Stages):
 
 
 def _may_carry_messages(pdu: Pdu) -> bool:
-    """Return whether rows of messages need the body of a command."""
+    """Return whether message rows need the body of a command."""
     if pdu.head.is_call:
         return True
     code = pdu.head.code

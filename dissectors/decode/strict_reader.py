@@ -1,7 +1,7 @@
-"""Commands of a live peer, read strictly: what is not RocketMQ ends the connection.
+"""Strict reader for commands of a live peer: anything but RocketMQ ends the connection.
 
-A capture's reader looks for the next frame after bad bytes; a client or a broker must not, because
-what follows bad bytes cannot be trusted. Memory: one unfinished frame.
+A capture reader searches for the next frame after bad bytes; a client or broker must not, because
+what follows cannot be trusted. Memory: one incomplete frame.
 RocketMQ: NettyDecoder, which closes the channel.
 """
 
@@ -30,24 +30,24 @@ class ReceivedCommand(NamedTuple):
 
 
 class StrictProblem(NamedTuple):
-    """Why the connection must end."""
+    """The reason to end a connection."""
 
     detail: str
-    """what is wrong, for a person"""
+    """human-readable description"""
     protocol: str | None = None
-    """the other protocol that the bytes look like"""
+    """another protocol that the bytes look like"""
     bad_header: bool = False
-    """the frame is one, but its header cannot be read"""
+    """a valid frame with an unreadable header"""
 
 
 class StrictReader:
-    """The bytes that one peer sends, from the first one on."""
+    """Reader for the bytes of one peer, from the first one."""
 
     __slots__ = ("_decoder", "_experts", "_first", "_offset", "problem")
 
     def __init__(self, conversation: int = 0) -> None:
         self.problem: StrictProblem | None = None
-        """why nothing more is read; None: go on"""
+        """why reading stopped, or None"""
         self._experts: list[ExpertInfo] = []
         self._decoder = FrameDecoder(conversation, self._experts, KEEP_ALL, True)
         self._first = b""
@@ -55,11 +55,13 @@ class StrictReader:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the frame that is not whole yet."""
+        """Bytes of the incomplete frame."""
         return self._decoder.held_bytes
 
     def receive(self, data: bytes) -> list[ReceivedCommand]:
-        """Return the commands that are whole now, up to the first bad byte; see `problem` then."""
+        """Return the commands completed by `data`, up to the first bad byte, which sets
+        `problem`.
+        """
         if self.problem is not None:
             return []
         frames: list[Frame] = []
@@ -80,14 +82,14 @@ class StrictReader:
         return received
 
     def _note_first(self, data: bytes) -> None:
-        """Tell whether a stream without a frame so far begins as another protocol's."""
+        """Check whether a stream without a frame so far begins as another protocol."""
         self._first = (self._first + data)[:_FIRST_BYTES]
         protocol = protocol_of(self._first)
         if protocol is not None:
             self.problem = StrictProblem(f"these bytes look like {protocol}", protocol)
 
     def _note_bad_bytes(self, frames: list[Frame]) -> None:
-        """Drop the frames behind the first bad byte: the decoder has looked for them."""
+        """Drop the frames after the first bad byte, which the decoder has searched for."""
         end = self._experts[0].offset if self._experts else self._offset
         frames[:] = [frame for frame in frames if frame.offset < end]
         if self.problem is None:

@@ -1,7 +1,7 @@
-"""The totals of a run: declared once for the run, its processes, the manifest and the summary.
+"""Totals of a run, declared once for the run, its processes, the manifest, and the summary.
 
-What only the run itself knows (findings by kind) and what is written in another form (the files'
-times) stands beside them where it is used.
+Values that only the run has (findings by kind), or that take another form (file times), are
+declared where they are used.
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ import msgspec
 from ..expert import ExpertKind
 from ..replication.progress import Replication, first_of
 
+COMMIT_LOG: Final = "commit log"
+"""format of a commit log file from a broker's store"""
+
 
 class CaptureStats(msgspec.Struct):
-    """What was read of one capture file."""
+    """Statistics of one capture file."""
 
     name: str
-    """as the user named it"""
+    """name as given by the user"""
     format: str = ""
-    """pcap or pcapng; empty: it is not a capture"""
+    """pcap, pcapng, or `COMMIT_LOG`; empty: none of these"""
     compression: str | None = None
     packets: int = 0
     bytes: int = 0
-    """bytes of the file as it is stored"""
+    """stored bytes of the file"""
     first_ts: int | None = None
     """time of the first packet, nanoseconds since the epoch"""
     last_ts: int | None = None
     skipped: dict[str, int] = {}
-    """why packets gave no TCP segment, and how many"""
+    """packets without a TCP segment, by reason"""
 
 
 class RunTotals(msgspec.Struct, kw_only=True):
-    """What was found in all captures of a run."""
+    """Totals over all captures of a run."""
 
     conversations: int = 0
     """TCP connections seen"""
@@ -67,32 +70,35 @@ _SUMS: Final = tuple(
 
 
 class DecodeStats(RunTotals, kw_only=True):
-    """What was found so far."""
+    """Totals so far."""
 
     captures: list[CaptureStats] = []
     expert_counts: dict[ExpertKind, int] = {}
     packets_told: int = 0
-    """packets that other processes have read, until they tell of which captures"""
+    """packets read by other processes, until their captures are known"""
 
     @property
     def packets(self) -> int:
-        """Packets that were read."""
-        return max(self.packets_told, sum(one.packets for one in self.captures))
+        """Packets read."""
+        return max(self.packets_told, sum(capture.packets for capture in self.captures))
 
     @property
     def first_time(self) -> int:
-        """Time of the first packet of the first capture that has one, nanoseconds since the epoch;
-        0: no packet was seen."""
-        return next((one.first_ts for one in self.captures if one.first_ts is not None), 0)
+        """Time of the first packet in the first non-empty capture, ns since the epoch; 0: no
+        packet.
+        """
+        return next(
+            (capture.first_ts for capture in self.captures if capture.first_ts is not None), 0
+        )
 
 
 def totals_of(stats: RunTotals) -> RunTotals:
-    """Return the totals alone, of whatever has them among other things."""
+    """Return only the totals of a larger structure."""
     return RunTotals(**{name: getattr(stats, name) for name in TOTALS})
 
 
 def set_sums(stats: RunTotals, parts: Sequence[RunTotals]) -> None:
-    """Set the totals of a run to those of its processes together; `parts` has at least one."""
+    """Set the totals of a run to the sum over its processes; `parts` must not be empty."""
     for name in _SUMS:
         setattr(stats, name, sum(getattr(part, name) for part in parts))
     stats.conversations = parts[0].conversations
@@ -100,9 +106,11 @@ def set_sums(stats: RunTotals, parts: Sequence[RunTotals]) -> None:
     for part in parts:
         not_decoded.update(part.not_decoded)
     stats.not_decoded = dict(sorted(not_decoded.items()))
-    stats.replications = first_of([found for part in parts for found in part.replications])
+    stats.replications = first_of(
+        [replication for part in parts for replication in part.replications]
+    )
 
 
 def increase(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    """Return by how much counts have grown."""
+    """Return the increase of each count."""
     return {why: n - before.get(why, 0) for why, n in after.items() if n > before.get(why, 0)}

@@ -1,4 +1,4 @@
-"""One stream of a call: what each end said on it so far, kept as bytes."""
+"""State of one stream of a call: the messages of each side so far, kept as bytes."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from .definition import Method
 from .pieces import PREFIX, MessageCutter, Piece
 
 BROKEN: Final = "messages are missing"
-"""what is wrong where nobody knows how many there were"""
+"""problem if the number of missing messages is unknown"""
 
 
 class Taken(NamedTuple):
-    """The messages that one end said, one behind the other."""
+    """Consecutive messages of one side."""
 
     body: bytes
-    """each behind a prefix as gRPC has it, opened"""
+    """the decompressed messages, each behind a gRPC length prefix"""
     messages: int
-    """how many"""
+    """number of messages"""
     wire: int
-    """bytes of them on the wire"""
+    """their bytes on the wire"""
     missing: int
     problem: str | None
     place: StreamPlace | None
-    """where the first one was complete"""
+    """where the first message was complete"""
 
 
 class HeldBytes:
-    """Bytes that wait for the rest of their calls, of all streams of a connection."""
+    """Bytes held for incomplete calls, over all streams of a connection."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
 
 class CallSide:
-    """What one end said on a stream: kept as bytes, which take less than values."""
+    """One side of a stream; its messages are kept as bytes, which take less memory than values."""
 
     __slots__ = (
         "_body",
@@ -57,7 +57,7 @@ class CallSide:
     )
 
     def __init__(self, held: HeldBytes) -> None:
-        """`held` is where what waits is counted."""
+        """`held` counts the bytes that are kept."""
         self.cutter = MessageCutter()
         self.headers: Headers | None = None
         self.header_bytes = 0
@@ -71,11 +71,11 @@ class CallSide:
 
     @property
     def place(self) -> StreamPlace | None:
-        """Where the first message was complete; None: there is none."""
+        """Where the first message was complete, or None."""
         return self._place
 
     def receive(self, event: StreamEvent, budget: Budget) -> None:
-        """Cut what comes into messages."""
+        """Cut incoming bytes into messages."""
         pieces: list[Piece] = []
         self.cutter.receive(event.data, event.missing, event.place, budget, pieces)
         for piece in pieces:
@@ -86,24 +86,24 @@ class CallSide:
         self._count_held()
 
     def lose(self) -> None:
-        """Keep nothing more of it: where its messages begin is not known."""
+        """Drop the buffered bytes: message boundaries are lost."""
         self.cutter.release()
         self._problem = self._problem or BROKEN
         self._count_held()
 
     def keep_headers(self, headers: Headers) -> None:
-        """Count headers that are kept with the stream, besides those before."""
+        """Count headers that are kept with the stream."""
         self._header_held += bytes_of(headers)
         self._count_held()
 
     def drop_headers(self) -> None:
-        """Keep no headers: the stream goes on without them."""
+        """Drop the kept headers; the stream continues without them."""
         self.headers = [] if self.headers is not None else None
         self._header_held = 0
         self._count_held()
 
     def forget(self) -> None:
-        """Count nothing more of it: the stream has ended."""
+        """Release the bytes of a stream that has ended."""
         self._held.bytes -= self._counted
         self._counted = 0
 
@@ -134,24 +134,24 @@ class CallSide:
 
 
 class CallStream:
-    """One stream."""
+    """One HTTP/2 stream of a call."""
 
-    __slots__ = ("asked", "ending", "given", "method", "place", "said")
+    __slots__ = ("client", "ending", "method", "place", "requested", "server")
 
     def __init__(self, method: Method, place: StreamPlace, held: HeldBytes) -> None:
         self.method = method
         self.place = place
         """where it began"""
-        self.asked = CallSide(held)
-        self.given = CallSide(held)
-        self.said = False
-        """its request was given out"""
+        self.client = CallSide(held)
+        self.server = CallSide(held)
+        self.requested = False
+        """its request was emitted"""
         self.ending: StreamEvent | None = None
-        """what the server ended it by, which waits for the rest of the request"""
+        """the event with which the server ended the stream before the request was complete"""
 
 
 def single(taken: Taken) -> Iterator[Taken]:
-    """Give messages one by one; what is missing is of the last one that came with a hole."""
+    """Yield messages one by one; missing bytes count for the last message with a hole."""
     if taken.messages == 1:
         yield taken
         return

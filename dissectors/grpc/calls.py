@@ -1,11 +1,11 @@
-"""The calls of one connection: what happens on streams in, requests and responses out.
+"""Requests and responses of one connection, assembled from stream events.
 
-Rules: a unary call and a server's stream are one request and one response; the response is there
-when the server has ended it. What either end says on a telemetry stream is a request or a response
-for itself: the stream lasts as long as the client. Messages whose bytes do not pay for a row have
-one together. A stream that is reset before its response gives one that stands for none. What a
-server says may be captured before what it answers: it waits for that. Streams at a time are
-bounded; the oldest is given up. Headers and bodies that are held are bounded together.
+Rules: a unary call or a server stream is one request and one response, complete when the server
+ends the stream. On a telemetry stream, which lasts as long as the client, each message is a request
+or a response; messages with too few bytes for a row of their own share one. A stream that is reset
+before its response gets a placeholder response. A response that was captured before its request
+waits for it. The number of open streams is bounded; the oldest is dropped. Held headers and bodies
+share one limit.
 """
 
 from __future__ import annotations
@@ -16,6 +16,14 @@ from ..budget import Budget
 from ..http2.connection import Happening, StreamEvent
 from ..http2.frame import HEAD, StreamPlace
 from ..http2.header_blocks import bytes_of
+from .call_messages import (
+    CallMessage,
+    call_message,
+    command_of,
+    read_columns,
+    telemetry_message,
+    value_of,
+)
 from .call_stream import CallStream, HeldBytes, single
 from .command import CallColumns
 from .commands import (
@@ -28,36 +36,36 @@ from .commands import (
 )
 from .definition import METHODS
 from .names import TELEMETRY
-from .said import Said, command_of, read_columns, said_of, telemetry_said, value_of
 
 MOST_STREAMS: Final = 4096
-"""streams of a connection that are open at a time; a proxy allows 1024 calls unless told more"""
+"""streams open at a time on a connection; a proxy allows 1024 calls by default"""
 MOST_HELD: Final = 32 * 1024 * 1024
-"""bytes of a connection that wait for the rest of their calls: one of the largest messages fits"""
+"""bytes of incomplete calls held for a connection: enough for one message of maximum size"""
 MOST_EARLY: Final = 1024
-"""events of streams that wait for the request that opens them: it may be behind a hole"""
+"""server events held until their request arrives, which may be behind a hole"""
 ROW_BYTES: Final = 800
-"""bytes that a row takes as JSON, about"""
+"""approximate bytes of a row as JSON"""
 FREE_ROWS: Final = 16
-"""rows about messages of telemetry streams that a connection may have whatever was read"""
+"""rows for telemetry messages that a connection may always have"""
 MOST_TIMES: Final = 16
-"""bytes that each byte of a connection may become in such rows besides: those of a client and a
-server are 50 bytes and more, but five bytes are a message, too"""
+"""further row bytes for each byte of a connection: client and server messages have at least 50
+bytes, but a message may be as short as five
+"""
 _BY_PATH: Final = {method.path: method for method in METHODS}
 
 
 class CallReader:
-    """Puts together the calls of one connection."""
+    """Assembles the calls of one connection."""
 
     def __init__(self, budget: Budget) -> None:
         self.methods = 0
-        """streams of methods that are known"""
+        """streams of known methods"""
         self.others = 0
-        """streams of others"""
+        """streams of other methods"""
         self.unnamed = 0
-        """streams of which the method was not captured"""
+        """streams without a captured method"""
         self.given_up = 0
-        """streams that were given up because too many were open"""
+        """streams dropped because too many were open"""
         self._budget = budget
         self._held = HeldBytes()
         self._row_room = FREE_ROWS * ROW_BYTES
@@ -70,11 +78,11 @@ class CallReader:
 
     @property
     def held(self) -> int:
-        """Bytes that wait for the rest of their call, or for its beginning."""
+        """Bytes held for incomplete calls."""
         return self._held.bytes + self._early_bytes
 
-    def receive(self, event: StreamEvent, from_client: bool, out: list[Said]) -> None:
-        """Append the requests and responses that are complete with an event."""
+    def receive(self, event: StreamEvent, from_client: bool, out: list[CallMessage]) -> None:
+        """Append the requests and responses that an event completes."""
         what = event.what
         self._row_room += MOST_TIMES * (HEAD + event.size)
         if what is Happening.GOAWAY:
@@ -96,24 +104,24 @@ class CallReader:
         else:
             self._close(event, stream, out)
 
-    def finish(self, out: list[Said]) -> None:
-        """Append the requests of which the end cut something off: no more comes."""
+    def finish(self, out: list[CallMessage]) -> None:
+        """Append incomplete requests at the end of the connection."""
         self._settle_all(out)
         for number, stream in self._streams.items():
             if stream.method.name == TELEMETRY:
-                self._tell_rest(number, stream, out)
-            elif not stream.said:
-                self._ask(number, stream, stream.place, out)
+                self._emit_rest(number, stream, out)
+            elif not stream.requested:
+                self._emit_request(number, stream, stream.place, out)
         self._streams.clear()
         self._held.bytes = 0
         self._forget_early()
 
-    def lose(self, from_client: bool, ends: bool, out: list[Said]) -> None:
-        """Go on behind what an end said that the capture does not have: any of its messages, and
-        whole calls. Append what waited for them. `ends`: nothing more is read of that end.
+    def lose(self, from_client: bool, ends: bool, out: list[CallMessage]) -> None:
+        """Continue after a hole in one direction, which may hide messages and whole calls; append
+        the requests that waited for them. `ends`: nothing more of this direction is read.
         """
         for stream in self._streams.values():
-            (stream.asked if from_client else stream.given).lose()
+            (stream.client if from_client else stream.server).lose()
         if not from_client or ends:
             self._forget_early()
         if from_client:
@@ -121,9 +129,9 @@ class CallReader:
             self._settle_all(out)
 
     def release(self) -> None:
-        """Let go what is held; the calls go on without it."""
+        """Drop everything held; the calls continue without it."""
         for stream in self._streams.values():
-            for side in (stream.asked, stream.given):
+            for side in (stream.client, stream.server):
                 side.take()
                 side.lose()
                 side.drop_headers()
@@ -132,7 +140,7 @@ class CallReader:
         self._forget_early()
 
     def _keep_early(self, event: StreamEvent) -> None:
-        """Let what a server says wait for the request that it answers."""
+        """Hold a server event until its request arrives."""
         size = len(event.data) + bytes_of(event.headers)
         if len(self._early) >= MOST_EARLY or self.held + size > MOST_HELD:
             self._forget_early()
@@ -146,44 +154,44 @@ class CallReader:
         self._early = []
         self._early_bytes = 0
 
-    def _take_early(self, number: int, out: list[Said]) -> None:
-        """Read what a server said on a stream before it was opened here."""
+    def _take_early(self, number: int, out: list[CallMessage]) -> None:
+        """Process server events that were captured before their stream opened."""
         early, self._early = self._early, []
         self._early_bytes = 0
         for event in early:
-            if event.stream >= number:  # older streams are not opened any more
+            if event.stream >= number:  # older streams cannot open any more
                 self.receive(event, False, out)
 
-    def _settle_all(self, out: list[Said]) -> None:
-        """Wait for no more of requests that were answered."""
+    def _settle_all(self, out: list[CallMessage]) -> None:
+        """Settle all streams that the server has ended."""
         for stream in list(self._streams.values()):
             self._settle(stream, out)
 
-    def _settle(self, stream: CallStream, out: list[Said]) -> None:
+    def _settle(self, stream: CallStream, out: list[CallMessage]) -> None:
         """End a stream that the server has ended."""
         event = stream.ending
         if event is not None and event.what is Happening.RESET:
             self._reset(event, stream, False, out)
         elif event is not None:
-            self._end(event, stream, out)
+            self._emit_response(event, stream, out)
 
-    def _close(self, event: StreamEvent, stream: CallStream, out: list[Said]) -> None:
+    def _close(self, event: StreamEvent, stream: CallStream, out: list[CallMessage]) -> None:
         """End a stream, or wait for the rest of its request."""
         if stream.ending is None:
             stream.ending = event
-            stream.given.keep_headers(event.headers)
-        if stream.said or stream.method.name == TELEMETRY or stream.asked.cutter.broken:
+            stream.server.keep_headers(event.headers)
+        if stream.requested or stream.method.name == TELEMETRY or stream.client.cutter.broken:
             self._settle(stream, out)
 
     def _remove(self, number: int) -> None:
         stream = self._streams.pop(number)
-        stream.asked.forget()
-        stream.given.forget()
+        stream.client.forget()
+        stream.server.forget()
 
     def _data(
-        self, event: StreamEvent, stream: CallStream, from_client: bool, out: list[Said]
+        self, event: StreamEvent, stream: CallStream, from_client: bool, out: list[CallMessage]
     ) -> None:
-        side = stream.asked if from_client else stream.given
+        side = stream.client if from_client else stream.server
         if side.headers is None:
             side.lose()
         side.receive(event, self._budget)
@@ -191,18 +199,22 @@ class CallReader:
         if not from_client:
             if event.ended:
                 self._close(event, stream, out)
-        elif event.ended or stream.said or side.cutter.broken:
+        elif event.ended or stream.requested or side.cutter.broken:
             self._settle(stream, out)
         self._bound()
 
     def _bound(self) -> None:
-        """Let go what is held where it is too much."""
+        """Drop held bytes above the limit."""
         if self.held > MOST_HELD:
             self.given_up += 1
             self.release()
 
     def _headers(
-        self, event: StreamEvent, stream: CallStream | None, from_client: bool, out: list[Said]
+        self,
+        event: StreamEvent,
+        stream: CallStream | None,
+        from_client: bool,
+        out: list[CallMessage],
     ) -> None:
         headers = event.headers
         opens = stream is None and from_client
@@ -211,7 +223,7 @@ class CallReader:
             stream = self._open(event)
         if stream is None:
             return
-        side = stream.asked if from_client else stream.given
+        side = stream.client if from_client else stream.server
         if side.headers is None:
             if not from_client and not value_of(headers, ":status"):
                 side.lose()  # these are trailers
@@ -240,61 +252,67 @@ class CallReader:
             self.given_up += 1
         stream = self._streams[event.stream] = CallStream(method, event.place, self._held)
         if event.stream <= self._lost_to:
-            stream.given.lose()
+            stream.server.lose()
         return stream
 
     def _take(
-        self, event: StreamEvent, stream: CallStream, from_client: bool, out: list[Said]
+        self, event: StreamEvent, stream: CallStream, from_client: bool, out: list[CallMessage]
     ) -> None:
-        """Give out what is complete for itself."""
-        side = stream.asked if from_client else stream.given
+        """Emit what is complete on its own."""
+        side = stream.client if from_client else stream.server
         if side.place is None:
             return
         if stream.method.name == TELEMETRY:
-            self._tell(event.stream, stream, from_client, out)
-        elif from_client and not stream.said:
-            self._ask(event.stream, stream, side.place, out)
+            self._emit_telemetry(event.stream, stream, from_client, out)
+        elif from_client and not stream.requested:
+            self._emit_request(event.stream, stream, side.place, out)
         elif from_client:
             side.take()
 
-    def _tell(self, number: int, stream: CallStream, from_client: bool, out: list[Said]) -> None:
-        """Give out messages of a telemetry stream, each for itself unless their bytes are few."""
-        side = stream.asked if from_client else stream.given
+    def _emit_telemetry(
+        self, number: int, stream: CallStream, from_client: bool, out: list[CallMessage]
+    ) -> None:
+        """Emit telemetry messages, one each unless their bytes are too few."""
+        side = stream.client if from_client else stream.server
         if self._row_room < ROW_BYTES:
-            return  # they wait for more
-        taken = side.take()
-        every = [taken]
-        if taken.messages * ROW_BYTES <= self._row_room:
-            every = list(single(taken))
-        self._row_room -= len(every) * ROW_BYTES
-        out.extend(telemetry_said(number, stream, one, from_client) for one in every)
+            return  # wait for more messages
+        whole = side.take()
+        parts = [whole]
+        if whole.messages * ROW_BYTES <= self._row_room:
+            parts = list(single(whole))
+        self._row_room -= len(parts) * ROW_BYTES
+        out.extend(telemetry_message(number, stream, part, from_client) for part in parts)
 
-    def _tell_rest(self, number: int, stream: CallStream, out: list[Said]) -> None:
-        """Give out what waits on a telemetry stream that has ended."""
-        for side, from_client in ((stream.asked, True), (stream.given, False)):
+    def _emit_rest(self, number: int, stream: CallStream, out: list[CallMessage]) -> None:
+        """Emit the rest of a telemetry stream that has ended."""
+        for side, from_client in ((stream.client, True), (stream.server, False)):
             if side.place is not None:
-                out.append(telemetry_said(number, stream, side.take(), from_client))
+                out.append(telemetry_message(number, stream, side.take(), from_client))
 
-    def _ask(self, number: int, stream: CallStream, place: StreamPlace, out: list[Said]) -> None:
-        """Give out the request of a stream."""
-        stream.said = True
-        side = stream.asked
-        every = side.take()
-        taken = next(single(every), every)
+    def _emit_request(
+        self, number: int, stream: CallStream, place: StreamPlace, out: list[CallMessage]
+    ) -> None:
+        """Emit the request of a stream."""
+        stream.requested = True
+        side = stream.client
+        whole = side.take()
+        taken = next(single(whole), whole)
         command = command_of(stream, number, stream.method.name)
         problem = read_columns(stream.method.asks, taken, command)
         command.columns.facts = command.columns.facts + client_facts(side.headers or [])
-        out.append(said_of(True, command, side, taken, problem, place))
+        out.append(call_message(True, command, side, taken, problem, place))
 
-    def _end(self, event: StreamEvent, stream: CallStream, out: list[Said]) -> None:
-        """Give out the response: the server says no more."""
+    def _emit_response(
+        self, event: StreamEvent, stream: CallStream, out: list[CallMessage]
+    ) -> None:
+        """Emit the response of a stream that the server has ended."""
         self._remove(event.stream)
         if stream.method.name == TELEMETRY:
-            self._tell_rest(event.stream, stream, out)
+            self._emit_rest(event.stream, stream, out)
             return
-        if not stream.said:
-            self._ask(event.stream, stream, event.place, out)
-        side = stream.given
+        if not stream.requested:
+            self._emit_request(event.stream, stream, event.place, out)
+        side = stream.server
         taken = side.take()
         command = command_of(stream, event.stream, "")
         command.flag = 1
@@ -306,20 +324,20 @@ class CallReader:
         elif not taken.messages and has_unknown(event.headers):
             command.code, command.name, command.remark = LOST_STATUS
             problem = problem or "its status refers to headers that were not captured"
-        out.append(said_of(False, command, side, taken, problem, event.place))
+        out.append(call_message(False, command, side, taken, problem, event.place))
 
     def _reset(
-        self, event: StreamEvent, stream: CallStream, from_client: bool, out: list[Said]
+        self, event: StreamEvent, stream: CallStream, from_client: bool, out: list[CallMessage]
     ) -> None:
-        """End a stream on which no response comes."""
+        """End a stream without a response."""
         self._remove(event.stream)
         if stream.method.name == TELEMETRY:
-            self._tell_rest(event.stream, stream, out)
-        if not stream.said or stream.method.name == TELEMETRY:
+            self._emit_rest(event.stream, stream, out)
+        if not stream.requested or stream.method.name == TELEMETRY:
             return
         command = command_of(stream, event.stream, "RST_STREAM")
         command.flag = 1
         command.is_reset = True
         command.ext_fields = {}
         command.columns = CallColumns(facts=[reset_of(event.reason, from_client)])
-        out.append(Said(False, command, False, b"", 0, 0, 0, None, event.place))
+        out.append(CallMessage(False, command, False, b"", 0, 0, 0, None, event.place))

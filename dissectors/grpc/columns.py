@@ -1,6 +1,6 @@
-"""What messages of calls say of the columns of a row.
+"""Row columns from the messages of calls.
 
-One function a message type, as far as it says anything. RocketMQ: rocketmq-apis, service.proto;
+One function per message type that fills columns. RocketMQ: rocketmq-apis, service.proto;
 GrpcMessagingApplication.
 """
 
@@ -23,34 +23,38 @@ from ..remoting.row_facts.names import (
     MESSAGE_TYPE,
     RECONSUME_LIMIT,
     RECONSUMED,
+    STORED_MS,
     SUBSCRIPTION,
+    TIMER,
     TRANSACTION,
     TRANSACTION_ID,
     fact,
-    given,
+    present_facts,
 )
+from ..times import SECOND
 from .command import CallColumns
 from .tree import Tree, nanoseconds_at, number_at, text_at, tree_at, trees_at
 
 _DECISIONS: Final = {"COMMIT": "commit", "ROLLBACK": "rollback"}
 _MILLI: Final = 1_000_000
+_TIMES: Final = ("delivery_timestamp", "born_timestamp", "store_timestamp")
 
 
 def resource_at(tree: Tree, name: str) -> str | None:
-    """Return the name of a topic or group, behind its namespace where it has one."""
+    """Return the name of a topic or group, prefixed with its namespace if it has one."""
     resource = tree_at(tree, name)
     text, space = text_at(resource, "name"), text_at(resource, "resource_namespace")
     return f"{space}%{text}" if space and text else text
 
 
 def columns_of(type_name: str, tree: Tree) -> CallColumns:
-    """Return what a message says."""
+    """Return the columns of a message."""
     make = _MAKERS.get(type_name, _common)
     return make(tree)
 
 
 def _common(tree: Tree) -> CallColumns:
-    """Return what many requests say alike."""
+    """Return the columns that many requests share."""
     queue = tree_at(tree, "message_queue")
     topic = resource_at(queue, "topic") if queue else resource_at(tree, "topic")
     return CallColumns(
@@ -67,12 +71,12 @@ def _of_send(tree: Tree) -> CallColumns:
     messages = trees_at(tree, "messages")
     columns = _of_message(messages[0]) if messages else CallColumns()
     columns.message_count = len(messages)
-    columns.body_bytes = sum(_body_bytes(one) for one in messages)
+    columns.body_bytes = sum(_body_bytes(message) for message in messages)
     return columns
 
 
 def _of_message(message: Tree) -> CallColumns:
-    """Return what a message that is sent says."""
+    """Return the columns of a sent message."""
     system = tree_at(message, "system_properties")
     keys = system.get("keys")
     kind = text_at(system, "message_type")
@@ -80,10 +84,10 @@ def _of_message(message: Tree) -> CallColumns:
     return CallColumns(
         topic=resource_at(message, "topic"),
         unique_key=text_at(system, "message_id"),
-        keys=" ".join(str(one) for one in keys) if isinstance(keys, list) else None,
+        keys=" ".join(str(key) for key in keys) if isinstance(keys, list) else None,
         tags=text_at(system, "tag"),
         facts=[
-            *given((MESSAGE_TYPE, kind), (MESSAGE_GROUP, text_at(system, "message_group"))),
+            *present_facts((MESSAGE_TYPE, kind), (MESSAGE_GROUP, text_at(system, "message_group"))),
             *([fact(TRANSACTION, "prepared")] if kind == "TRANSACTION" else []),
             *([fact(DELIVER_MS, due // _MILLI)] if due is not None else []),
         ],
@@ -99,7 +103,7 @@ def _of_send_result(tree: Tree) -> CallColumns:
     return CallColumns(
         unique_key=text_at(first, "message_id"),
         queue_offset=(number_at(first, "offset") or 0) if stored else None,
-        facts=given((TRANSACTION_ID, text_at(first, "transaction_id"))),
+        facts=present_facts((TRANSACTION_ID, text_at(first, "transaction_id"))),
     )
 
 
@@ -114,7 +118,23 @@ def _of_received(tree: Tree) -> CallColumns:
         queue_offset=number_at(system, "queue_offset") or 0,
         body_bytes=_body_bytes(message),
         message_count=1,
+        facts=[*_stored_in(system), *_delays_in(system)],
     )
+
+
+def _stored_in(system: Tree) -> list[str]:
+    stored = nanoseconds_at(system, "store_timestamp")
+    return [] if stored is None else [fact(STORED_MS, stored // _MILLI)]
+
+
+def _delays_in(system: Tree) -> list[str]:
+    """Return the delays of a delayed message."""
+    due, born, stored = (nanoseconds_at(system, name) for name in _TIMES)
+    if due is None or born is None or stored is None:
+        return []
+    # stored again when due; a second early is in time, as timers have steps
+    late = "-" if stored < due - SECOND else str((stored - due) // _MILLI)
+    return [fact(TIMER, f"{(due - born) // _MILLI} {(stored - born) // _MILLI} {late}")]
 
 
 def _of_ack(tree: Tree) -> CallColumns:
@@ -134,34 +154,34 @@ def _of_change(tree: Tree) -> CallColumns:
 
 
 def _deadline_in(tree: Tree) -> list[str]:
-    return given((DEADLINE_MS, deadline_of(text_at(tree, "receipt_handle"))))
+    return present_facts((DEADLINE_MS, deadline_of(text_at(tree, "receipt_handle"))))
 
 
 def _of_route_request(tree: Tree) -> CallColumns:
     columns = _common(tree)
-    columns.facts = [fact(ASKED_ENDPOINT, one) for one in _addresses_at(tree, "endpoints")]
+    columns.facts = [fact(ASKED_ENDPOINT, address) for address in _addresses_at(tree, "endpoints")]
     return columns
 
 
 def _of_route(tree: Tree) -> CallColumns:
-    """Return the addresses that the queues of a route are at."""
+    """Return the addresses of the queues of a route."""
     columns = _common(tree)
     named = dict.fromkeys(
         address
         for queue in trees_at(tree, "message_queues")
         for address in _addresses_at(tree_at(queue, "broker"), "endpoints")
     )
-    columns.facts = [fact(ENDPOINT, one) for one in list(named)[:MAX_FACTS]]
+    columns.facts = [fact(ENDPOINT, endpoint) for endpoint in list(named)[:MAX_FACTS]]
     return columns
 
 
 def _addresses_at(tree: Tree, name: str) -> list[str]:
-    found = []
-    for one in trees_at(tree_at(tree, name), "addresses"):
-        host, port = text_at(one, "host"), number_at(one, "port")
+    addresses = []
+    for address in trees_at(tree_at(tree, name), "addresses"):
+        host, port = text_at(address, "host"), number_at(address, "port")
         if host and port:
-            found.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
-    return found
+            addresses.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return addresses
 
 
 def _of_dead(tree: Tree) -> CallColumns:
@@ -175,7 +195,7 @@ def _of_end(tree: Tree) -> CallColumns:
     columns = _common(tree)
     resolution = text_at(tree, "resolution")
     checked = text_at(tree, "source") == "SOURCE_SERVER_CHECK"
-    columns.facts = given(
+    columns.facts = present_facts(
         (DECISION, _DECISIONS.get(resolution or "", "unknown")),
         (CHECKED, "true" if checked else None),
         (TRANSACTION_ID, text_at(tree, "transaction_id")),
@@ -185,7 +205,7 @@ def _of_end(tree: Tree) -> CallColumns:
 
 def _of_heartbeat(tree: Tree) -> CallColumns:
     columns = _common(tree)
-    columns.facts = given((CLIENT_TYPE, text_at(tree, "client_type")))
+    columns.facts = present_facts((CLIENT_TYPE, text_at(tree, "client_type")))
     return columns
 
 
@@ -197,7 +217,7 @@ def _of_telemetry(tree: Tree) -> CallColumns:
         command = tree_at(tree, name)
         if command:
             columns = _of_message(tree_at(command, "message"))
-            columns.facts = given((TRANSACTION_ID, text_at(command, "transaction_id")))
+            columns.facts = present_facts((TRANSACTION_ID, text_at(command, "transaction_id")))
             return columns
     return CallColumns()
 
@@ -206,7 +226,7 @@ def _of_settings(settings: Tree) -> CallColumns:
     kind = text_at(settings, "client_type")
     subscription = tree_at(settings, "subscription")
     group = resource_at(subscription, "group")
-    facts = given((CLIENT_TYPE, kind))
+    facts = present_facts((CLIENT_TYPE, kind))
     for entry in trees_at(subscription, "subscriptions"):
         topic = resource_at(entry, "topic")
         how = text_at(entry, "expression", "type") or "-"
@@ -214,7 +234,8 @@ def _of_settings(settings: Tree) -> CallColumns:
         facts.append(fact(SUBSCRIPTION, f"{group} {topic} {how} {text}"))
     topics = tree_at(settings, "publishing").get("topics")
     names = [
-        resource_at({"topic": one}, "topic") for one in (topics if isinstance(topics, list) else [])
+        resource_at({"topic": topic}, "topic")
+        for topic in (topics if isinstance(topics, list) else [])
     ]
     return CallColumns(topic=names[0] if len(names) == 1 else None, group=group, facts=facts)
 
@@ -238,4 +259,4 @@ _MAKERS: Final[dict[str, Callable[[Tree], CallColumns]]] = {
     "HeartbeatRequest": _of_heartbeat,
     "TelemetryCommand": _of_telemetry,
 }
-"""Message type → what takes its columns; all others have the common ones."""
+"""Message type → function for its columns; other types have the common ones."""

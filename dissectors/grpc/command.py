@@ -1,7 +1,7 @@
-"""A gRPC request or response in the place of a remoting command.
+"""A gRPC request or response in place of a remoting command.
 
-What pairs, counts and orders commands takes it as it is; what shows one knows it by its type. It
-has no request code: operations of gRPC have names alone.
+Pairing, counting, and ordering treat it like a command; output distinguishes it by type. It has no
+request code: gRPC operations have only names.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import msgspec
 from ..remoting.command import RemotingCommand
 
 NO_CODE: Final = -1
-"""code of a request"""
+"""code of gRPC requests"""
 NO_VERSION: Final = -1
-"""MQVersion ordinal of whoever speaks gRPC: clients count their versions otherwise"""
+"""MQVersion ordinal for gRPC clients, which number their versions differently"""
 PROTOBUF: Final = "PROTOBUF"
-"""how header and body are written, beside JSON and ROCKETMQ"""
+"""serialize type, beside JSON and ROCKETMQ"""
 
 
 class CallColumns(msgspec.Struct, gc=False):
-    """What one side of a call says of the columns of its row."""
+    """Row columns from one side of a call."""
 
     topic: str | None = None
     group: str | None = None
@@ -40,16 +40,16 @@ class CallCommand(RemotingCommand, gc=False, kw_only=True):
     """A message of a call, or the messages of a stream that belong together."""
 
     name: str
-    """operation of a request; name of the code of a response"""
+    """operation of a request, or code name of a response"""
     operation: str
     """operation of the call"""
     types: tuple[str, ...]
-    """message types in the body that it comes with, one behind the other"""
+    """types of the messages in the body, in order"""
     client_version: str | None = None
-    """version of the client as it says it"""
+    """client version as sent"""
     account: str | None = None
-    """who signed it; never the secret"""
+    """access key of the signer; never the secret"""
     is_reset: bool = False
-    """it stands for a response that never came: the stream was reset"""
+    """placeholder for the missing response of a reset stream"""
     columns: CallColumns = msgspec.field(default_factory=CallColumns)
-    """what it says of the columns"""
+    """columns from this side"""

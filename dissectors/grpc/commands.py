@@ -1,4 +1,4 @@
-"""What headers, trailers and statuses of calls become in a row: codes, names, facts.
+"""Row values from headers, trailers, and statuses of calls: codes, names, facts.
 
 RocketMQ: InterceptorConstants, GrpcConstants; gRPC: Status-Message, status codes.
 """
@@ -11,7 +11,7 @@ from typing import Final
 from ..foreign import hexadecimal_of, natural_of
 from ..http2.header_blocks import Headers
 from ..remoting.headers import mask_secret
-from ..remoting.row_facts.names import CLIENT, STREAM_RESET, fact, given
+from ..remoting.row_facts.names import CLIENT, STREAM_RESET, fact, present_facts
 from .command import NO_CODE, CallColumns
 from .names import CODES, GRPC_STATUSES, TELEMETRY, TELEMETRY_COMMANDS
 from .tree import Tree, text_at, tree_at
@@ -24,13 +24,13 @@ _ACCESS: Final = "AccessKey"
 Status = tuple[int, str, str | None]
 """code, name, text"""
 NO_STATUS: Final = (0, "CODE_UNSPECIFIED", None)
-"""of a call without a status"""
+"""status of a call without one"""
 LOST_STATUS: Final = (NO_CODE, "", None)
-"""of a call whose status the capture does not have"""
+"""status of a call if the capture does not have it"""
 
 
 def telemetry_name(tree: Tree) -> str:
-    """Return the operation that a message of a telemetry stream is of."""
+    """Return the operation of a telemetry message."""
     for field, name in TELEMETRY_COMMANDS.items():
         if field in tree:
             return name
@@ -38,7 +38,7 @@ def telemetry_name(tree: Tree) -> str:
 
 
 def status_in(tree: Tree) -> Status | None:
-    """Return what a message says of a call; None where it says nothing."""
+    """Return the status in a message, or None."""
     status = tree_at(tree, "status")
     name = text_at(status, "code")
     if name is None:
@@ -48,7 +48,7 @@ def status_in(tree: Tree) -> Status | None:
 
 
 def transport_status(trailers: Headers) -> Status | None:
-    """Return what gRPC itself says of a call that failed; None of one that did not."""
+    """Return the gRPC status of a failed call, or None if it did not fail."""
     named = dict(trailers)
     text = named.get("grpc-status")
     if text is None:
@@ -59,17 +59,17 @@ def transport_status(trailers: Headers) -> Status | None:
         return None
     if number is None or number >= len(GRPC_STATUSES):
         return 0, "GRPC_UNKNOWN", None
-    message = _unescaped(named.get("grpc-message", ""))
+    message = unescaped(named.get("grpc-message", ""))
     return number, f"GRPC_{GRPC_STATUSES[number]}", message or None
 
 
 def has_unknown(headers: Headers) -> bool:
-    """Return whether some of these headers refer to others that were not captured."""
+    """Return whether headers refer to table entries that were not captured."""
     return any(not name for name, _ in headers)
 
 
-def _unescaped(text: str) -> str:
-    """Return a Status-Message with the bytes that stand there as `%` and two digits."""
+def unescaped(text: str) -> str:
+    """Return a Status-Message with its percent-encoding decoded."""
     first, *rest = text.encode("utf-8", "replace").split(b"%")
     parts = [first]
     for part in rest:
@@ -85,19 +85,19 @@ def reset_of(reason: str, from_client: bool) -> str:
 
 def client_facts(headers: Headers) -> list[str]:
     """Return the facts in the metadata of a request."""
-    return given((CLIENT, dict(headers).get("x-mq-client-id")))
+    return present_facts((CLIENT, dict(headers).get("x-mq-client-id")))
 
 
 def account_in(headers: Headers) -> str | None:
-    """Return who signed a request; None where nobody did."""
-    found = _CREDENTIAL.search(dict(headers).get("authorization", ""))
-    return found[1] if found else None
+    """Return the access key of the signer of a request, or None if unsigned."""
+    match = _CREDENTIAL.search(dict(headers).get("authorization", ""))
+    return match[1] if match else None
 
 
 def shown_metadata(headers: Headers) -> dict[str, str]:
-    """Return headers as they may be shown: what signs a request is masked.
+    """Return headers for output, with signatures masked.
 
-    Of several with one name the last. What was not captured has no name.
+    Of repeated names the last wins. Headers that were not captured have no name.
     """
     return {name: _shown(name, value) for name, value in headers if name}
 
@@ -107,27 +107,28 @@ def _shown(name: str, value: str) -> str:
         return value
     if name != "authorization" or not _SIGNATURE.search(value):
         return _MASK
-    shown = _CREDENTIAL.sub(lambda found: "Credential=" + mask_secret(_ACCESS, found[1]), value)
+    shown = _CREDENTIAL.sub(lambda match: "Credential=" + mask_secret(_ACCESS, match[1]), value)
     return _SIGNATURE.sub(rf"\g<1>{_MASK}", shown)
 
 
 class Merged:
-    """What several messages of one request or response say together: numbers are added up."""
+    """Columns of several messages of one request or response, merged; numbers are added up."""
 
     def __init__(self) -> None:
         self.columns = CallColumns()
         self._seen = 0
 
-    def add(self, one: CallColumns) -> None:
-        """Add what a message says."""
+    def add(self, columns: CallColumns) -> None:
+        """Add the columns of a message."""
         self._seen += 1
         if self._seen == 1:
-            self.columns = one
+            self.columns = columns
             return
         whole = self.columns
-        if one.message_count is not None:
+        if columns.message_count is not None:
             if whole.message_count is None:
-                whole.unique_key, whole.queue_id = one.unique_key, one.queue_id
-                whole.queue_offset = one.queue_offset
-            whole.message_count = (whole.message_count or 0) + one.message_count
-            whole.body_bytes += one.body_bytes
+                whole.unique_key, whole.queue_id = columns.unique_key, columns.queue_id
+                whole.queue_offset = columns.queue_offset
+                whole.facts = whole.facts + columns.facts
+            whole.message_count = (whole.message_count or 0) + columns.message_count
+            whole.body_bytes += columns.body_bytes

@@ -18,7 +18,7 @@ PACKAGE: Final = "apache.rocketmq.v2"
 
 
 class FieldKind(StrEnum):
-    """What a field holds; proto3's other scalar types are in none of the messages."""
+    """Type of a field; the other scalar types of proto3 are in none of the messages."""
 
     INT32 = "int32"
     INT64 = "int64"
@@ -46,11 +46,11 @@ class Field(NamedTuple):
     name: str
     """name in the definition"""
     kind: FieldKind
-    """what it holds"""
+    """type"""
     of: str
-    """of an enum or a message: its type, without the package; else empty"""
+    """type name of an enum or a message, without the package; else empty"""
     many: bool
-    """it may come more than once"""
+    """repeated"""
 
 
 class Method(NamedTuple):
@@ -63,15 +63,15 @@ class Method(NamedTuple):
     asks: str
     """message type of a request"""
     asks_many: bool
-    """the client sends a stream of them"""
+    """client-streaming"""
     gives: str
     """message type of a response"""
     gives_many: bool
-    """the server sends a stream of them"""
+    """server-streaming"""
 
     @property
     def path(self) -> str:
-        """The `:path` of its requests."""
+        """`:path` of its requests"""
         return f"/{PACKAGE}.{self.service}/{self.name}"
 
 
@@ -271,8 +271,8 @@ def _methods_of(service: str, text: str) -> Iterator[Method]:
     for part in parts_of(text):
         name, _, types = part.partition(" ")
         asks, gives = types.split(" -> ")
-        asked, given = asks.removeprefix("stream "), gives.removeprefix("stream ")
-        yield Method(service, name, asked, asks != asked, given, gives != given)
+        request, response = asks.removeprefix("stream "), gives.removeprefix("stream ")
+        yield Method(service, name, request, asks != request, response, gives != response)
 
 
 _SCALARS: Final = frozenset(FieldKind) - {FieldKind.ENUM, FieldKind.MESSAGE}
@@ -280,5 +280,7 @@ ENUMS: Final = {name: _names_of(text) for name, text in entries(_ENUMS)}
 """enum → number → name"""
 MESSAGES: Final = {name: tuple(map(_field_of, parts_of(text))) for name, text in entries(_MESSAGES)}
 """message type → its fields"""
-METHODS: Final = tuple(one for name, text in entries(_METHODS) for one in _methods_of(name, text))
+METHODS: Final = tuple(
+    method for name, text in entries(_METHODS) for method in _methods_of(name, text)
+)
 """all methods"""

@@ -1,7 +1,7 @@
-"""Names of operations and of answers of gRPC calls, as rows have them.
+"""Operation and response names of gRPC calls in rows.
 
-An operation is a method, or what a server asks for on a telemetry stream. An answer is a code of
-`apache.rocketmq.v2`; where gRPC itself failed it is gRPC's own status behind `GRPC_`.
+An operation is a method, or a command of the server on a telemetry stream. A response name is a
+code of `apache.rocketmq.v2`, or `GRPC_` and the gRPC status if gRPC itself failed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ TELEMETRY_COMMANDS: Final = {
     "reconnect_endpoints_command": "ReconnectEndpoints",
     "notify_unsubscribe_lite_command": "NotifyUnsubscribeLite",
 }
-"""What a server asks for on a telemetry stream → name of the operation."""
+"""Command of a server on a telemetry stream → operation name."""
 OK: Final = next(code for code, name in ENUMS["Code"].items() if name == "OK")
-"""Code of an answer that says that all is well."""
+"""Code of a successful response."""
 GRPC_STATUSES: Final = (
     "OK",
     "CANCELLED",
@@ -42,8 +42,8 @@ GRPC_STATUSES: Final = (
 )
 """names of gRPC's own status codes, by number"""
 CODES: Final = {name: number for number, name in ENUMS["Code"].items()}
-"""Name of a code of `apache.rocketmq.v2` → its number."""
+"""Code name of `apache.rocketmq.v2` → number."""
 OPERATIONS: Final = (*(method.name for method in METHODS), *TELEMETRY_COMMANDS.values())
 """Names of all operations."""
 ANSWERS: Final = (*CODES, *(f"GRPC_{name}" for name in GRPC_STATUSES[1:]))
-"""Names of all answers."""
+"""Names of all responses."""

@@ -1,8 +1,7 @@
-"""Length-prefixed messages: how one direction of a call is cut into them, compressed ones opened.
+"""Length-prefixed messages: cut one direction of a call into messages and decompress them.
 
-Rules: of a message only what was captured is kept, up to its first hole and no more than
-`LARGEST`. What compressed messages become is bounded by a budget for all of a connection.
-gRPC over HTTP/2: Length-Prefixed-Message, Message-Encoding.
+Rules: a message is kept up to its first hole and `LARGEST` bytes. Decompressed bytes of a
+connection share a budget. gRPC over HTTP/2: Length-Prefixed-Message, Message-Encoding.
 """
 
 from __future__ import annotations
@@ -14,38 +13,38 @@ from ..budget import Budget
 from ..http2.frame import StreamPlace
 
 PREFIX: Final = 5
-"""bytes before a message: whether it is compressed, and its length"""
+"""bytes of a message prefix: compression flag and length"""
 LARGEST: Final = 16 * 1024 * 1024
-"""bytes of one message that are kept: four times what a proxy takes unless it is told otherwise"""
+"""bytes kept of one message: four times the default limit of a proxy"""
 _GZIP: Final = 31
-"""window bits of zlib that take a gzip header and nothing else"""
+"""window bits of zlib that accept only a gzip header"""
 
 
 class Piece(NamedTuple):
     """One message of a call."""
 
     data: bytes
-    """the message, opened, as far as it was captured"""
+    """the captured part, decompressed"""
     length: int
     """its bytes on the wire"""
     missing: int
-    """bytes that the capture does not have, or that were not kept"""
+    """bytes not captured or not kept"""
     problem: str | None
-    """why it is not all; None: it is"""
+    """why the message is incomplete, or None"""
     place: StreamPlace
     """where it was complete"""
 
 
 class MessageCutter:
-    """Cuts what one end says in a call into messages."""
+    """Cuts one side of a call into messages."""
 
     __slots__ = ("_held", "_lost", "_passed", "_wanted", "broken", "encoding")
 
     def __init__(self) -> None:
         self.encoding = ""
-        """`grpc-encoding`, by which messages are compressed"""
+        """`grpc-encoding` of compressed messages"""
         self.broken = False
-        """where messages begin is not known any more"""
+        """message boundaries are lost"""
         self._held = bytearray()
         self._wanted = PREFIX
         self._lost = 0
@@ -53,13 +52,13 @@ class MessageCutter:
 
     @property
     def held(self) -> int:
-        """Bytes that wait for the rest of their message."""
+        """Bytes held of an incomplete message."""
         return len(self._held)
 
     def receive(
         self, data: bytes, missing: int, place: StreamPlace, budget: Budget, out: list[Piece]
     ) -> None:
-        """Append the messages that are complete with these bytes, behind which some are missing."""
+        """Append the messages that these bytes complete; `missing` bytes follow them."""
         if self.broken:
             return
         at = 0
@@ -82,7 +81,7 @@ class MessageCutter:
             self._lose(missing, place, budget, out)
 
     def release(self) -> None:
-        """Let go what is held; where messages begin is not known any more."""
+        """Drop the held bytes; message boundaries are lost."""
         self._held = bytearray()
         self.broken = True
 
@@ -109,7 +108,7 @@ class MessageCutter:
 
 
 def opened(data: bytes, encoding: str, budget: Budget) -> tuple[bytes, str | None]:
-    """Return a compressed message opened, as far as `budget` has room, and what is wrong."""
+    """Decompress a message as far as `budget` allows; return it and its problem."""
     if encoding not in ("gzip", "deflate"):
         return b"", f"compressed by {encoding or 'nothing that was named'}"
     budget.earn(len(data))

@@ -1,7 +1,7 @@
-"""Codes of answers to calls that send messages: which say that the message is stored, which not.
+"""Response codes of send calls: whether the message is stored.
 
-An answer with gRPC's own status has that as its code, which is below all codes of RocketMQ.
-RocketMQ: SendMessageActivity.convertToSendMessageResponse and ResponseBuilder of the proxy.
+A gRPC status has a code below all codes of RocketMQ. RocketMQ:
+SendMessageActivity.convertToSendMessageResponse and ResponseBuilder of the proxy.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Final
 from .names import CODES, GRPC_STATUSES, OK
 
 STORED: Final = frozenset((OK,))
-"""Answers that say so, and that clients take for it."""
+"""The message is stored, and clients treat it as such."""
 NOT_DURABLE: Final = frozenset(
     CODES[name]
     for name in ("HA_NOT_AVAILABLE", "MASTER_PERSISTENCE_TIMEOUT", "SLAVE_PERSISTENCE_TIMEOUT")
 )
-"""The message is stored, but not on disk or on a slave in time: clients take it for a failure."""
+"""The message is stored, but not on disk or on a slave in time: clients treat it as a failure."""
 UNDECIDED: Final = frozenset((CODES["CODE_UNSPECIFIED"], CODES["MULTIPLE_RESULTS"]))
-"""Answers that do not say of one message what became of it."""
+"""Codes that do not tell whether a message is stored."""
 OF_THE_MOMENT: Final = frozenset((CODES["TOO_MANY_REQUESTS"], CODES["REQUEST_TIMEOUT"]))
-"""Refusals of which another attempt may end otherwise."""
+"""Refusals that another attempt may avoid."""
 
 _REFUSED_BY_GRPC: Final = frozenset(
     GRPC_STATUSES.index(name)
@@ -39,9 +39,9 @@ _NOT_KNOWN_THERE: Final = frozenset(
 
 
 def is_refusal(code: int) -> bool:
-    """Return whether an answer says that the message was not stored.
+    """Return whether a code means that the message was not stored.
 
-    Other errors do not say so: a proxy gives them, too, when a broker does not answer in time.
+    Other errors do not: a proxy also returns them if a broker does not respond in time.
     """
     if code == CODES["REQUEST_TIMEOUT"]:
         return False
@@ -49,5 +49,5 @@ def is_refusal(code: int) -> bool:
 
 
 def is_final(code: int) -> bool:
-    """Return whether another attempt with the same message has the same answer."""
+    """Return whether another attempt with the same message gets the same response."""
     return code in _OF_THE_REQUEST and code not in OF_THE_MOMENT

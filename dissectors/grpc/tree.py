@@ -1,8 +1,8 @@
-"""A message of `apache.rocketmq.v2` as a tree: bytes → field names and values, by the tables.
+"""Decode messages of `apache.rocketmq.v2` into trees of field names and values.
 
-Rules: nothing raises because of what was captured: what cannot be read is a problem, and what came
-before it is kept. Depth is that of the tables, which no message type nests in itself; fields that
-the tables do not know are counted. An absent field is absent: proto3 writes no zero values.
+Rules: captured bytes never raise; what cannot be read is a problem, and the fields before it are
+kept. The tables bound the depth, as no message type nests in itself. Unknown fields are counted.
+Absent fields stay absent: proto3 writes no zero values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .wire import BYTES as WIRE_BYTES
 from .wire import FIXED_32, VARINT, Value, fields_of, packed, signed
 
 MOST_FIELDS: Final = 100_000
-"""fields of one message, with those within it: as many as a full batch of messages has"""
+"""fields of one message with its nested ones: as many as a full batch of messages has"""
 
 TABLES: Final[dict[str, dict[int, Field]]] = {
     name: {field.number: field for field in fields} for name, fields in MESSAGES.items()
@@ -27,18 +27,18 @@ Tree = dict[str, object]
 
 
 class Decoded(NamedTuple):
-    """What was made of a message."""
+    """A decoded message."""
 
     tree: Tree
-    """field → value; of a field that may come more than once, a list"""
+    """field → value; a list for repeated fields"""
     problem: str | None
-    """why it is not all; None: it is"""
+    """why it is incomplete, or None"""
     unknown: int
-    """fields that the tables do not know"""
+    """number of unknown fields"""
 
 
 class _Reading:
-    """What is counted while one message is read."""
+    """Counters while one message is read."""
 
     def __init__(self) -> None:
         self.left = MOST_FIELDS
@@ -47,7 +47,7 @@ class _Reading:
 
 
 def decode_message(name: str, data: bytes) -> Decoded:
-    """Return what the message type `name` makes of these bytes."""
+    """Decode bytes as a message of type `name`."""
     reading = _Reading()
     tree = _tree(name, data, reading)
     return Decoded(tree, reading.problem, reading.unknown)
@@ -57,7 +57,7 @@ def _tree(name: str, data: bytes, reading: _Reading) -> Tree:
     table = TABLES[name]
     tree: Tree = {}
     try:
-        for number, kind, value in fields_of(data):
+        for number, kind, value, _ in fields_of(data):
             reading.left -= 1
             if reading.left < 0:
                 raise Unreadable(f"more than {MOST_FIELDS} fields")
@@ -122,31 +122,31 @@ def _enum(name: str, value: int) -> str:
 
 
 def text_at(tree: Tree, *names: str) -> str | None:
-    """Return the text under some names, one within the other; None where there is none."""
+    """Return the text at a path of names, or None."""
     value = value_at(tree, *names)
     return value if isinstance(value, str) and value else None
 
 
 def number_at(tree: Tree, *names: str) -> int | None:
-    """Return the number under some names; None where there is none."""
+    """Return the number at a path of names, or None."""
     value = value_at(tree, *names)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def trees_at(tree: Tree, name: str) -> list[Tree]:
-    """Return the messages of a field that may come more than once."""
+    """Return the messages of a repeated field."""
     value = tree.get(name)
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def tree_at(tree: Tree, *names: str) -> Tree:
-    """Return the message under some names; an empty one where there is none."""
+    """Return the message at a path of names, or an empty one."""
     value = value_at(tree, *names)
     return value if isinstance(value, dict) else {}
 
 
 def value_at(tree: Tree, *names: str) -> object:
-    """Return what is under some names, one within the other; None where there is nothing."""
+    """Return the value at a path of names, or None."""
     value: object = tree
     for name in names:
         if not isinstance(value, dict):
@@ -156,7 +156,7 @@ def value_at(tree: Tree, *names: str) -> object:
 
 
 def nanoseconds_at(tree: Tree, *names: str) -> int | None:
-    """Return a time or a duration in nanoseconds; None where there is none, or none of a clock."""
+    """Return a time or a duration in nanoseconds, or None if absent or out of range."""
     value = value_at(tree, *names)
     if not isinstance(value, dict):
         return None

@@ -1,7 +1,7 @@
-"""Protocol Buffers on the wire: bytes → numbers, texts and parts, bounded and without recursion.
+"""Protocol Buffers wire format: bytes → numbers, texts, and parts, bounded and without recursion.
 
-Rules: nothing raises but `Unreadable`. Each byte is looked at once a level. Groups, which proto3
-does not have, are an error. Protocol Buffers: encoding.
+Rules: nothing raises but `Unreadable`. Each byte is read once per level. Groups, which proto3 does
+not have, are an error. Protocol Buffers: encoding.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _64_BITS: Final = (1 << 64) - 1
 Value = int | bytes
 
 
-def fields_of(data: bytes) -> Iterator[tuple[int, int, Value]]:
-    """Yield number, wire type and value of each field: an integer, or bytes that are a copy.
+def fields_of(data: bytes) -> Iterator[tuple[int, int, Value, int]]:
+    """Yield number, wire type, value (an integer, or a copy of bytes), and end of each field.
 
-    Raise Unreadable at the first byte that cannot be read; what came before was given.
+    Raise Unreadable at the first byte that cannot be read, after the fields before it.
     """
     at = 0
     end = len(data)
@@ -35,7 +35,7 @@ def fields_of(data: bytes) -> Iterator[tuple[int, int, Value]]:
             raise Unreadable(f"field number {number}")
         if kind == VARINT:
             value, at = _varint(data, at)
-            yield number, kind, value
+            yield number, kind, value, at
             continue
         if kind == BYTES:
             size, at = _varint(data, at)
@@ -48,17 +48,17 @@ def fields_of(data: bytes) -> Iterator[tuple[int, int, Value]]:
         stop = at + size
         if stop > end:
             raise Unreadable(f"{stop - end} bytes of field {number} are missing")
-        yield number, kind, data[at:stop]
+        yield number, kind, data[at:stop], stop
         at = stop
 
 
 def signed(value: int) -> int:
-    """Return a varint as the signed integer that it stands for."""
+    """Return a varint as a signed integer."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def packed(data: bytes) -> list[int]:
-    """Return the varints that stand one behind the other; raise Unreadable."""
+    """Return the varints of a packed field; raise Unreadable."""
     values: list[int] = []
     at = 0
     while at < len(data):
@@ -68,7 +68,7 @@ def packed(data: bytes) -> list[int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and where it ends."""
+    """Return a varint and its end."""
     value = shift = 0
     for byte in data[at : at + _LONGEST_VARINT]:
         value |= (byte & 0x7F) << shift
@@ -77,3 +77,13 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value & _64_BITS, at
         shift += 7
     raise Unreadable("a number that does not end")
+
+
+def varint(value: int) -> bytes:
+    """Encode a non-negative number as a varint."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

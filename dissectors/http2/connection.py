@@ -1,9 +1,8 @@
-"""Both directions of an HTTP/2 connection: bytes in, what happens on its streams out.
+"""Turn both directions of an HTTP/2 connection into stream events.
 
-Rules: header blocks are decoded in the order they were sent, of every stream, because each changes
-the table for the next. A hole outside DATA may hide some: what follows is read again from where a
-frame certainly begins, with a table of unknown entries. What is held is one frame and one header
-block a direction.
+Rules: header blocks of all streams are decoded in the order they were sent, because each changes
+the table for the next. A hole outside DATA may hide some: reading resumes where a frame certainly
+begins, with a table of unknown entries. One frame and one header block are held per direction.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from .joining import Joining
 
 
 class Happening(Enum):
-    """What may happen on a stream."""
+    """Types of stream events."""
 
     HEADERS = "headers"
     DATA = "data"
@@ -41,32 +40,32 @@ class Happening(Enum):
 
 
 class StreamEvent(NamedTuple):
-    """Something that one end did on a stream."""
+    """An event of one side on a stream."""
 
     what: Happening
     stream: int
-    """number of the stream; of GOAWAY the last one that the sender deals with"""
+    """stream number; for GOAWAY the last one that the sender handles"""
     ended: bool
-    """the sender says no more on it"""
+    """the sender ends its side"""
     headers: Headers
-    """of HEADERS"""
+    """for HEADERS"""
     data: bytes
-    """of DATA, without padding, as far as it was captured"""
+    """for DATA: the captured part, without padding"""
     missing: int
-    """bytes of it that the capture does not have"""
+    """bytes of the data that were not captured"""
     size: int
     """bytes of the frames on the wire"""
     reason: str
-    """of RESET and GOAWAY: name of the error code"""
+    """for RESET and GOAWAY: name of the error code"""
     place: StreamPlace
-    """where it was complete"""
+    """where the event was complete"""
 
 
 class Http2End:
-    """What one end sends."""
+    """One direction of a connection."""
 
     def __init__(self, joined: bool) -> None:
-        """Begin with a first frame; where it was `joined`, look for one."""
+        """Start with a first frame, or search for one if the capture `joined` the connection."""
         self.losses = 0
         """holes that may hide headers"""
         self._cutter = FrameCutter()
@@ -80,16 +79,16 @@ class Http2End:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing more is known of this direction; None: it goes on."""
+        """Why this direction is not read any further, or None."""
         return self._cutter.problem or self._blocks.problem
 
     @property
     def held(self) -> int:
-        """Bytes that wait for more."""
+        """Bytes held until more arrive."""
         return self._cutter.held + len(self._block or b"")
 
     def receive(self, data: bytes, place: StreamPlace, out: list[StreamEvent]) -> None:
-        """Append what happened with these bytes, which end at `place`."""
+        """Append the events of these bytes, which end at `place`."""
         if self._seeking:
             if self.problem is not None or not self._joining.is_start(data):
                 return
@@ -98,7 +97,7 @@ class Http2End:
         self._take_frames(out)
 
     def receive_gap(self, length: int, place: StreamPlace, out: list[StreamEvent]) -> None:
-        """Go on behind bytes that the capture does not have, as far as that can be known."""
+        """Continue after bytes that were not captured, as far as possible."""
         if self._seeking or self.problem is not None:
             return
         if self._cutter.receive_gap(length, place, self._frames):
@@ -111,7 +110,7 @@ class Http2End:
         self._blocks = HeaderBlocks(joined=True)
 
     def stop(self, problem: str) -> None:
-        """Read no more of this direction."""
+        """Stop reading this direction."""
         self._cutter.stop(problem)
         self._block = None
 
@@ -127,19 +126,19 @@ class Http2End:
         if self._block is not None and kind != CONTINUATION:
             self.stop("a header block that does not go on")
         elif kind == DATA:
-            data, padding = _unpadded(frame)
+            data, padding = unpadded(frame)
             size = len(frame.payload) + frame.missing
             lost = max(frame.missing - padding, 0)
             out.append(_event(Happening.DATA, frame, data=data, missing=lost, size=size))
         elif kind == HEADERS:
-            block, _ = _unpadded(frame)
+            block, _ = unpadded(frame)
             if frame.flags & HAS_PRIORITY:
                 block = block[5:]
             self._block_ends = bool(frame.flags & END_STREAM)
             self._begin_block(frame, block, out)
-        elif kind == PUSH_PROMISE:  # no peer of gRPC sends it, but its headers are in the table
+        elif kind == PUSH_PROMISE:  # gRPC peers do not send it, but its headers are in the table
             self._block_ends = False
-            self._begin_block(frame, _unpadded(frame)[0][4:], out)
+            self._begin_block(frame, unpadded(frame)[0][4:], out)
         elif kind == CONTINUATION:
             self._continue_block(frame, out)
         elif kind == RST_STREAM:
@@ -178,8 +177,8 @@ class Http2End:
             out.append(event._replace(headers=headers, ended=self._block_ends))
 
 
-def _unpadded(frame: Http2Frame) -> tuple[bytes, int]:
-    """Return the payload without its padding, and how long that is."""
+def unpadded(frame: Http2Frame) -> tuple[bytes, int]:
+    """Return the payload without its padding, and the length of the padding."""
     if not frame.flags & PADDED or not frame.payload:
         return frame.payload, 0
     padding = frame.payload[0]

@@ -1,7 +1,7 @@
-"""Frames of HTTP/2: their layout, types and flags, and how a direction is cut into them.
+"""HTTP/2 frames: layout, types, flags, and cutting one direction into frames.
 
-Rules: nothing raises because of what was captured; a length that no peer may send is a problem of
-the direction, which ends it. What is held of one frame is what has come of it. RFC 9113.
+Rules: captured bytes never raise; a length that no peer may send is a problem that ends the
+direction. Of one frame only the received part is held. RFC 9113.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""what a client sends first"""
+"""connection preface of a client"""
 HEAD: Final = 9
 """bytes before the payload of a frame: length, type, flags, stream"""
 LARGEST: Final = 1 << 20
-"""bytes of payload of one frame: peers keep to 16 KiB unless the other end allows more"""
+"""maximum payload bytes of a frame: 16 KiB unless the peer allows more"""
 
 DATA: Final = 0
 HEADERS: Final = 1
@@ -33,9 +33,9 @@ PADDED: Final = 0x8
 HAS_PRIORITY: Final = 0x20
 
 FIXED: Final = {PRIORITY: 5, RST_STREAM: 4, PING: 8, WINDOW_UPDATE: 4}
-"""type → the only length of payload that it has"""
+"""type → its only valid payload length"""
 ON_STREAMS: Final = frozenset((DATA, HEADERS, PRIORITY, RST_STREAM, PUSH_PROMISE, CONTINUATION))
-"""types that belong to a stream; WINDOW_UPDATE may, the others do not"""
+"""types that need a stream; WINDOW_UPDATE may have one, the others have none"""
 
 ERRORS: Final = (
     "NO_ERROR",
@@ -53,18 +53,18 @@ ERRORS: Final = (
     "INADEQUATE_SECURITY",
     "HTTP_1_1_REQUIRED",
 )
-"""names of the error codes, by number"""
+"""error code names, by number"""
 
 
 class StreamPlace(NamedTuple):
-    """Where in the capture something ended."""
+    """A place in the capture."""
 
     packet: int
     """id of the packet"""
     ts: int
     """its time, nanoseconds since the epoch"""
     offset: int
-    """offset in the stream of bytes"""
+    """offset in the byte stream"""
 
 
 class Http2Frame(NamedTuple):
@@ -74,9 +74,9 @@ class Http2Frame(NamedTuple):
     flags: int
     stream: int
     payload: bytes
-    """what was captured of it"""
+    """captured part of the payload"""
     missing: int
-    """bytes of the payload that the capture does not have"""
+    """payload bytes that were not captured"""
     place: StreamPlace
     """where it ended"""
 
@@ -87,10 +87,10 @@ def error_name(code: int) -> str:
 
 
 def is_plausible(length: int, type_: int, stream: int) -> bool:
-    """Return whether these can stand at the head of one frame."""
+    """Return whether these values form a valid frame header."""
     if length > LARGEST:
         return False
-    if type_ > CONTINUATION:  # an extension, which everybody passes over
+    if type_ > CONTINUATION:  # extension frames are ignored
         return True
     if length != FIXED.get(type_, length) or (type_ == SETTINGS and length % 6):
         return False
@@ -104,7 +104,7 @@ class FrameCutter:
 
     def __init__(self) -> None:
         self.problem: str | None = None
-        """why nothing more is cut out of this direction; None: it goes on"""
+        """why this direction is not cut any further, or None"""
         self._held = bytearray()
         self._wanted = HEAD
         self._lost = 0
@@ -112,18 +112,23 @@ class FrameCutter:
 
     @property
     def held(self) -> int:
-        """Bytes that wait for the rest of their frame."""
+        """Bytes held of an incomplete frame."""
         return len(self._held)
 
+    @property
+    def begun(self) -> tuple[bytes, int]:
+        """Header of the incomplete frame, and the bytes received since it began."""
+        return bytes(self._held[:HEAD]), len(self._held) + self._lost
+
     def receive(self, data: bytes, place: StreamPlace, out: list[Http2Frame]) -> None:
-        """Append the frames that are complete with these bytes, which end at `place`."""
+        """Append the frames that these bytes complete; the bytes end at `place`."""
         if self.problem is not None:
             return
         held = self._held
         if self._lost:  # the payload is kept up to its first hole
-            rest = min(self._wanted - len(held) - self._lost, len(data))
-            self._lost += rest
-            data = data[rest:]
+            remaining = min(self._wanted - len(held) - self._lost, len(data))
+            self._lost += remaining
+            data = data[remaining:]
         held += data
         if self._preface and not self._is_past_preface():
             return
@@ -147,26 +152,26 @@ class FrameCutter:
         del held[:at]
 
     def receive_gap(self, length: int, place: StreamPlace, out: list[Http2Frame]) -> bool:
-        """Go on behind a hole within the payload of a DATA frame; return False where it is none.
+        """Continue after a hole in the payload of a DATA frame; return False for any other hole.
 
-        Any other hole may hide header blocks, without which later ones mean something else.
+        Another hole may hide header blocks, which would change the meaning of later ones.
         """
         held = self._held
         if len(held) < HEAD or held[3] != DATA or len(held) + self._lost + length > self._wanted:
             return False
-        if held[4] & PADDED and len(held) == HEAD:  # how much of it is padding is in the hole
+        if held[4] & PADDED and len(held) == HEAD:  # the padding length is in the hole
             return False
         self._lost += length
         self.receive(b"", place, out)
         return True
 
     def stop(self, problem: str) -> None:
-        """Cut nothing more out of this direction."""
+        """Stop cutting this direction."""
         self.problem = self.problem or problem
         self._held = bytearray()
 
     def _is_past_preface(self) -> bool:
-        """Take off what a client sends first; return False while it may still be that."""
+        """Remove the client preface; return False while it is incomplete."""
         held = self._held
         if len(held) < len(PREFACE) and PREFACE.startswith(held):
             return False

@@ -1,9 +1,9 @@
-"""Header blocks of one direction: HPACK with a table that may have been joined in the middle.
+"""Decode header blocks of one direction: HPACK with a table that may be joined in the middle.
 
-Rules: what a block becomes is bounded, by its own bytes, too: references of a byte each may stand
-for very much. A direction of which a block could not be decoded gives no more headers: every later
-block may refer to what was in it. Where the start was not captured, entries that were there before
-are `UNKNOWN`; those that come later are right, because references count from the newest. RFC 7541.
+Rules: the decoded size is bounded, also relative to the block: one-byte references may expand to
+large headers. After a block that cannot be decoded, a direction gives no more headers, because
+later blocks may refer to it. If the start was not captured, earlier table entries are `UNKNOWN`;
+later ones are right, because references count from the newest. RFC 7541.
 """
 
 from __future__ import annotations
@@ -15,34 +15,36 @@ from hpack.exceptions import HPACKError
 from hpack.table import HeaderTable
 
 LARGEST_BLOCK: Final = 64 * 1024
-"""bytes of one header block, with its continuations"""
+"""maximum bytes of a header block with its continuations"""
 LARGEST_LIST: Final = 64 * 1024
-"""bytes that the headers of one block may become"""
+"""maximum bytes of decoded headers of a block"""
 LARGEST_TABLE: Final = 64 * 1024
-"""bytes of the table that a peer may ask for; 4 KiB unless it does"""
+"""maximum table bytes that a peer may ask for (HPACK default: 4 KiB)"""
 FREE_BYTES: Final = 64 * 1024
-"""bytes that the headers of a direction may become whatever was read"""
+"""decoded header bytes that a direction may always have"""
 EACH: Final = 4096
-"""bytes that those of a block may become besides; gRPC's are half of that, mostly references"""
+"""further decoded bytes per block; gRPC needs half of that, mostly references"""
 MOST_TIMES: Final = 4
-"""bytes that each byte of a block may become besides: Huffman codes make 1.6 of one"""
+"""further decoded bytes per byte of a block: Huffman codes expand by 1.6"""
 HEADER_BYTES: Final = 64
-"""bytes that a header takes beside its name and value"""
+"""overhead bytes of a header beside its name and value"""
 UNKNOWN: Final = ("", "")
-"""a header that stands in a block which was not captured"""
+"""a header in a block that was not captured"""
 _ENTRY: Final = 32
-"""bytes that an entry of the table takes beside name and value"""
+"""overhead bytes of a table entry beside its name and value"""
 
 Headers = list[tuple[str, str]]
 
 
 class HeaderBlocks:
-    """Decodes the header blocks of one direction, in their order."""
+    """Decodes the header blocks of one direction, in order."""
 
     def __init__(self, joined: bool) -> None:
-        """Begin with an empty table, or where it was `joined`, with one of unknown entries."""
+        """Start with an empty table, or with unknown entries if the capture `joined` the
+        connection.
+        """
         self.problem: str | None = None
-        """why there are no more headers in this direction; None: there are"""
+        """why this direction gives no more headers, or None"""
         self._room = FREE_BYTES
         self._decoder = Decoder(LARGEST_LIST)
         self._decoder.max_allowed_table_size = LARGEST_TABLE
@@ -52,21 +54,21 @@ class HeaderBlocks:
                 table.add(b"", b"")
 
     def decode(self, block: bytes) -> Headers | None:
-        """Return names and values; None where they cannot be known any more."""
+        """Return the headers of a block, or None if they cannot be decoded any more."""
         if self.problem is not None:
             return None
         if len(block) > LARGEST_BLOCK:
             self.problem = f"a header block of more than {LARGEST_BLOCK} bytes"
             return None
         try:
-            found = self._decoder.decode(block, raw=True)
+            decoded = self._decoder.decode(block, raw=True)
         except HPACKError as error:
             self.problem = f"a header block that does not decode: {type(error).__name__}"
             return None
-        except Exception as error:  # the library's own, such as an index into a text
+        except Exception as error:  # errors inside hpack, such as an index into a text
             self.problem = f"a header block that does not decode: {type(error).__name__}"
             return None
-        headers = [(_text(name), _text(value)) for name, value in found]
+        headers = [(_text(name), _text(value)) for name, value in decoded]
         self._room += EACH + MOST_TIMES * len(block) - bytes_of(headers)
         if self._room < 0:
             self.problem = "header blocks that become far more than their bytes"
@@ -75,7 +77,7 @@ class HeaderBlocks:
 
 
 def bytes_of(headers: Headers) -> int:
-    """Return about how many bytes headers take."""
+    """Return the approximate bytes of headers in memory."""
     return sum(HEADER_BYTES + len(name) + len(value) for name, value in headers)
 
 

@@ -1,8 +1,8 @@
-"""Where a direction of HTTP/2 is joined in the middle: at a segment that begins with certainty.
+"""Find the start of an HTTP/2 direction whose beginning was not captured.
 
-Nothing marks the beginning of a frame, so only a header block is certain: it is whole, decodes,
-and says in the static table what every request or every answer of gRPC says. Frames that only
-control the connection may stand before it. RFC 9113 (4.1), RFC 7541 (A).
+Nothing marks the beginning of a frame, so only a segment that begins with a header block is
+certain: it is whole, decodes, and has the static-table entries of every gRPC request or response.
+Control frames may precede it. RFC 9113 (4.1), RFC 7541 (A).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .frame import (
 from .header_blocks import HeaderBlocks, Headers
 
 MOST_BEFORE: Final = 8
-"""frames before the header block that are passed over"""
+"""maximum frames skipped before the header block"""
 MOST_LOOKS: Final = 1024
-"""header blocks of a direction that are tried: each costs thirty times what a packet does"""
+"""header blocks tried per direction: each costs thirty times as much as a packet"""
 _CONTROLS: Final = {SETTINGS: ACK, PING: ACK, WINDOW_UPDATE: 0}
-"""frames that may stand before it → the only flags that they have"""
+"""frames that may precede it → their only valid flags"""
 _FLAGS: Final = END_STREAM | END_HEADERS | PADDED | HAS_PRIORITY
 _PRIORITY: Final = 5
 _METHOD: Final = (":method", "POST")
@@ -38,15 +38,13 @@ _SCHEMES: Final = frozenset(((":scheme", "http"), (":scheme", "https")))
 
 
 class Joining:
-    """Looks for the start of a direction, a bounded number of times."""
+    """Searches for the start of a direction, a bounded number of times."""
 
     def __init__(self) -> None:
         self._left = MOST_LOOKS
 
     def is_start(self, data: bytes) -> bool:
-        """Return whether these bytes begin with a frame, and the headers of a call are among
-        them.
-        """
+        """Return whether these bytes begin with a frame and contain the headers of a call."""
         at = 0
         for _ in range(MOST_BEFORE):
             head = data[at : at + HEAD]
@@ -57,7 +55,7 @@ class Joining:
                 return False
             if head[3] == HEADERS:
                 behind = data[stop : stop + HEAD]
-                by_client = head[HEAD - 1] & 1  # calls are streams that a client opens
+                by_client = head[HEAD - 1] & 1  # clients open call streams
                 goes_on = len(behind) < HEAD or _is_frame(behind)
                 if not by_client or not goes_on or not self._left:
                     return False
@@ -74,7 +72,7 @@ def _is_frame(head: bytes) -> bool:
 
 
 def _is_call(flags: int, payload: bytes) -> bool:
-    """Return whether this is the header block of a request or of an answer."""
+    """Return whether this is the header block of a gRPC request or response."""
     if flags & ~_FLAGS or not flags & END_HEADERS or not payload:
         return False
     block = payload
@@ -83,10 +81,10 @@ def _is_call(flags: int, payload: bytes) -> bool:
     if flags & HAS_PRIORITY:
         block = block[_PRIORITY:]
     headers = HeaderBlocks(joined=True).decode(block)
-    return headers is not None and _says_call(headers)
+    return headers is not None and _is_call_headers(headers)
 
 
-def _says_call(headers: Headers) -> bool:
+def _is_call_headers(headers: Headers) -> bool:
     if not headers or any(name and not _is_name(name) for name, _ in headers):
         return False
     return headers[0] == _STATUS or (_METHOD in headers and not _SCHEMES.isdisjoint(headers))

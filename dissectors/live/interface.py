@@ -1,9 +1,9 @@
-"""Packets of a network interface, live: read in bulk from a socket that somebody opened.
+"""Live packets of a network interface, read in bulk from an open socket.
 
-Rules: `with_scapy.sockets` opens it. On Linux packets are read from the kernel's ring
-(`packet_ring`), with the kernel's times; elsewhere one by one. What was lost is counted.
-`LiveSource` gives the packets as the bytes of a pcap, so that a live capture goes the way of all
-others. Errors are raised only for what the user did: no right, no such interface, a bad filter.
+Rules: `with_scapy.sockets` opens the socket. On Linux packets come from the kernel's ring
+(`packet_ring`) with kernel times, elsewhere one by one. Lost packets are counted. `LiveSource`
+yields the packets as bytes of a pcap, the same path as for files. Errors are raised only for user
+mistakes: no permission, no such interface, a bad filter.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from .packet_ring import (
 LINKTYPE_ETHERNET: Final = 1
 LINKTYPE_RAW: Final = 101
 WAIT: Final = 0.2
-"""seconds without a packet until `LiveSource` says that there is nothing new"""
+"""seconds without a packet until `LiveSource` yields an empty chunk"""
 BATCH: Final = 512
-"""packets that are read at a time where there is no ring"""
+"""packets read at a time without a ring"""
 MTU: Final = 0xFFFF
+ALL_PROTOCOLS: Final = 3
+"""ETH_P_ALL"""
 
 _LINKTYPES: Final = {1: LINKTYPE_ETHERNET, 772: LINKTYPE_ETHERNET}
 """ARPHRD_ numbers of Linux; all others that scapy opens begin with the IP header"""
@@ -40,11 +42,11 @@ _LAYER_LINKTYPES: Final = {"Ethernet": LINKTYPE_ETHERNET, "Loopback": 0, "cooked
 _PCAP_NANOSECONDS: Final = 0xA1B23C4D
 _RECORD: Final = struct.Struct("<IIII")
 SNAPLEN: Final = 262144
-"""bytes of a packet that are kept: tcpdump's own"""
+"""captured bytes per packet: the default of tcpdump"""
 
 
 class LiveError(Exception):
-    """An interface cannot be captured from; says which, why, and the way out."""
+    """An interface cannot be captured; the text says which, why, and what to do."""
 
     def __init__(self, interface: str, reason: str, hint: str = "") -> None:
         super().__init__(interface, reason, hint)
@@ -66,11 +68,11 @@ class Interface(NamedTuple):
     is_up: bool
     is_loopback: bool
     mac: str
-    """hardware address; empty: none"""
+    """hardware address, or empty"""
 
 
 class ListeningSocket(Protocol):
-    """What is used of a listening socket, as scapy has it."""
+    """The used part of scapy's listening sockets."""
 
     ins: PacketSocket
     LL: object
@@ -91,15 +93,15 @@ class LiveCapture:
         buffer_bytes: int = RING_BYTES,
         ring: bool = True,
     ) -> None:
-        """Take a socket over: from here on packets are kept, as many as fit into the buffer.
+        """Take over a socket: from now on packets are kept, as many as fit into the buffer.
 
-        `ring` False: they are read one by one, as where there is no ring.
+        `ring` False: read them one by one, like systems without a ring.
         """
         self.interface = interface
         self.received = 0
-        """packets that passed the filter, by the last call of `count`"""
+        """packets that passed the filter, as of the last `count`"""
         self.dropped = 0
-        """those of them that were lost because nobody read them in time"""
+        """packets lost because they were not read in time"""
         self._socket = opened
         self.linktype = _linktype_of(self._socket)
         """LINKTYPE_ number of the packets"""
@@ -111,17 +113,31 @@ class LiveCapture:
         self._poll.register(self._socket.fileno(), select.POLLIN)
         self._closed = False
         self.count()
-        self.received = self.dropped = 0  # nothing was asked for before now
+        self.received = self.dropped = 0  # reset the counters
 
     @property
     def reads_ring(self) -> bool:
-        """Whether packets come from the kernel's ring, not one by one."""
+        """Whether packets come from the kernel's ring."""
         return self._ring is not None
 
-    def receive(self, timeout: float) -> list[RingPacket]:
-        """Return the next packets; empty where none came for `timeout` seconds.
+    def fileno(self) -> int:
+        """Return the file descriptor for `select`."""
+        return self._socket.fileno()
 
-        Raises LiveError where the interface went down or away.
+    def bind_again(self) -> None:
+        """Rebind to an interface of this name that went down or was recreated.
+
+        Needs no privilege. Raise LiveError if the interface is still absent.
+        """
+        try:
+            self._socket.ins.bind((self.interface, ALL_PROTOCOLS))  # type: ignore[attr-defined]
+        except OSError as error:
+            raise LiveError(self.interface, reason_of(error)) from None
+
+    def receive(self, timeout: float) -> list[RingPacket]:
+        """Return the next packets, or an empty list after `timeout` seconds.
+
+        Raise LiveError if the interface went down or away.
         """
         try:
             if self._ring is not None:
@@ -131,7 +147,7 @@ class LiveCapture:
             raise LiveError(self.interface, reason_of(error)) from None
 
     def count(self) -> None:
-        """Bring `received` and `dropped` up to date, where the system counts."""
+        """Update `received` and `dropped`, if the system counts."""
         try:
             received, dropped = packet_statistics(self._socket.ins)
         except (OSError, AttributeError, TypeError):
@@ -140,7 +156,7 @@ class LiveCapture:
         self.dropped += dropped
 
     def close(self) -> None:
-        """End the capture; the counts are the last ones."""
+        """End the capture, after a last update of the counters."""
         if self._closed:
             return
         self._closed = True
@@ -155,22 +171,22 @@ class LiveCapture:
                 self._socket.ins, skip_outgoing=self._sees_twice, ring_bytes=buffer_bytes
             )
         except (OSError, AttributeError, TypeError):
-            return None  # no Linux, or one without such a ring
+            return None  # not Linux, or a kernel without this ring
 
     def _receive_singly(self, timeout: float) -> list[RingPacket]:
-        found: list[RingPacket] = []
+        packets: list[RingPacket] = []
         wait = timeout
-        while len(found) < BATCH and self._poll.poll(wait * 1000):
+        while len(packets) < BATCH and self._poll.poll(wait * 1000):
             wait = 0
             _, data, seconds = self._socket.recv_raw(MTU)
             if data:
                 ts = time.time_ns() if seconds is None else round(float(seconds) * 1e9)
-                found.append(RingPacket(ts, data, len(data)))
-        return found
+                packets.append(RingPacket(ts, data, len(data)))
+        return packets
 
 
 class LiveSource:
-    """A live capture as the bytes of a pcap with times in nanoseconds, chunk by chunk.
+    """A live capture as chunks of a pcap with nanosecond times.
 
     It is a `Source` of `Decode`.
     """
@@ -186,7 +202,7 @@ class LiveSource:
         keep: Callable[[Sequence[RingPacket]], None] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`duration` in seconds, None: without end; `keep` is given all packets as they come."""
+        """`duration` in seconds, None: unlimited; `keep` receives all packets as they arrive."""
         self.name = capture.interface
         self.problem: str | None = None
         """why it ended by itself"""
@@ -198,7 +214,7 @@ class LiveSource:
         self._end = None if duration is None else now() + duration
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the head of the pcap, then records as packets come; empty: there is nothing new."""
+        """Yield the pcap header, then records as packets arrive; an empty chunk without packets."""
         head = pcap_head(self._capture.linktype)
         self.bytes_read += len(head)
         yield head
@@ -223,12 +239,12 @@ class LiveSource:
 
 
 def pcap_head(linktype: int) -> bytes:
-    """Return the head of a little-endian pcap with times in nanoseconds."""
+    """Return the header of a little-endian pcap with nanosecond times."""
     return struct.pack("<IHHiIII", _PCAP_NANOSECONDS, 2, 4, 0, 0, SNAPLEN, linktype)
 
 
 def pcap_records(packets: Sequence[RingPacket]) -> bytes:
-    """Return packets as records of a little-endian pcap with times in nanoseconds."""
+    """Return packets as records of a little-endian pcap with nanosecond times."""
     pack = _RECORD.pack
     parts = []
     for ts, data, length in packets:
@@ -247,13 +263,13 @@ def reason_of(error: OSError) -> str:
 
 
 def _hardware_of(opened: ListeningSocket) -> int:
-    """Return the ARPHRD_ number of the interface that a Linux packet socket is bound to."""
+    """Return the ARPHRD_ number of the interface of a Linux packet socket."""
     name: tuple[object, ...] = opened.ins.getsockname()  # type: ignore[attr-defined]
     return int(name[3])  # type: ignore[call-overload,no-any-return]
 
 
 def _sees_twice(opened: ListeningSocket) -> bool:
-    """Return whether packets are shown going out and coming in: a loopback before Linux 4.20."""
+    """Return whether packets appear both outgoing and incoming: loopback before Linux 4.20."""
     try:
         return _hardware_of(opened) == _LOOPBACK and not ignores_outgoing(opened.ins)
     except (AttributeError, TypeError, IndexError):

@@ -1,8 +1,8 @@
-"""Packets of a Linux packet socket in bulk: the ring that the kernel fills, TPACKET_V3.
+"""Read packets of a Linux packet socket in bulk, from the kernel's ring (TPACKET_V3).
 
-The kernel writes packets with their times into blocks of memory that both share; a block that is
-full, or old enough, is read at once and given back. So a packet costs no system call, and the
-blocks hold what comes while nobody reads. Linux: include/uapi/linux/if_packet.h.
+The kernel writes packets with their times into shared memory blocks; a block that is full, or old
+enough, is read at once and returned. A packet costs no system call, and the blocks buffer packets
+while nobody reads. Linux: include/uapi/linux/if_packet.h.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import struct
 from typing import Final, NamedTuple, Protocol
 
 RING_BYTES: Final = 64 * 1024 * 1024
-"""memory for packets that wait to be read"""
+"""memory for unread packets"""
 BLOCK_BYTES: Final = 256 * 1024
-"""one block: larger than any packet; many of them, because one with a single packet is used too"""
+"""block size: larger than any packet, but many blocks, because a timeout retires one with a single
+packet too
+"""
 RETIRE_MS: Final = 40
-"""milliseconds after which a block that is not full is given out"""
+"""milliseconds until a partly filled block is retired"""
 FRAME_BYTES: Final = 2048
-"""divides a block; TPACKET_V3 uses it for nothing else"""
+"""must divide a block; TPACKET_V3 uses it for nothing else"""
 
 SOL_PACKET: Final = 263
 PACKET_RX_RING: Final = 5
@@ -36,12 +38,12 @@ SO_ATTACH_FILTER: Final = 26
 SO_RCVBUFFORCE: Final = 33
 
 _STATUS: Final = 8
-"""where a block says who owns it; the number of packets and the first one follow"""
+"""offset of the owner in a block; the number of packets and the first one follow"""
 _BLOCK: Final = struct.Struct("=II")
 _PACKET: Final = struct.Struct("=IIIIIIHHIIH")
 """tpacket3_hdr: next, seconds, nanoseconds, captured, length, status, mac, net, hash, VLAN"""
 _PACKET_TYPE: Final = 48 + 10
-"""where sockaddr_ll behind it says which way a packet went"""
+"""offset of the packet direction in the sockaddr_ll behind it"""
 _USER: Final = 1
 _VLAN_VALID: Final = 0x10
 _VLAN_TPID_VALID: Final = 0x40
@@ -51,17 +53,17 @@ _ADDRESSES: Final = 12
 
 
 class RingPacket(NamedTuple):
-    """A packet as it came from an interface."""
+    """A captured packet."""
 
     ts: int
     """nanoseconds since the epoch, from the kernel"""
     data: bytes
     length: int
-    """its length on the wire"""
+    """length on the wire"""
 
 
 class PacketSocket(Protocol):
-    """What is needed of an AF_PACKET socket."""
+    """The used part of an AF_PACKET socket."""
 
     def fileno(self) -> int: ...
     def setsockopt(self, level: int, name: int, value: int | bytes) -> None: ...
@@ -69,14 +71,14 @@ class PacketSocket(Protocol):
 
 
 class PacketRing:
-    """The ring of one packet socket, which is bound already and stays the caller's."""
+    """The ring of one bound packet socket, which the caller keeps."""
 
     def __init__(
         self, socket: PacketSocket, *, skip_outgoing: bool = False, ring_bytes: int = RING_BYTES
     ) -> None:
-        """`skip_outgoing`: packets on their way out are passed over.
+        """`skip_outgoing`: ignore outgoing packets.
 
-        Raises OSError where the kernel has no such ring.
+        Raise OSError if the kernel has no such ring.
         """
         self._blocks = max(ring_bytes // BLOCK_BYTES, 2)
         self._at = 0
@@ -92,9 +94,9 @@ class PacketRing:
         self._poll.register(self._fileno, select.POLLIN | select.POLLERR)
 
     def receive(self, timeout: float) -> list[RingPacket]:
-        """Return the packets of the next block; empty where none came for `timeout` seconds.
+        """Return the packets of the next block, or an empty list after `timeout` seconds.
 
-        Raises OSError where the interface went down or away.
+        Raise OSError if the interface went down or away.
         """
         start = self._at * BLOCK_BYTES
         status, count = _BLOCK.unpack_from(self._memory, start + _STATUS)
@@ -105,20 +107,20 @@ class PacketRing:
             status, count = _BLOCK.unpack_from(self._memory, start + _STATUS)
             if not status & _USER:
                 return []
-        found = self._packets(start, count)
+        packets = self._packets(start, count)
         struct.pack_into("=I", self._memory, start + _STATUS, 0)
         self._at = (self._at + 1) % self._blocks
-        return found
+        return packets
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._memory.close()
 
     def _packets(self, start: int, count: int) -> list[RingPacket]:
         memory = self._memory
         unpack = _PACKET.unpack_from
         at = start + struct.unpack_from("=I", memory, start + _STATUS + 8)[0]
-        found = []
+        packets = []
         for _ in range(count):
             step, seconds, nanoseconds, size, length, status, mac, _, _, tci, tpid = unpack(
                 memory, at
@@ -129,25 +131,25 @@ class PacketRing:
                     tag = tpid if status & _VLAN_TPID_VALID else _VLAN
                     data = tagged(data, tag, tci)
                     length += 4
-                found.append(RingPacket(seconds * 1_000_000_000 + nanoseconds, data, length))
+                packets.append(RingPacket(seconds * 1_000_000_000 + nanoseconds, data, length))
             at += step
-        return found
+        return packets
 
 
 def tagged(data: bytes, tpid: int, tci: int) -> bytes:
-    """Return an Ethernet packet with the VLAN tag that the interface took out."""
+    """Return an Ethernet packet with the VLAN tag that the interface removed."""
     return data[:_ADDRESSES] + struct.pack("!HH", tpid, tci) + data[_ADDRESSES:]
 
 
 def packet_statistics(socket: PacketSocket) -> tuple[int, int]:
-    """Return packets that passed the filter and those of them that were lost, since last asked."""
-    said = socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 12)
-    received, dropped = struct.unpack_from("=II", said)
+    """Return packets that passed the filter and packets lost, since the last call."""
+    data = socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 12)
+    received, dropped = struct.unpack_from("=II", data)
     return received, dropped
 
 
 def ignores_outgoing(socket: PacketSocket) -> bool:
-    """Tell the kernel not to show outgoing packets; return False where it cannot (before 4.20)."""
+    """Hide outgoing packets; return False if the kernel cannot (before 4.20)."""
     try:
         socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
     except OSError:
@@ -156,7 +158,7 @@ def ignores_outgoing(socket: PacketSocket) -> bool:
 
 
 def set_buffer(socket: PacketSocket, size: int) -> None:
-    """Let so many bytes wait in a socket without a ring, or as many as the system allows."""
+    """Set the receive buffer of a socket without a ring, up to the system limit."""
     for name in (SO_RCVBUFFORCE, SO_RCVBUF):
         try:
             socket.setsockopt(SOL_SOCKET, name, size)

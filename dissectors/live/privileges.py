@@ -1,9 +1,9 @@
-"""Give up the rights that opening an interface needed: user, groups, capabilities; on Linux.
+"""Drop the privileges for opening an interface: user, groups, capabilities; on Linux.
 
-Rules: what was opened stays open, so this comes after it and before the first packet is looked at.
-Nothing can be got back: the bounding set is emptied and `no_new_privs` set, as dumpcap does. Who
-called sudo is who runs it from then on, so that files belong to whom one expects; root itself stays
-root in name, without any capability.
+Rules: open sockets stay open, so privileges are dropped after opening and before the first packet
+is parsed. They cannot be regained: the bounding set is emptied and `no_new_privs` set, like
+dumpcap. After sudo, the process runs as the calling user, who then owns its files; root stays root
+in name, without capabilities.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ctypes
 import os
 import pwd
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,13 +25,13 @@ PR_CAP_AMBIENT: Final = 47
 PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
 CAPABILITY_VERSION_3: Final = 0x20080522
 MOST_CAPABILITIES: Final = 64
-"""capabilities that version 3 has room for"""
+"""capabilities of version 3"""
 _STATUS: Final = Path("/proc/self/status")
 _KEPT: Final = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 
 
 class Account(NamedTuple):
-    """A user that a process can run as."""
+    """A user that the process can run as."""
 
     name: str
     uid: int
@@ -39,31 +39,31 @@ class Account(NamedTuple):
 
 
 def account_of(name: str | None, environment: Mapping[str, str]) -> Account | None:
-    """Return whom to run as: the user of that name, else the one who called sudo; None: no other.
+    """Return the user to run as: the named one, or the caller of sudo, or None for no change.
 
-    Only root can become somebody else. Raise LiveError where there is no such user.
+    Only root can change users. Raise LiveError if the user does not exist.
     """
     if name is not None:
         return _named(name)
     if not is_root():
         return None
-    if os.getuid() != 0:  # a program that is root's by its mode
+    if os.getuid() != 0:  # set-user-ID root
         return _numbered(os.getuid(), os.getgid())
-    uid, gid = (natural_of(environment.get(one, "")) for one in ("SUDO_UID", "SUDO_GID"))
+    uid, gid = (natural_of(environment.get(key, "")) for key in ("SUDO_UID", "SUDO_GID"))
     if not uid or gid is None or max(uid, gid) >= 1 << 32:
         return None
     return _numbered(uid, gid)
 
 
 def is_root() -> bool:
-    """Return whether this process may do anything, as root."""
+    """Return whether this process runs as root."""
     return sys.platform.startswith("linux") and os.geteuid() == 0
 
 
 def give_up(account: Account | None) -> None:
-    """Become that user, if any, and drop all capabilities for good.
+    """Switch to a user, if any, and drop all capabilities permanently.
 
-    Raise LiveError where that fails, or where the user cannot read this program.
+    Raise LiveError if that fails, or if the user cannot read this program.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -73,7 +73,7 @@ def give_up(account: Account | None) -> None:
     try:
         for capability in range(MOST_CAPABILITIES):
             if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
-                break  # beyond the last one, or no right: then there is nothing to bound either
+                break  # beyond the last capability, or not permitted: then nothing needs dropping
         libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
         if account is not None and (account.uid, account.gid) != (os.getuid(), os.getgid()):
             _become(account)
@@ -86,7 +86,7 @@ def give_up(account: Account | None) -> None:
     if left:
         raise LiveError("live capture", f"rights are still there: {', '.join(left)}")
     unread = [path for path in needed if not os.access(path, os.R_OK | os.X_OK)]
-    if unread and account is not None:  # what is imported later would be missing
+    if unread and account is not None:  # later imports would fail
         raise LiveError(
             "live capture",
             f"{account.name} cannot read what this program is made of ({unread[0]})",
@@ -110,7 +110,7 @@ def _home_of(account: Account) -> str:
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
-    """Empty the effective, the permitted and the inheritable set."""
+    """Clear the effective, permitted, and inheritable sets."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     if libc.capset(header, (ctypes.c_uint32 * 6)()):
         raise OSError(ctypes.get_errno(), "capset")
@@ -123,10 +123,10 @@ def _capabilities_left(names: tuple[str, ...]) -> list[str]:
 
 def _named(name: str) -> Account:
     try:
-        found = pwd.getpwnam(name)
+        entry = pwd.getpwnam(name)
     except (KeyError, ValueError):
         raise LiveError("live capture", f"there is no user {name!r}") from None
-    return Account(found.pw_name, found.pw_uid, found.pw_gid)
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
 def _numbered(uid: int, gid: int) -> Account:
@@ -134,3 +134,25 @@ def _numbered(uid: int, gid: int) -> Account:
         return Account(pwd.getpwuid(uid).pw_name, uid, gid)
     except KeyError:
         return Account(str(uid), uid, gid)
+
+
+def keep_only(capabilities: Iterable[int]) -> None:
+    """Drop all capabilities permanently except these, as far as they are available.
+
+    Raise OSError if that fails.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; low words, then high words
+    if libc.capget(header, sets):
+        raise OSError(ctypes.get_errno(), "capget")
+    wanted = sum(1 << number for number in capabilities)
+    low, high = sets[1] & wanted, sets[4] & (wanted >> 32)
+    for capability in range(MOST_CAPABILITIES):
+        if not wanted >> capability & 1 and libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
+            break  # beyond the last capability, or not permitted: then nothing needs dropping
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    if libc.capset(header, (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)):
+        raise OSError(ctypes.get_errno(), "capset")
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no_new_privs")

@@ -1,4 +1,4 @@
-"""Rows of the messages in calls of gRPC: sent, received, acknowledged, ended.
+"""Rows of the messages in gRPC calls: sent, received, acknowledged, ended.
 
 RocketMQ: rocketmq-apis, service.proto; ReceiptHandle, SendMessageActivity of the proxy.
 """
@@ -39,11 +39,11 @@ Maker = Callable[[SeenExchange, Tree, list[Tree]], Iterator[MessageEvent]]
 
 
 def rows_of_call(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the rows of the messages in a call."""
+    """Yield the rows of the messages in a call."""
     make = _MAKERS.get(seen.row.request_name or "")
-    asked = _trees(seen.request)
-    if make is not None and asked:
-        yield from make(seen, asked[0], _trees(seen.response))
+    request_trees = _trees(seen.request)
+    if make is not None and request_trees:
+        yield from make(seen, request_trees[0], _trees(seen.response))
 
 
 def _trees(pdu: Pdu | None) -> list[Tree]:
@@ -52,9 +52,9 @@ def _trees(pdu: Pdu | None) -> list[Tree]:
     return [tree for _, tree, _ in call_trees(pdu.command, pdu.body)]
 
 
-def _of_send(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
-    results = trees_at(given[0], "entries") if given else []
-    for place, message in enumerate(messages_in(asked)):
+def _of_send(seen: SeenExchange, request: Tree, responses: list[Tree]) -> Iterator[MessageEvent]:
+    results = trees_at(responses[0], "entries") if responses else []
+    for place, message in enumerate(messages_in(request)):
         result = results[place] if place < len(results) else {}
         facts = _facts_of(message, seen)
         transaction = facts.transaction_id or text_at(result, "transaction_id")
@@ -77,70 +77,76 @@ def _sent(seen: SeenExchange, result: Tree, stored: str) -> str:
     return stored if name == OK else REFUSED
 
 
-def _of_received(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
-    group = resource_at(asked, "group")
+def _of_received(
+    seen: SeenExchange, request: Tree, responses: list[Tree]
+) -> Iterator[MessageEvent]:
+    group = resource_at(request, "group")
     place = 0
-    for tree in given:
+    for tree in responses:
         for message in messages_in(tree):
             facts = _facts_of(message, seen)._replace(consumer_group=group)
             yield MessageEvent(DELIVERED, place, facts)
             place += 1
 
 
-def _of_ack(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
-    results = trees_at(given[0], "entries") if given else []
-    for place, entry in enumerate(trees_at(asked, "entries")):
+def _of_ack(seen: SeenExchange, request: Tree, responses: list[Tree]) -> Iterator[MessageEvent]:
+    results = trees_at(responses[0], "entries") if responses else []
+    for place, entry in enumerate(trees_at(request, "entries")):
         name = text_at(results[place], "status", "code") if place < len(results) else None
         event = ACKNOWLEDGED if (name or seen.row.response_name) in (OK, None) else REFUSED
-        yield MessageEvent(event, place, _told(asked, entry, seen)._replace(covers=THIS))
+        yield MessageEvent(
+            event, place, _facts_of_entry(request, entry, seen)._replace(covers=THIS)
+        )
 
 
-def _of_new_time(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
-    receipt = _receipt_of(given[0]) if given else None
+def _of_new_time(
+    seen: SeenExchange, request: Tree, responses: list[Tree]
+) -> Iterator[MessageEvent]:
+    receipt = _receipt_of(responses[0]) if responses else None
     due = None
     if receipt is not None:
         due = (receipt.pop_time + receipt.invisible_time) * 1_000_000
-    facts = _told(asked, asked, seen)._replace(deliver_time=due)
+    facts = _facts_of_entry(request, request, seen)._replace(deliver_time=due)
     yield MessageEvent(_event(seen, RETURNED), 0, facts)
 
 
-def _of_dead(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
-    yield MessageEvent(_event(seen, DEAD), 0, _told(asked, asked, seen))
+def _of_dead(seen: SeenExchange, request: Tree, responses: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
+    yield MessageEvent(_event(seen, DEAD), 0, _facts_of_entry(request, request, seen))
 
 
-def _of_end(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
-    topic = resource_at(asked, "topic")
+def _of_end(seen: SeenExchange, request: Tree, responses: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
+    topic = resource_at(request, "topic")
     facts = Facts(
         topic,
         topic,
-        unique_key=text_at(asked, "message_id"),
-        transaction_id=text_at(asked, "transaction_id"),
+        unique_key=text_at(request, "message_id"),
+        transaction_id=text_at(request, "transaction_id"),
     )
-    event = _DECISIONS.get(text_at(asked, "resolution") or "", UNDECIDED)
+    event = _DECISIONS.get(text_at(request, "resolution") or "", UNDECIDED)
     yield MessageEvent(_event(seen, event), 0, facts)
 
 
-def _of_recall(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:
-    topic = resource_at(asked, "topic")
-    key = text_at(given[0], "message_id") if given else None
+def _of_recall(seen: SeenExchange, request: Tree, responses: list[Tree]) -> Iterator[MessageEvent]:
+    topic = resource_at(request, "topic")
+    key = text_at(responses[0], "message_id") if responses else None
     yield MessageEvent(_event(seen, RECALLED), 0, Facts(topic, topic, unique_key=key))
 
 
-def _of_check(seen: SeenExchange, asked: Tree, given: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
-    command = tree_at(asked, "recover_orphaned_transaction_command")
+def _of_check(seen: SeenExchange, request: Tree, responses: list[Tree]) -> Iterator[MessageEvent]:  # noqa: ARG001
+    command = tree_at(request, "recover_orphaned_transaction_command")
     for place, message in enumerate(messages_in(command)):
         facts = _facts_of(message, seen)._replace(transaction_id=text_at(command, "transaction_id"))
         yield MessageEvent(CHECKED, place, facts, from_broker=True)
 
 
-def _event(seen: SeenExchange, asked: str) -> str:
-    return asked if seen.row.response_name in (OK, None) else REFUSED
+def _event(seen: SeenExchange, event: str) -> str:
+    return event if seen.row.response_name in (OK, None) else REFUSED
 
 
-def _told(asked: Tree, entry: Tree, seen: SeenExchange) -> Facts:
-    """Return what an acknowledgement or a return says of its message."""
+def _facts_of_entry(request: Tree, entry: Tree, seen: SeenExchange) -> Facts:
+    """Return the facts of the message in an acknowledgement or a return."""
     receipt = _receipt_of(entry)
-    topic, group = resource_at(asked, "topic"), seen.row.group
+    topic, group = resource_at(request, "topic"), seen.row.group
     queue = receipt.retry_topic(group, topic) if receipt and group and topic else topic
     return Facts(
         queue,
@@ -158,7 +164,7 @@ def _receipt_of(tree: Tree) -> PopReceipt | None:
 
 
 def _facts_of(message: Tree, seen: SeenExchange) -> Facts:
-    """Return what a message says of itself."""
+    """Return the facts in a message."""
     system = tree_at(message, "system_properties")
     topic = resource_at(message, "topic")
     receipt = _receipt_of(system)
@@ -174,7 +180,7 @@ def _facts_of(message: Tree, seen: SeenExchange) -> Facts:
         receipt.queue_id if receipt is not None else number_at(system, "queue_id"),
         number_at(system, "queue_offset") or 0 if receipt is not None else None,
         unique_key=text_at(system, "message_id"),
-        keys=" ".join(str(one) for one in keys) if isinstance(keys, list) else None,
+        keys=" ".join(str(key) for key in keys) if isinstance(keys, list) else None,
         tags=text_at(system, "tag"),
         born_time=nanoseconds_at(system, "born_timestamp"),
         store_time=nanoseconds_at(system, "store_timestamp"),
@@ -187,7 +193,7 @@ def _facts_of(message: Tree, seen: SeenExchange) -> Facts:
 
 
 def _shown(message: Tree, seen: SeenExchange) -> tuple[str | None, str | None]:
-    """Return form and text of the first bytes of a body; two times None where none are wanted."""
+    """Return form and text of the first bytes of a body, or (None, None) if not requested."""
     if seen.body_limit <= 0:
         return None, None
     data = body_of_message(message, seen.budget)[: seen.body_limit]
@@ -208,4 +214,4 @@ _MAKERS: Final[dict[str, Maker]] = {
     "RecallMessage": _of_recall,
     "RecoverOrphanedTransaction": _of_check,
 }
-"""Operation → what makes the rows of its messages."""
+"""operation → builder of its message rows"""

@@ -1,4 +1,4 @@
-"""Rows of what is said about a message elsewhere: acknowledged, returned, ended, recalled.
+"""Rows of later steps of a message: acknowledged, returned, ended, recalled.
 
 RocketMQ: UpdateConsumerOffsetRequestHeader, PullMessageRequestHeader, AckMessageRequestHeader,
 BatchAckMessageRequestBody, ChangeInvisibleTimeRequestHeader, ConsumerSendMsgBackRequestHeader,
@@ -38,24 +38,24 @@ from .seen_exchange import (
 )
 
 MAX_ACKNOWLEDGED: Final = 4096
-"""messages of one batch acknowledgement that get a row"""
+"""maximum rows of one batch acknowledgement"""
 MAX_POPPED: Final = 32
-"""messages of one entry that get a row: a broker gives no more in one pop (PopMessageProcessor)"""
+"""maximum rows of one entry: a broker returns no more in one pop (PopMessageProcessor)"""
 _DECISIONS: Final = {"commit": COMMITTED, "rollback": ROLLED_BACK}
 
 
-def _event(seen: SeenExchange, asked: str) -> str:
-    return asked if ended_well(seen) else REFUSED
+def _event(seen: SeenExchange, event: str) -> str:
+    return event if ended_well(seen) else REFUSED
 
 
 def rows_of_commit(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the row of an offset commit."""
+    """Yield the row of an offset commit."""
     offset = number_of(seen.fields.get("commitOffset"))
     yield row_of_commit(seen, offset, _event(seen, ACKNOWLEDGED))
 
 
 def row_of_commit(seen: SeenExchange, offset: int | None, event: str) -> MessageEvent:
-    """Return the row of a commit: all before its offset is done."""
+    """Return the row of a commit, which acknowledges all messages before its offset."""
     row = seen.row
     facts = Facts(
         row.topic,
@@ -69,12 +69,12 @@ def row_of_commit(seen: SeenExchange, offset: int | None, event: str) -> Message
 
 
 def rows_of_ack(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the row of a POP acknowledgement."""
+    """Yield the row of a POP acknowledgement."""
     yield MessageEvent(_event(seen, ACKNOWLEDGED), 0, _popped(seen)._replace(covers=THIS))
 
 
 def rows_of_new_invisible_time(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the row of a popped message that a consumer wants again later: POP's way to return."""
+    """Yield the row of a popped message that a consumer postpones: the POP form of a return."""
     answered = seen.answered
     popped = number_of(answered.get("popTime"))
     invisible = number_of(answered.get("invisibleTime") or seen.fields.get("invisibleTime"))
@@ -97,7 +97,7 @@ def _popped(seen: SeenExchange) -> Facts:
 
 
 def rows_of_batch_ack(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give a row for each message that a batch acknowledgement of POP names."""
+    """Yield a row for each message in a POP batch acknowledgement."""
     assert seen.request is not None
     value = decode_json(seen.request.body).value
     acks = value.get("acks") if isinstance(value, dict) else None
@@ -131,7 +131,7 @@ def _text(value: object) -> str | None:
 
 
 def rows_of_return(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the row of a message that a consumer sends back."""
+    """Yield the row of a message that a consumer returns."""
     row, fields = seen.row, seen.fields
     level = number_of(fields.get("delayLevel"))
     origin = fields.get("originTopic")
@@ -149,7 +149,7 @@ def rows_of_return(seen: SeenExchange) -> Iterator[MessageEvent]:
 
 
 def rows_of_transaction_end(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the row of a half message whose producer says how its transaction ended."""
+    """Yield the row of a half message whose transaction its producer ends."""
     row, fields = seen.row, seen.fields
     decision = transaction_of(number_of(fields.get("commitOrRollback")) or 0)
     facts = Facts(
@@ -164,7 +164,7 @@ def rows_of_transaction_end(seen: SeenExchange) -> Iterator[MessageEvent]:
 
 
 def rows_of_recall(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the row of a timed message that its producer takes back."""
+    """Yield the row of a timed message that its producer recalls."""
     row, fields = seen.row, seen.fields
     handle = decode_recall_handle(fields.get("recallHandle") or "")
     facts = Facts(

@@ -1,8 +1,8 @@
-"""Exchanges in, rows of messages out, of one run.
+"""Message rows of one run, from exchanges.
 
-Rules: an exchange that carries no message costs one look-up. What is remembered between exchanges
-is bounded: the client id of each connection, who fetches what over it, and the last commit that a
-pull of it carried. Nothing raises because of what a message contains.
+Rules: an exchange without messages costs one look-up. State between exchanges is bounded: the
+client id of each connection, its fetchers, and the last commit carried by a pull. No message
+content raises an error.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _MAKERS: Final[dict[int, Maker]] = {
     int(RequestCode.RECALL_MESSAGE): rows_of_recall,
     NO_CODE: rows_of_call,
 }
-"""Request code → what makes the rows of its messages."""
+"""request code → builder of its message rows"""
 _DELIVERING: Final = frozenset(code for code, make in _MAKERS.items() if make is rows_of_fetch)
 _FETCHING: Final = _DELIVERING | {int(RequestCode.POP_LITE_MESSAGE)}
 _SHOWING: Final = frozenset(code for code, make in _MAKERS.items() if make is rows_of_view)
@@ -88,40 +88,40 @@ _NAMING: Final = frozenset(
         int(RequestCode.UNLOCK_BATCH_MQ),
     )
 )
-"""Requests of a client that name its client id."""
+"""client requests that contain the client id"""
 
 _CUT: Final = (
     "from here on, rows of messages are left out or their bodies cut: they would take too much room"
 )
 _ROW: Final = 1024
-"""bytes that a row takes of the budget where the bytes of the exchange do not pay for it"""
+"""budget charge of a row that the bytes of its exchange do not cover"""
 _LEAST_RECORD: Final = 64
-"""bytes of a body that pay for a row: no stored message is shorter"""
+"""body bytes that cover a row: no stored message is shorter"""
 _LONGEST: Final = 1024
-"""characters of texts that a row repeats from its exchange, or from another row, without paying"""
+"""free characters of texts that a row repeats from its exchange or another row"""
 _WIDEST: Final = 6
-"""bytes of a character at most, where it is written as an escape"""
+"""maximum bytes per character, as a JSON escape"""
 _MOST_REPEATED: Final = 64 * 1024 * 1024
-"""bytes that the rows of one exchange repeat beyond that"""
+"""maximum bytes that the rows of one exchange repeat beyond the free ones"""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
 class _Fetcher(NamedTuple):
-    """Who fetches the messages of a topic over a connection."""
+    """Consumer group and broker of a topic's fetches over a connection."""
 
     group: str | None
-    """the only consumer group that does; None: several do"""
+    """the only consumer group; None: several"""
     broker_name: str | None
-    """the broker that it fetches them from"""
+    """the broker that messages are fetched from"""
 
 
 class MessageTable:
-    """Makes the rows of messages."""
+    """Builds message rows."""
 
     def __init__(self, body_limit: int = 0) -> None:
-        """`body_limit`: bytes of each body that the rows have; 0: none."""
+        """`body_limit` is the maximum bytes of a body in a row; 0: none."""
         self._body_limit = body_limit
         self._budget = Budget()
         self._is_cut = False
@@ -135,13 +135,13 @@ class MessageTable:
         self._writer = MessageWriter(self._sink)
 
     def as_lines(self) -> JsonSink:
-        """Return what has the rows from now on, as lines of JSON without bodies."""
+        """Switch to JSON lines without bodies, and return their sink."""
         lines = JsonSink(MESSAGE_COLUMNS)
         self._take_sink(lines)
         return lines
 
     def as_columns(self) -> ArrowSink:
-        """Return what has the rows from now on, as columns without bodies."""
+        """Switch to columns without bodies, and return their sink."""
         columns = ArrowSink(MESSAGE_COLUMNS)
         self._take_sink(columns)
         return columns
@@ -150,7 +150,7 @@ class MessageTable:
         self._objects, self._sink, self._writer = None, sink, MessageWriter(sink)
 
     def is_of_messages(self, request: Pdu | None, response: Pdu | None) -> bool:
-        """Return whether an exchange is of messages, or tells whose they are."""
+        """Return whether an exchange has messages, or identifies the owner of messages."""
         if request is None:
             return response is not None and response.message_count > 0
         code = request.head.code
@@ -159,8 +159,9 @@ class MessageTable:
     def took_send(
         self, request: Pdu, response: Pdu | None, capture: str, experts: list[ExpertInfo]
     ) -> bool:
-        """Take the message of a send, without the row of its exchange; False: it is no send, or
-        one of several messages, and `rows_of` takes it.
+        """Write the message of a single send, without the row of its exchange.
+
+        Return False if it is no send, or a send of several messages, which `rows_of` handles.
         """
         code = request.head.code
         if code not in SENDS or (code == SEND_BATCH and decode_batch(request.body).items):
@@ -174,7 +175,7 @@ class MessageTable:
             self._writer.write_send(
                 request, response, capture, client, self._body_limit, self._budget
             )
-        except Exception as error:  # the last line of defence: one message never ends a run
+        except Exception as error:  # last line of defence: a bad message must not end the run
             experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
         self._note_end(request, False, experts)
         return True
@@ -186,28 +187,27 @@ class MessageTable:
         row: ExchangeRecord,
         experts: list[ExpertInfo],
     ) -> list[MessageRecord]:
-        """Return the rows of the messages in an exchange, whose own row is `row`; none where
-        they have another form.
+        """Return the message rows of an exchange with this `row`; none if they go to a sink.
 
-        A message of which no row can be made is a finding among the `experts`.
+        A message without a possible row becomes a finding in `experts`.
         """
-        asked = request or response
-        if asked is None or not self.is_of_messages(request, response):
+        pdu = request or response
+        if pdu is None or not self.is_of_messages(request, response):
             return []
         if request is None or not self.took_send(request, response, row.capture, experts):
-            self._take_exchange(request, response, asked, row, experts)
+            self._take_exchange(request, response, pdu, row, experts)
         return [] if self._objects is None else self._objects.take()
 
     def _take_exchange(
         self,
         request: Pdu | None,
         response: Pdu | None,
-        asked: Pdu,
+        pdu: Pdu,
         row: ExchangeRecord,
         experts: list[ExpertInfo],
     ) -> None:
-        """Take the messages in an exchange that is no send of one message."""
-        code = _code_of(request, asked)
+        """Write the messages of an exchange that is no single send."""
+        code = _code_of(request, pdu)
         if code in _NAMING:
             self._note_client(row)
             return
@@ -215,7 +215,7 @@ class MessageTable:
         if make is None:
             return
         if request is None:
-            row = self._with_fetcher(row, asked)
+            row = self._with_fetcher(row, pdu)
         elif code in _FETCHING:
             self._note_fetcher(row)
         client = self._clients.get(row.conversation) or fact_in(row.facts, CLIENT)
@@ -230,56 +230,56 @@ class MessageTable:
         try:
             if code in _PULLS and request is not None:
                 commit = self._commit_in(seen, request)
-                if commit is not None:  # a broker takes it, whatever it answers to the pull
+                if commit is not None:  # a broker accepts it, whatever its response to the pull
                     row_of = row_of_commit(seen, number_of(commit), ACKNOWLEDGED)
                     self._writer.write(seen, row_of)
             shared = _shared_by_rows(row, client)
             is_long = shared + len(row.group or "") > _LONGEST
-            if is_long or not self._wrote_whole(seen, code):
+            if is_long or not self._wrote_records(seen, code):
                 is_more = self._take(seen, make(seen), shared, before + most)
-        except Exception as error:  # the last line of defence: one message never ends a run
-            experts.append(asked.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
+        except Exception as error:  # last line of defence: a bad message must not end the run
+            experts.append(pdu.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
         made = self._sink.waiting - before
         if made > paid:
             self._budget.spend((made - paid) * _ROW)
-        self._note_end(asked, is_more, experts)
+        self._note_end(pdu, is_more, experts)
 
-    def _note_end(self, asked: Pdu, is_more: bool, experts: list[ExpertInfo]) -> None:
-        """Note what the messages of an exchange took; `is_more`: some of them got no row."""
+    def _note_end(self, pdu: Pdu, is_more: bool, experts: list[ExpertInfo]) -> None:
+        """Account for the messages of an exchange; `is_more`: some got no row."""
         if self._body_limit:
-            experts += [asked.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
+            experts += [pdu.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
         is_room_over = self._note_made()
         if is_more:
             self._most_spent = FREE_BYTES
         if (is_more or is_room_over) and not self._is_cut:
             self._is_cut = True
-            experts.append(asked.say(ExpertKind.BAD_MESSAGE, _CUT))
+            experts.append(pdu.say(ExpertKind.BAD_MESSAGE, _CUT))
 
     def _take(
         self, seen: SeenExchange, made: Iterable[MessageEvent], shared: int, most: int
     ) -> bool:
-        """Write what there is room for, up to `most` rows that wait; return whether there is more.
+        """Write rows within the budget, up to `most` buffered rows; return whether there are more.
 
-        `shared`: characters that each row repeats from its exchange. The first row is free: the
-        exchange says its texts once. What rows repeat beyond that takes of the budget.
+        `shared` is the number of characters that each row repeats from its exchange. The first row
+        is free; further repetitions are charged to the budget.
         """
         room = min(self._budget.room, _MOST_REPEATED)
         repeated = 0
         try:
-            for number, one in enumerate(made):
-                beyond = shared + _names_in(one) - _LONGEST
+            for number, event in enumerate(made):
+                beyond = shared + _names_in(event) - _LONGEST
                 if beyond > 0 and number:
                     repeated += beyond * _WIDEST
                 if self._sink.waiting >= most or repeated > room:
                     return True
-                self._writer.write(seen, one)
+                self._writer.write(seen, event)
         finally:
             if repeated:
                 self._budget.spend(min(repeated, room))
         return False
 
     def _note_made(self) -> bool:
-        """Note what was made since the last call; return whether the room ended by it."""
+        """Account for output since the last call; return whether the budget is exhausted."""
         made_by_now = self._budget.made + self._budget.checks.made
         if made_by_now == self._made:
             return False
@@ -287,8 +287,8 @@ class MessageTable:
         self._most_spent = max(self._most_spent, self._spent)
         return not self._budget.room
 
-    def _wrote_whole(self, seen: SeenExchange, code: int) -> bool:
-        """Write the stored records of an answer; return False where they need rows."""
+    def _wrote_records(self, seen: SeenExchange, code: int) -> bool:
+        """Write the stored records of a response; return False if they need the slow path."""
         response = seen.response
         if response is None or response.head.code != 0 or not response.body or self._body_limit:
             return False
@@ -302,19 +302,17 @@ class MessageTable:
 
     @property
     def _spent(self) -> int:
-        """Bytes that messages became, beyond what bodies earned."""
+        """Bytes spent on messages beyond what bodies earned."""
         return FREE_BYTES - min(self._budget.room, self._budget.checks.room)
 
     def take_most_spent(self) -> int:
-        """Return the bytes that messages became, beyond what bodies had earned by then, at the
-        most since the last call.
-        """
-        most, self._most_spent = self._most_spent, self._spent
-        return most
+        """Return the peak of the bytes spent beyond earnings since the last call."""
+        peak, self._most_spent = self._most_spent, self._spent
+        return peak
 
     @property
     def remembered(self) -> int:
-        """Of how many connections or queues something is remembered."""
+        """Number of connections and queues with remembered state."""
         return max(len(self._clients), len(self._committed), len(self._fetchers))
 
     def _note_client(self, row: ExchangeRecord) -> None:
@@ -333,7 +331,7 @@ class MessageTable:
             self._fetchers[key] = known._replace(group=None)
 
     def _with_fetcher(self, row: ExchangeRecord, response: Pdu) -> ExchangeRecord:
-        """Return the row of a response without request, with whose messages it has."""
+        """Return the row of a response without request, with its consumer group added."""
         messages = decode_messages(response.body).messages
         if not messages:
             return row
@@ -343,7 +341,7 @@ class MessageTable:
         return msgspec.structs.replace(row, group=fetcher.group, broker_name=fetcher.broker_name)
 
     def _commit_in(self, seen: SeenExchange, request: Pdu) -> str | None:
-        """Return the offset that a pull commits; None: none, or the one before it again."""
+        """Return the offset that a pull commits, or None if absent or unchanged."""
         flag, offset = _flag_and_offset_of(request)
         flags = natural_of(flag) if flag is not None else None
         if offset is None or flags is None or not flags & _COMMITS_OFFSET:
@@ -357,25 +355,25 @@ class MessageTable:
         return offset
 
 
-def _code_of(request: Pdu | None, asked: Pdu) -> int:
-    """Return the code of a request, else of the request that a response must be to; -1: unknown."""
+def _code_of(request: Pdu | None, pdu: Pdu) -> int:
+    """Return the code of the request, or of the request implied by a response; -1: unknown."""
     if request is not None:
         return request.head.code
-    command = asked.command
+    command = pdu.command
     if isinstance(command, CallCommand):
         return -1
-    code = request_code_of_response(command.code, command.ext_fields, asked.body, asked.missing)
+    code = request_code_of_response(command.code, command.ext_fields, pdu.body, pdu.missing)
     return -1 if code is None else int(code)
 
 
 def _flag_and_offset_of(request: Pdu) -> tuple[str | None, str | None]:
-    """Return the flags of a pull and the offset that it may commit."""
+    """Return the flags of a pull, and the offset that it may commit."""
     view = request.view
     return view.text(view.sys_flag), view.text(view.commit_offset)
 
 
 def _shared_by_rows(row: ExchangeRecord, client: str | None) -> int:
-    """Return how many characters the rows of an exchange share that a peer chose."""
+    """Return the number of peer-controlled characters that the rows of an exchange share."""
     return (
         len(row.request_name or "")
         + len(row.response_name or "")
@@ -386,7 +384,7 @@ def _shared_by_rows(row: ExchangeRecord, client: str | None) -> int:
 
 
 def _names_in(message: MessageEvent) -> int:
-    """Return how many characters the names in a row have that other rows may have, too."""
+    """Return the number of characters in names that other rows may repeat."""
     facts = message.facts
     return (
         len(facts.topic or "") + len(facts.original_topic or "") + len(facts.consumer_group or "")
@@ -394,7 +392,7 @@ def _names_in(message: MessageEvent) -> int:
 
 
 def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    """Keep a value; of too many, let the oldest quarter go."""
+    """Store a value; evict the oldest quarter if there are too many."""
     if key not in known and len(known) >= MAX_REMEMBERED:
         for old in list(islice(known, MAX_REMEMBERED // 4)):
             del known[old]

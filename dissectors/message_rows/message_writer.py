@@ -1,8 +1,8 @@
-"""Message → row: what each column is taken from.
+"""Mapping of messages to the columns of their rows.
 
-Three functions write rows into a sink, as lines of JSON, columns or objects: one the message of a
-send, one a stored record, and one any other message, of which a maker says the facts. What may fail
-is done before the first value of a row is written.
+Three functions write rows into a sink, as JSON lines, columns, or objects: for the message of a
+send, for a stored record, and for any other message with known facts. Everything that may fail is
+done before the first value of a row is written.
 
 RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader.
 """
@@ -61,19 +61,19 @@ _PER_MS: Final[i64] = MILLI
 _PREPARED: Final[i64] = PREPARED_FLAG
 _TRANSACTION: Final[i64] = TRANSACTION_MASK
 _LATER: Final = frozenset(("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"))
-"""properties of messages that the broker does not give to their queue at once"""
+"""properties of messages whose delivery the broker delays"""
 _NO_PROPERTIES: Final[dict[str, str]] = {}
 _SUCCESS: Final = response_name(ResponseCode.SUCCESS)
 _HOST: Final = 8
-"""bytes of a host with its port, IPv4"""
+"""bytes of an IPv4 host with port"""
 _MOST_ENDS: Final = 4096
-"""directions of which it is known how rows begin"""
+"""maximum directions with cached row parts"""
 _MOST_NAMES: Final = 64
 
 
 @final
 class _Ends:
-    """What the rows of sends in one direction share."""
+    """Parts shared by the rows of sends in one direction."""
 
     __slots__ = ("capture", "client", "conversation", "start", "who")
 
@@ -84,14 +84,14 @@ class _Ends:
         self.client = client
         self.conversation: i64 = direction.conversation.number
         self.start = start
-        """up to the packet"""
+        """columns up to the packet"""
         self.who = who
-        """behind the latency, up to the broker's address"""
+        """columns from after the latency to the broker's address"""
 
 
 @final
 class MessageWriter:
-    """Writes the rows of messages into a sink."""
+    """Writes message rows into a sink."""
 
     __slots__ = ("_ends", "_id", "_is_usual", "_names", "_queue", "_queue_part", "_record", "_sink",
                  "_succeeded", "_topic")  # fmt: skip
@@ -109,7 +109,7 @@ class MessageWriter:
         self._is_usual = True
 
     def write(self, seen: SeenExchange, message: MessageEvent) -> None:
-        """Write the row of a message of which facts are known."""
+        """Write the row of a message with known facts."""
         sink = self._sink
         self._write_seen(seen, message.event, message.from_broker, message.place)
         for name, value in zip(Facts._fields, message.facts, strict=True):
@@ -117,10 +117,10 @@ class MessageWriter:
         sink.end()
 
     def _write_seen(self, seen: SeenExchange, event: str, from_broker: bool, place: int) -> None:
-        """Write what the messages of an exchange share, and the place of one among them.
+        """Write the columns shared by an exchange's messages, and the index of this one.
 
-        `from_broker`: the broker sent the request, so the client is the responder. What the
-        response carries was seen with it; everything else was seen with the request.
+        `from_broker`: the broker sent the request, so the client is the server. Messages in a
+        response take its time; all others take that of the request.
         """
         sink, row = self._sink, seen.row
         is_carried = event in CARRIED_BACK and not from_broker
@@ -137,14 +137,15 @@ class MessageWriter:
         sink.value("remark", row.remark)
         sink.value("latency_us", row.latency_us)
         sink.value("end", row.end)
-        sink.value("client_address", row.responder if from_broker else row.requester)
+        sink.value("client_address", row.server_address if from_broker else row.client_address)
         sink.value("client_id", seen.client_id)
-        sink.value("broker_address", row.requester if from_broker else row.responder)
+        sink.value("server_address", row.client_address if from_broker else row.server_address)
         sink.value("broker_name", row.broker_name)
 
     def write_body(self, seen: SeenExchange, event: str, body: bytes, group: str | None) -> bool:
-        """Write the rows of the stored records in a response, delivered to a group; False: none is
-        written, as one is not whole.
+        """Write the rows of the stored records in a response, delivered to a group.
+
+        Return False, with no rows written, if a record is incomplete.
         """
         sink, record = self._sink, self._record
         whole = record.whole
@@ -168,7 +169,7 @@ class MessageWriter:
             "event",
             [
                 event, row.request_name, row.response_code, row.response_name, row.remark,
-                row.latency_us, row.end, row.requester, seen.client_id, row.responder,
+                row.latency_us, row.end, row.client_address, seen.client_id, row.server_address,
                 row.broker_name,
             ],
         )  # fmt: skip
@@ -190,7 +191,7 @@ class MessageWriter:
     def write_record(
         self, record: RecordView, group: str | None, form: str | None, body: str | None
     ) -> None:
-        """Write what a stored record says, delivered to a group."""
+        """Write the columns of a stored record, delivered to a group."""
         sink, data = self._sink, record.data
         if record.queue != self._queue:
             self._queue = record.queue
@@ -237,53 +238,53 @@ class MessageWriter:
         body_limit: int,
         budget: Budget,
     ) -> None:
-        """Write the row of a send of one message.
+        """Write the row of a single send.
 
-        `client`: client id that was named on the connection; `body_limit`: bytes of the body that
-        are wanted.
+        `client` is the client id announced on the connection; `body_limit` is the maximum bytes of
+        the body.
         """
-        sink, asked = self._sink, request.view
+        sink, view = self._sink, request.view
         answer = response.view if response is not None else None
-        properties = self._properties_of(request, asked, body_limit)
-        is_half = _is_half(asked)
-        event = event_of(asked, answer)
-        # A half message and one that is due later have their offset in another queue than theirs.
+        properties = self._properties_of(request, view, body_limit)
+        is_half = _is_half(view)
+        event = event_of(view, answer)
+        # Half messages and delayed ones have their offset in another queue.
         is_in_queue = event in (STORED, RETURNED, DEAD) and _LATER.isdisjoint(properties)
         transaction = properties.get("__transactionId__")
         if is_half and response is not None:
             transaction = response.command.ext_fields.get("transactionId") or transaction
         due = _due_time(answer, properties)
-        topic = asked.text(asked.topic)
+        topic = view.text(view.topic)
         form = body = None
         if body_limit:
-            flags = number_of(asked.text(asked.sys_flag)) or 0
+            flags = number_of(view.text(view.sys_flag)) or 0
             message = StoredMessage(topic or "", request.body, properties, sys_flag=flags)
             form, body = body_of(message, body_limit, budget)
-        self._write_asked(request, response, event, capture, client)
-        put_text(sink, "broker_name", asked, asked.broker_name)
-        put_text(sink, "topic", asked, asked.topic)
+        self._write_request(request, response, event, capture, client)
+        put_text(sink, "broker_name", view, view.broker_name)
+        put_text(sink, "topic", view, view.topic)
         if self._is_usual:
-            put_text(sink, "original_topic", asked, filled(asked.topic))
+            put_text(sink, "original_topic", view, filled(view.topic))
         else:
             sink.text("original_topic", original_topic_of(topic, properties))
-        sink.number("queue_id", queue_id_of(asked, answer))
+        sink.number("queue_id", queue_id_of(view, answer))
         if is_in_queue:
-            sink.number("queue_offset", queue_offset_of(asked, answer))
+            sink.number("queue_offset", queue_offset_of(view, answer))
         else:
             sink.null("queue_offset")
         sink.null("covers")
-        put_text(sink, "producer_group", asked, asked.group)
+        put_text(sink, "producer_group", view, view.group)
         sink.null("consumer_group")
-        put_text(sink, "unique_key", asked, filled(asked.unique_key))
+        put_text(sink, "unique_key", view, filled(view.unique_key))
         self._write_stored_place(answer)
-        put_text(sink, "keys", asked, filled(asked.keys))
-        put_text(sink, "tags", asked, filled(asked.tags))
+        put_text(sink, "keys", view, filled(view.keys))
+        put_text(sink, "tags", view, filled(view.tags))
         sink.text("transaction_id", transaction)
-        _put_ms(sink, "born_time", asked.number(asked.born_timestamp))
+        _put_ms(sink, "born_time", view.number(view.born_timestamp))
         sink.null("store_time")
         sink.value("deliver_time", due)
-        sink.number("reconsume_times", asked.number(asked.reconsume_times))
-        sink.number("max_reconsume_times", asked.number(asked.max_reconsume_times))
+        sink.number("reconsume_times", view.number(view.reconsume_times))
+        sink.number("max_reconsume_times", view.number(view.max_reconsume_times))
         sink.value("delay_level", number_of(properties.get("DELAY")))
         sink.number("body_bytes", request.body_length)
         sink.null("body_crc")
@@ -292,11 +293,11 @@ class MessageWriter:
         sink.text("body", body)
         sink.end()
 
-    def _write_asked(
+    def _write_request(
         self, request: Pdu, response: Pdu | None, event: str, capture: str, client: str | None
     ) -> None:
-        """Write when and between whom a message was sent, and what was answered."""
-        sink, asked = self._sink, request.head
+        """Write time, ends, and outcome of a send."""
+        sink, request_head = self._sink, request.head
         ends = self._ends_of(request.direction, capture, client)
         packet: i64 = request.packet & _NUMBER_MASK
         sink.shared(ends.start)
@@ -304,13 +305,15 @@ class MessageWriter:
         sink.time("time", request.ts)
         sink.number("request_packet", packet)
         sink.number("place", 0)
-        names = self._names.get(asked.code) if event == STORED else None
+        names = self._names.get(request_head.code) if event == STORED else None
         if names is None:
-            names = sink.part("event", [event, request_name(asked.code, int(asked.version))])
+            names = sink.part(
+                "event", [event, request_name(request_head.code, int(request_head.version))]
+            )
             if event == STORED and len(self._names) < _MOST_NAMES:
-                self._names[asked.code] = names
+                self._names[request_head.code] = names
         sink.shared(names)
-        remark = asked.remark
+        remark = request_head.remark
         if response is None:
             sink.null("response_code")
             sink.null("response_name")
@@ -320,21 +323,21 @@ class MessageWriter:
             sink.text("end", conversation_end(request.direction.conversation) if is_over else None)
             sink.text("client_address", request.direction.src)
             sink.text("client_id", client)
-            sink.text("broker_address", request.direction.peer.src)
+            sink.text("server_address", request.direction.peer.src)
             return
         head = response.head
         if head.code == 0:
             sink.shared(self._succeeded)
         else:
             sink.number("response_code", head.code)
-            name = response_name(head.code, asked.code, int(head.version))
+            name = response_name(head.code, request_head.code, int(head.version))
             sink.text("response_name", name)
         sink.text("remark", head.remark or remark or None)
         sink.number("latency_us", (response.ts - request.ts) // 1000)
         sink.shared(ends.who)
 
     def _write_stored_place(self, answer: HeaderView | None) -> None:
-        """Write the broker's message id, and the offset in the commit log that it names."""
+        """Write the broker's message id, and the commit log offset in it."""
         sink = self._sink
         if answer is None:
             sink.null("offset_msg_id")
@@ -352,20 +355,20 @@ class MessageWriter:
             text = answer.text(place)
             sink.value("commit_log_offset", physical_offset_of(text) if text else None)
 
-    def _properties_of(self, request: Pdu, asked: HeaderView, limit: int) -> dict[str, str]:
-        """Return the properties of a send; none where all that counts is in the view."""
-        place: i64 = asked.topic
-        topic = asked.data[place >> 32 : place & PLACE_END]
+    def _properties_of(self, request: Pdu, view: HeaderView, limit: int) -> dict[str, str]:
+        """Return the properties of a send, or none if the view has all that is needed."""
+        place: i64 = view.topic
+        topic = view.data[place >> 32 : place & PLACE_END]
         if topic != self._topic:
             self._topic = topic
-            self._is_usual = names_itself(asked.text(place) or "")
-        if self._is_usual and not limit and not asked.is_special:
+            self._is_usual = names_itself(view.text(place) or "")
+        if self._is_usual and not limit and not view.is_special:
             return _NO_PROPERTIES
         fields = request.command.ext_fields
-        return decode_properties(fields.get(send_fields_of(asked.code).properties) or "")
+        return decode_properties(fields.get(send_fields_of(view.code).properties) or "")
 
     def _ends_of(self, direction: Direction, capture: str, client: str | None) -> _Ends:
-        """Return what rows of sends in a direction share."""
+        """Return the parts shared by the rows of sends in a direction."""
         ends = self._ends.get(direction.key)
         if (
             ends is None
@@ -384,7 +387,7 @@ class MessageWriter:
 
 @final
 class FactsReader:
-    """Says what stored messages that were decoded say, delivered to a group or only looked at."""
+    """Extracts facts from decoded stored messages, delivered to a group or only viewed."""
 
     __slots__ = ("_group", "_record", "_sink", "_writer")
 
@@ -398,7 +401,7 @@ class FactsReader:
     def facts_of(
         self, message: StoredMessage, body_limit: int, budget: Budget | None = None
     ) -> Facts:
-        """Return what a message says, with so many bytes of its body at most."""
+        """Return the facts of a message, with at most `limit` bytes of its body."""
         form, body = body_of(message, body_limit, budget)
         self._record.take(message)
         self._writer.write_record(self._record, self._group, form, body)
@@ -409,7 +412,7 @@ class FactsReader:
 
 
 def event_of(asked: HeaderView, answer: HeaderView | None) -> str:
-    """Return what a send shows of its message."""
+    """Return the event that a send shows of its message."""
     if answer is None:
         return SENT
     if answer.code not in STORED_CODES:
@@ -422,12 +425,12 @@ def event_of(asked: HeaderView, answer: HeaderView | None) -> str:
     topic = asked.text(asked.topic) or ""
     if topic.startswith(DLQ_PREFIX):
         return DEAD
-    # A consumer sends what it cannot give back itself to its retry topic.
+    # A consumer that cannot return a message sends it to its retry topic.
     return RETURNED if topic.startswith(RETRY_PREFIX) else STORED
 
 
-def _is_half(asked: HeaderView) -> bool:
-    flags: i64 = asked.number(asked.sys_flag)
+def _is_half(view: HeaderView) -> bool:
+    flags: i64 = view.number(view.sys_flag)
     return flags != NOTHING and flags & _TRANSACTION == _PREPARED
 
 
@@ -440,7 +443,7 @@ def _due_time(answer: HeaderView | None, properties: dict[str, str]) -> int | No
 
 
 def _put_ms(sink: RowSink, name: str, ms: i64) -> None:
-    """Give a sink a time in milliseconds, none for what no clock shows."""
+    """Write a time in milliseconds, or a null if it is implausible."""
     if ms <= 0 or ms > _LAST:
         sink.null(name)
     else:

@@ -1,8 +1,8 @@
-"""A stored record as rows read it: its numbers, and where the texts stand that a row has.
+"""View of a stored record for rows: its numbers, and the positions of its texts.
 
-A whole record is read where it stands. Of any other one (cut, or out of a batch) the values are
-taken from the message that it was decoded to, its properties written anew, so that all who read
-records see one shape. The order of the bytes is that of `record_layout`.
+A complete record is read in place. Any other one (truncated, or from a batch) is filled from the
+decoded message, with its properties encoded again, so that all readers see the same layout. Byte
+order as in `record_layout`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _OTHERS: Final = frozenset(
         *(b"RETRY_TOPIC", b"DLQ_ORIGIN_TOPIC", b"REAL_TOPIC"),
     )
 )
-"""properties from which a row concludes something"""
+"""properties that rows interpret"""
 _OTHER_SIZES: Final = frozenset(map(len, _OTHERS))
 
 
 @final
 class RecordView:
-    """One record after another. A text is from its place up to its stop; equal: there is none."""
+    """The current record. A text is the range from its position to its stop; empty if equal."""
 
     __slots__ = (
         "_checkpoint", "_checkpoint_stop", "_group", "_is_shared", "_name", "_others", "body_crc",
@@ -50,24 +50,24 @@ class RecordView:
 
     def __init__(self) -> None:
         self.whole = WholeRecord()
-        """where the parts of a whole record are"""
+        """positions of the parts of a complete record"""
         self.data = b""
-        """what the places are in"""
+        """bytes that the positions refer to"""
         self.topic: str | None = None
-        """topic that its queue is of"""
+        """topic of its queue"""
         self.original_topic: str | None = None
-        """topic that it was sent to"""
+        """original topic"""
         self.queue: i64 = 0
-        """counts the queues: another one than before is of another topic, or has another number"""
+        """changes whenever the topic or the number of the queue changes"""
         self.queue_id: i64 = -1
         self.queue_offset: i64 = 0
         self.offset: i64 = 0
         """byte offset in the commit log"""
         self.host_at: i64 = 0
-        """where the host is that stored it, and its port"""
+        """position of the storing host and its port"""
         self.host_stop: i64 = 0
         self.offset_msg_id: str | None = None
-        """broker's message id of a message that was decoded"""
+        """broker's message id of a decoded message"""
         self.born_ms: i64 = 0
         self.stored_ms: i64 = 0
         self.reconsume_times: i64 = 0
@@ -82,12 +82,12 @@ class RecordView:
         self._forget()
 
     def begin(self, group: str | None) -> None:
-        """Begin with the records that are delivered to a group."""
+        """Start with records that are delivered to a group."""
         self._group = group
         self._is_shared = False
 
     def find(self, body: bytes, at: i64) -> bool:
-        """Read the record at a place of a body; False: there is none, or no whole one."""
+        """Read the record at an offset of a body; return False if there is no complete one."""
         whole = self.whole
         if not whole.find(body, at):
             return False
@@ -110,7 +110,7 @@ class RecordView:
         return True
 
     def take(self, message: StoredMessage) -> None:
-        """Take the values of a message that was decoded."""
+        """Fill the values from a decoded message."""
         self._forget()
         self.data = encode_properties(message.properties).encode("utf-8", "replace")
         self.queue_offset = message.queue_offset
@@ -132,17 +132,17 @@ class RecordView:
 
     @property
     def deliver_time(self) -> int | None:
-        """Time from which it may be delivered, ns since the epoch, where a property says one."""
+        """Earliest delivery time from a property, ns since the epoch, or None."""
         return deliver_time_of(self._others) if self._others is not None else None
 
     @property
     def delay_level(self) -> int | None:
-        """The delay level, where a property says one."""
+        """Delay level from a property, or None."""
         return number_of(self._others.get("DELAY")) if self._others is not None else None
 
     @property
     def offset_id(self) -> str | None:
-        """The broker's message id: the host that stored it and its offset."""
+        """The broker's message id: storing host and offset."""
         if self.host_at == self.host_stop:
             return self.offset_msg_id
         at: i64 = self.whole.at + OFFSET_AT
@@ -158,7 +158,7 @@ class RecordView:
         self._others = None
 
     def _find_properties(self, data: bytes, start: i64, stop: i64) -> None:
-        """Note where the values of properties are."""
+        """Record the positions of property values."""
         at: i64 = start
         while at < stop:
             name_at: i64 = at
@@ -179,7 +179,7 @@ class RecordView:
             at += 1
 
     def _note(self, data: bytes, name_at: i64, size: i64, stop: i64) -> None:
-        """Note where the value of a property is; of a name that comes twice the last one counts."""
+        """Record the position of a property's value; the last of duplicate names counts."""
         start: i64 = name_at + size + 1
         if size == 4:
             word: i64 = i64(read_i32_be(data, name_at))
@@ -207,9 +207,9 @@ class RecordView:
                 self._others[name.decode()] = data[start:stop].decode("utf-8", "replace")
 
     def _find_topic(self, name: bytes, queue_id: i64) -> None:
-        """Find the topic that its queue is of."""
-        is_told = self._checkpoint_stop > 0 or self._others is not None
-        if self._is_shared and not is_told and queue_id == self.queue_id and name == self._name:
+        """Find the topic of its queue."""
+        is_explicit = self._checkpoint_stop > 0 or self._others is not None
+        if self._is_shared and not is_explicit and queue_id == self.queue_id and name == self._name:
             return
         topic = name.decode("utf-8", "replace")
         checkpoint: str | None = None
@@ -223,4 +223,4 @@ class RecordView:
         self.queue_id = queue_id
         self.queue += 1
         self._name = name
-        self._is_shared = not is_told  # what a receipt or a property tells is of its record alone
+        self._is_shared = not is_explicit  # topics from receipts or properties are not shared

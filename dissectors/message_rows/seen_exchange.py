@@ -1,4 +1,4 @@
-"""An exchange as the makers of message rows see it, and what all rows of one exchange share."""
+"""Input of the message row builders, and helpers shared by their rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..remoting.topic_names import (
 from ..rows.record import ExchangeRecord
 
 MILLI: Final = 1_000_000
-"""nanoseconds"""
+"""nanoseconds per millisecond"""
 LAST_MS: Final = (1 << 63) // MILLI - 1
 _WAITING_TOPICS: Final = frozenset(
     (
@@ -33,11 +33,11 @@ _WAITING_TOPICS: Final = frozenset(
         *(ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC),
     )
 )
-"""topics of which the name says nothing of the topic behind it"""
+"""topics whose name does not contain the original topic"""
 
 
 class SeenExchange(NamedTuple):
-    """An exchange, its row, and whose connection it was seen on."""
+    """An exchange with its row and the client of its connection."""
 
     request: Pdu | None
     """the request"""
@@ -46,11 +46,11 @@ class SeenExchange(NamedTuple):
     row: ExchangeRecord
     """the row of the exchange, made from them"""
     client_id: str | None
-    """client id that was named on the connection"""
+    """client id announced on the connection"""
     body_limit: int
-    """bytes of a body that are wanted; 0: none"""
+    """maximum bytes of a body; 0: none"""
     budget: Budget
-    """what may be made of compressed bodies"""
+    """budget for decompressed bodies"""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ class SeenExchange(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a row says of a message, beside what it shares with its exchange."""
+    """Facts of a message, besides those shared with its exchange."""
 
     topic: str | None = None
     original_topic: str | None = None
@@ -93,14 +93,14 @@ class Facts(NamedTuple):
 
 
 class MessageEvent(NamedTuple):
-    """A message in an exchange, as a maker of rows gives it."""
+    """A message in an exchange, as returned by a row builder."""
 
     event: str
     """what happened to it"""
     place: int
-    """place among the messages of the exchange, from 0"""
+    """index among the messages of the exchange"""
     facts: Facts
-    """what its row says"""
+    """facts for its row"""
     from_broker: bool = False
     """the broker sent the request"""
 
@@ -110,52 +110,54 @@ CARRIED_BACK: Final = frozenset(("delivered", "viewed"))
 
 
 def ended_well(seen: SeenExchange) -> bool:
-    """Return whether nothing says that what was asked for was refused."""
+    """Return whether the request was not refused, as far as known."""
     return seen.row.response_code in (0, None)
 
 
 def number_of(text: str | None) -> int | None:
-    """Return a 64-bit number in decimal; None for anything else."""
+    """Return a decimal 64-bit integer, or None for anything else."""
     return None if text is None else integer_of(text)
 
 
 def time_of_ms(ms: int | None) -> int | None:
-    """Return a time in nanoseconds; None for none and for what no clock shows."""
+    """Return a time in nanoseconds, or None if absent or implausible."""
     if ms is None or not 0 < ms <= LAST_MS:
         return None
-    # In 64 bits: Python handles signals while it multiplies large integers, and compiled code
-    # takes what a signal raises there for a failed allocation, and aborts.
+    # In 64 bits: Python handles signals during large-integer multiplication, and compiled code
+    # treats an exception raised there as a failed allocation, and aborts.
     whole: i64 = ms
     return whole * MILLI
 
 
 def commit_log_offset_of(offset_msg_id: str | None) -> int | None:
-    """Return the offset in the commit log that a broker's message id names."""
+    """Return the commit log offset in a broker's message id."""
     return physical_offset_of(offset_msg_id) if offset_msg_id else None
 
 
 def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | None:
-    """Return the topic that a message was sent to; None where nothing says it."""
+    """Return the original topic of a message, or None if unknown."""
     if not topic:
         return None
     if names_itself(topic):
         return topic
-    named = properties.get("RETRY_TOPIC") or properties.get("DLQ_ORIGIN_TOPIC")
-    if named:
-        return named
-    real = properties.get("REAL_TOPIC")
-    if real and real != topic:
-        return original_topic_of_name(real)
+    property_topic = properties.get("RETRY_TOPIC") or properties.get("DLQ_ORIGIN_TOPIC")
+    if property_topic:
+        return property_topic
+    real_topic = properties.get("REAL_TOPIC")
+    if real_topic and real_topic != topic:
+        return original_topic_of_name(real_topic)
     return original_topic_of_name(topic)
 
 
 def names_itself(topic: str) -> bool:
-    """Return whether a message was sent to the topic where it is."""
+    """Return whether a topic is its own original topic."""
     return not topic.startswith("%") and topic not in _WAITING_TOPICS
 
 
 def original_topic_of_name(topic: str | None, group: str | None = None) -> str | None:
-    """Return the topic behind a name alone: a POP retry topic names it behind its `group`."""
+    """Return the original topic from a topic name alone; for POP retry topics, from the part
+    after `group`.
+    """
     if not topic or topic in _WAITING_TOPICS:
         return None
     if not topic.startswith("%"):
@@ -169,10 +171,10 @@ def original_topic_of_name(topic: str | None, group: str | None = None) -> str |
 
 
 def popped_topic_of(topic: str, receipt_text: str | None, group: str | None) -> str | None:
-    """Return the topic that the queue of a stored message is of; None if that is not known.
+    """Return the topic of a stored message's queue, or None if unknown.
 
-    A broker gives a POP retry its original topic; its queue and offset are not of that, but of a
-    topic with the name of the group.
+    A broker gives a POP retry its original topic; but its queue and offset are in a topic named
+    after the group.
     """
     if receipt_text is not None:
         receipt = decode_pop_receipt(receipt_text)
@@ -185,12 +187,12 @@ def popped_topic_of(topic: str, receipt_text: str | None, group: str | None) -> 
 
 
 def lite_queue_of(topic: str, lite_topic: str) -> str:
-    """Return the name of the queue of a lite topic within its topic (LiteUtil.toLmqName)."""
+    """Return the queue name of a lite topic within its topic (LiteUtil.toLmqName)."""
     return f"{LITE_PREFIX}{topic}${lite_topic}"
 
 
 def deliver_time_of(properties: dict[str, str]) -> int | None:
-    """Return the time from which a message may be delivered, where its properties say one."""
+    """Return the earliest delivery time of a message from its properties, or None."""
     for name in ("TIMER_OUT_MS", "TIMER_DELIVER_MS", "__STARTDELIVERTIME"):
         text = properties.get(name)
         if text:
@@ -201,11 +203,9 @@ def deliver_time_of(properties: dict[str, str]) -> int | None:
 def body_of(
     message: StoredMessage, limit: int, budget: Budget | None = None
 ) -> tuple[str | None, str | None]:
-    """Return form and text of a body's first bytes, decompressed; two times None for limit 0.
+    """Return form and text of a body's first bytes, or (None, None) for limit 0.
 
-    What a plug-in makes of the body comes in its place.
-
-    Of a compressed body no more than `budget` has room for.
+    The body is decompressed as far as `budget` allows, and replaced by a plug-in's output, if any.
     """
     if limit <= 0:
         return None, None

@@ -1,4 +1,4 @@
-"""Rows of the messages in a batch, and of replies; `message_writer` has other sends.
+"""Rows of batch sends and replies; `message_writer` has other sends.
 
 RocketMQ: MessageDecoder.decodeMessages, ReplyMessageRequestHeader.
 """
@@ -31,7 +31,7 @@ SEND_BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 
 
 def rows_of_batch(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the rows of the items of a batch; none where it has none."""
+    """Yield the rows of the items of a batch."""
     request = seen.request
     assert request is not None
     fields = request.command.ext_fields
@@ -54,7 +54,7 @@ def _facts_of_item(
     born: int | None,
     reconsumed: int | None,
 ) -> Facts:
-    """Return what the row of an item of a batch says."""
+    """Return the facts of a batch item."""
     row, properties = seen.row, item.properties
     first = row.queue_offset if offset_msg_id else None
     form = body = None
@@ -86,7 +86,7 @@ def _facts_of_item(
 
 
 def rows_of_pushed_reply(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the row of a reply that a broker pushes to who asked."""
+    """Yield the row of a reply that a broker pushes to the producer."""
     assert seen.request is not None
     fields = seen.fields
     properties = decode_properties(fields.get(V1.properties) or "")

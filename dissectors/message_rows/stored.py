@@ -1,4 +1,4 @@
-"""Rows of stored messages: those in answers to pull, pop, query, view and peek, and of checks.
+"""Rows of stored messages in responses to pull, pop, query, view, and peek, and in checks.
 
 RocketMQ: PullMessageProcessor, PopMessageProcessor, QueryMessageProcessor,
 CheckTransactionStateRequestHeader.
@@ -23,15 +23,15 @@ from .seen_exchange import (
 
 
 def rows_of_fetch(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the rows of the messages that a pull or a pop delivers."""
+    """Yield the rows of the messages that a pull or a pop delivers."""
     return _rows_of_body(seen, DELIVERED, seen.row.group)
 
 
 def rows_of_lite_fetch(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the rows of the messages that a pop of lite topics delivers.
+    """Yield the rows of the messages that a pop of lite topics delivers.
 
-    An acknowledgement names the queue of the lite topic and the offset there, which are properties
-    of the record; its own queue and offset are those in the topic around it.
+    Acknowledgements use the queue and offset of the lite topic, which are properties of the record;
+    the record's own queue and offset are those in the enclosing topic.
     """
     response = seen.response
     if response is None or response.command.code != 0:
@@ -50,7 +50,7 @@ def rows_of_lite_fetch(seen: SeenExchange) -> Iterator[MessageEvent]:
 
 
 def rows_of_view(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the rows of the messages that somebody only looks at."""
+    """Yield the rows of messages that are only viewed."""
     return _rows_of_body(seen, VIEWED, None)
 
 
@@ -71,7 +71,7 @@ def _rows_of_body(seen: SeenExchange, event: str, group: str | None) -> Iterator
 
 
 def rows_of_check(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Give the row of a half message whose producer is asked what became of it."""
+    """Yield the row of a half message whose transaction a broker checks."""
     assert seen.request is not None
     fields = seen.fields
     records = decode_messages(seen.request.body).messages

@@ -1,5 +1,1 @@
-"""Decode on several processes: start them, give each its share, put together what they send.
-
-May import `decode`, `conversations`, `message_rows`, `rows`, `where`, `tcp` and the modules
-beside.
-"""
+"""Decode on several processes: start them, split the work, and merge the results."""

@@ -1,9 +1,9 @@
-"""Processes of our own: started, written to and read from over pipes, and ended.
+"""Child processes: start them, exchange messages over pipes, and end them.
 
-A process that has one thread is forked, which takes no time; one that has more is not, because
-another thread may hold a lock at that moment: then Python is started anew. A message is bytes with
-their length before them; one that a process sends also has data, which a forked one leaves in
-shared memory. A process ends when its pipe is closed, so none outlives who started it.
+A single-threaded process forks, which is immediate. With more threads, another one may hold a lock
+during the fork, so a fresh Python interpreter is started. Messages are length-prefixed; those from
+a child also carry data, which a forked child puts into shared memory. A child ends when its pipe is
+closed, so none outlives its parent.
 """
 
 from __future__ import annotations
@@ -18,35 +18,74 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from mmap import mmap
 from pathlib import Path
 from struct import Struct
 from typing import IO, Final
 
-from .shared_blocks import NO_PLACE, SharedBlocks
+UNIT: Final = 16 * 1024
+UNITS: Final = 512
+"""8 MiB in total; only used pages take memory"""
+NO_PLACE: Final = -1
+
+
+class SharedBlocks:
+    """Blocks of bytes in memory shared between two processes; create before forking."""
+
+    def __init__(self) -> None:
+        """Raise OSError if no shared memory is available."""
+        self._memory = mmap(-1, UNITS + UNITS * UNIT)
+        self._view = memoryview(self._memory)
+
+    def put(self, parts: Sequence[bytes | memoryview], size: int) -> int:
+        """Write the parts of a block, `size` bytes in all; return its offset.
+
+        Return NO_PLACE if there is no room. The lowest free offset is used: it is likely in the
+        cache.
+        """
+        units = -(-size // UNIT)
+        unit = self._memory.find(bytes(units), 0, UNITS)
+        if unit < 0:
+            return NO_PLACE
+        self._memory[unit : unit + units] = b"\1" * units
+        begin = at = UNITS + unit * UNIT
+        for part in parts:
+            self._memory[at : at + len(part)] = part
+            at += len(part)
+        return begin
+
+    def block(self, place: int, size: int) -> memoryview:
+        """Return a view of a block, valid until `free`."""
+        return self._view[place : place + size]
+
+    def free(self, place: int, size: int) -> None:
+        """Release a block."""
+        unit, units = (place - UNITS) // UNIT, -(-size // UNIT)
+        self._memory[unit : unit + units] = bytes(units)
+
 
 PIPE_BYTES: Final = 1 << 20
-"""bytes that a pipe holds where the system allows it: with less, processes wait for each other"""
+"""requested pipe capacity, bytes: with less, processes block on each other"""
 MOST_WAITING: Final = 8 * 1024 * 1024
-"""bytes of one process that are read before they are wanted, so that it need not wait; those in
-shared memory do not count"""
+"""bytes read ahead from one process so that it does not block; shared memory does not count"""
 LEAST_SHARED: Final = 4096
-"""bytes of data from which on shared memory pays"""
+"""smallest data size for which shared memory pays, bytes"""
 _SIZE: Final = 8
-"""bytes of the length before a message"""
+"""bytes of the length prefix of a message"""
 _HEAD: Final = Struct(">qqq")
-"""before what a process sends: bytes of the message, bytes of its data, their place"""
+"""header of a message from a child: message bytes, data bytes, offset of the data"""
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ChildSender:
-    """What a process says to the one that started it."""
+    """Sends messages from a child to its parent."""
 
     def __init__(self, out: IO[bytes], blocks: SharedBlocks | None = None) -> None:
         self._out = out
         self._blocks = blocks
 
     def send(self, message: bytes, parts: Sequence[bytes | memoryview] = ()) -> None:
-        """Send a message with data, which is given in parts."""
+        """Send a message, with data given in parts."""
         size, place = sum(map(len, parts)), NO_PLACE
         if self._blocks is not None and size >= LEAST_SHARED:
             place = self._blocks.put(parts, size)
@@ -58,20 +97,20 @@ class ChildSender:
 
 
 Entry = Callable[[IO[bytes], ChildSender], None]
-"""what a process does: reads messages from the first, sends its own by the second"""
+"""main function of a child: reads messages from the first argument, sends by the second"""
 
 
 class ChildEnded(ChildProcessError):
-    """A process ended before it had done its work."""
+    """A child process ended before its work was done."""
 
     def __init__(self, status: int) -> None:
-        """`status` as `os.waitstatus_to_exitcode` gives it: less than 0 is a signal."""
+        """`status` is from `os.waitstatus_to_exitcode`: a negative value is a signal."""
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         super().__init__(f"a decoding process ended early, {how}")
 
 
 class Child:
-    """One process: where it is written to, where it is read from."""
+    """A child process with its input and output pipes."""
 
     def __init__(
         self,
@@ -81,7 +120,7 @@ class Child:
         opened: object = None,
         blocks: SharedBlocks | None = None,
     ) -> None:
-        """Keep `opened` until the process has ended; `blocks`: where its data may be."""
+        """Keep `opened` until the process has ended; `blocks` is its shared memory, if any."""
         self.blocks = blocks
         self.inward = inward
         self.outward = outward
@@ -90,7 +129,7 @@ class Child:
         self._status: int | None = None
 
     def write(self, message: bytes) -> None:
-        """Write a message; nothing where the process has ended."""
+        """Write a message; do nothing if the process has ended."""
         data = memoryview(len(message).to_bytes(_SIZE, "big") + message)
         try:
             while data:
@@ -99,7 +138,7 @@ class Child:
             return
 
     def kill(self) -> None:
-        """End the process, if it has not ended."""
+        """Kill the process if it is still running."""
         if self._status is None:
             os.kill(self._pid, signal.SIGKILL)
         self.wait()
@@ -110,7 +149,7 @@ class Child:
             os.close(number)
 
     def wait(self) -> int:
-        """Wait for its end and return its status."""
+        """Wait for the process to end and return its exit status."""
         if self._status is None:
             if isinstance(self._opened, subprocess.Popen):
                 self._status = self._opened.wait()
@@ -120,7 +159,7 @@ class Child:
 
 
 def start_children(count: int, entry: Entry) -> list[Child]:
-    """Start `count` processes that do what `entry` does."""
+    """Start `count` processes that run `entry`."""
     started: list[Child] = []
     for _ in range(count):
         to_child, from_child = os.pipe(), os.pipe()
@@ -134,7 +173,7 @@ def start_children(count: int, entry: Entry) -> list[Child]:
 
 
 def _has_one_thread() -> bool:
-    """Return whether this process may be forked."""
+    """Return whether this process is single-threaded and may fork."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:
@@ -150,7 +189,7 @@ def _forked(
         pid = os.fork()
         if pid == 0:
             ours = [to_child[1], from_child[0]]
-            ours += [number for one in others for number in (one.inward, one.outward)]
+            ours += [number for child in others for number in (child.inward, child.outward)]
             _be_child(to_child[0], from_child[1], ours, entry, blocks)
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
@@ -160,7 +199,7 @@ def _forked(
 
 
 def _blocks() -> SharedBlocks | None:
-    """Return memory to share; None: there is none, all goes through the pipe."""
+    """Return shared memory, or None if there is none and all data goes through the pipe."""
     try:
         return SharedBlocks()
     except OSError:
@@ -170,10 +209,10 @@ def _blocks() -> SharedBlocks | None:
 def _be_child(
     inward: int, outward: int, ours: Sequence[int], entry: Entry, blocks: SharedBlocks | None
 ) -> None:
-    """Do the work of a forked process and end it; does not return."""
+    """Run `entry` in a forked process and exit; does not return."""
     status = 1
     try:
-        gc.freeze()  # what is there already is not looked at again
+        gc.freeze()  # the garbage collector skips existing objects
         for number in ours:
             os.close(number)
         _set_signals()
@@ -189,7 +228,7 @@ def _be_child(
 
 
 def _set_signals() -> None:
-    """Let who started us answer Ctrl-C, and end with the pipe."""
+    """Leave Ctrl-C to the parent, and end when the pipe breaks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
@@ -199,7 +238,7 @@ def _spawned(to_child: tuple[int, int], from_child: tuple[int, int], entry: Entr
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
-        # -P: no module comes from the folder that somebody works in
+        # -P: do not import modules from the working directory
         [sys.executable, "-P", "-m", entry.__module__],
         stdin=to_child[0],
         stdout=from_child[1],
@@ -212,7 +251,7 @@ def _spawned(to_child: tuple[int, int], from_child: tuple[int, int], entry: Entr
 
 
 def serve(entry: Entry) -> None:
-    """Be a process that was started anew: the messages come on standard input."""
+    """Run `entry` in a spawned process, with messages on standard input."""
     _set_signals()
     entry(sys.stdin.buffer, ChildSender(sys.stdout.buffer))
 
@@ -220,12 +259,12 @@ def serve(entry: Entry) -> None:
 def _widen(number: int) -> None:
     try:
         fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    except (AttributeError, OSError):  # another system, or no room: it holds less
+    except (AttributeError, OSError):  # another system, or no room: keep the default capacity
         return
 
 
 def read_message(source: IO[bytes]) -> bytes | None:
-    """Return the next message; None: there is none, nobody writes any more."""
+    """Return the next message, or None at the end of the stream."""
     head = source.read(_SIZE)
     size = int.from_bytes(head, "big")
     data = source.read(size) if len(head) == _SIZE else b""
@@ -233,31 +272,31 @@ def read_message(source: IO[bytes]) -> bytes | None:
 
 
 class ChildMessage:
-    """What a process sent."""
+    """A message received from a child."""
 
     def __init__(
         self, message: memoryview, data: memoryview, piped: int, free: Callable[[], None]
     ) -> None:
-        """`free` gives back the memory of `data`."""
+        """`free` releases the memory of `data`."""
         self.message = message
         self.data = data
         self.piped = piped
-        """bytes of both that came through the pipe"""
+        """bytes of message and data that came through the pipe"""
         self._free = free
 
     def free(self) -> None:
-        """Let the memory of the data be used again."""
+        """Release the memory of the data."""
         self._free()
 
 
 class _Waiting:
-    """What was read of one process and is not wanted yet."""
+    """Messages read ahead from one process."""
 
     def __init__(self, number: int, blocks: SharedBlocks | None) -> None:
-        """Read from the pipe with this number, to which the process writes."""
+        """Read from the pipe with file descriptor `number`."""
         self.messages: deque[ChildMessage] = deque()
         self.bytes = 0
-        """of them"""
+        """bytes of the messages read ahead"""
         self.is_ended = False
         self._number = number
         self._blocks = blocks
@@ -266,10 +305,10 @@ class _Waiting:
         self._head: tuple[int, int, int] | None = None
 
     def read(self) -> None:
-        """Read on, not beyond the message: it is then as it was read, without a copy."""
+        """Read up to the end of a message, never beyond it, so that it needs no copy."""
         self._read_part()
         if self._head is not None and not self._parts and not self.is_ended:
-            self._read_part()  # it is written with its head, so it is there, or comes at once
+            self._read_part()  # written together with its head: arrives at once
 
     def _read_part(self) -> None:
         data = os.read(self._number, self._missing)
@@ -290,7 +329,7 @@ class _Waiting:
             self._head = None
 
     def _message(self, whole: memoryview, size: int, data_size: int, place: int) -> ChildMessage:
-        """Return a message; `whole`: it, and the data that are in no shared memory."""
+        """Return a message; `whole` has the message and any data outside shared memory."""
         blocks = self._blocks
         if blocks is None or place == NO_PLACE:
             data, free = whole[size:], _nothing
@@ -299,25 +338,25 @@ class _Waiting:
         return ChildMessage(whole[:size], data, len(whole), free)
 
     def take(self) -> ChildMessage:
-        """Return the first message."""
-        one = self.messages.popleft()
-        self.bytes -= one.piped
-        return one
+        """Remove and return the first message."""
+        message = self.messages.popleft()
+        self.bytes -= message.piped
+        return message
 
 
 def _nothing() -> None:
-    """Give nothing back."""
+    """Do nothing: there is no shared memory to release."""
 
 
 class Inbox:
-    """The messages of several processes, each in its order; none waits for the others."""
+    """Receives the messages of several processes, in order per process; none blocks the others."""
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children
         self._waiting = [_Waiting(child.outward, child.blocks) for child in children]
 
     def next_of(self, which: int) -> ChildMessage:
-        """Return the next message of a process; raise ChildEnded where it has ended instead."""
+        """Return the next message of a process; raise ChildEnded if it has ended."""
         waiting = self._waiting[which]
         while not waiting.messages:
             if waiting.is_ended:
@@ -326,7 +365,7 @@ class Inbox:
         return waiting.take()
 
     def _read(self, wanted: int) -> None:
-        """Read what there is, at least something of the process that is waited for."""
+        """Read all available input, and at least some from process `wanted`."""
         poll = select.poll()
         for place, waiting in enumerate(self._waiting):
             is_full = place != wanted and waiting.bytes >= MOST_WAITING

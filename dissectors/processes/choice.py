@@ -1,4 +1,4 @@
-"""Whether captures are decoded by one process or by several."""
+"""Choice between one and several decoding processes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from ..rows.encoded import EncodedBatch, Lines, RowForm
 from ..tcp.source import STDIN, Source
 
 MAX_JOBS: Final = 64
-"""processes at most: each goes through all packets, so more of them gain nothing"""
+"""maximum number of processes: each reads all packets, so more gain nothing"""
 MOST_UNASKED: Final = 8
-"""processes at most that nobody asked for"""
+"""maximum number of processes by default"""
 PAYING_BYTES: Final = 32 * 1024 * 1024
-"""bytes of captures, as they are stored, from which on several processes are sooner done"""
+"""stored bytes of captures from which several processes are faster"""
 
 
 def decode_of(
     sources: Sequence[str | Source], options: DecodeOptions | None = None, jobs: int | None = 1
 ) -> Decode:
-    """Return a run by as many processes as asked for; one where the captures can be read
-    only once.
+    """Return a run with as many processes as requested, or one if an input is read-once.
 
-    `jobs`: None stands for one a core where the captures are large enough to pay for it. The
-    processes are there when this returns, and end with the run.
+    `jobs`: None means one per core if the captures are large enough. The processes are running when
+    this returns, and end with the run.
     """
     options = options or DecodeOptions()
-    files = [one for one in sources if isinstance(one, str) and one != STDIN]
+    files = [source for source in sources if isinstance(source, str) and source != STDIN]
     alone = Decode(sources, options)
     if jobs == 1 or options.follow or len(files) < len(sources) or alone.bytes_total is None:
         return alone
@@ -46,10 +45,9 @@ def decode_of(
 def encoded_rows_of(
     decode: Decode, form: RowForm, where: str, zone: str
 ) -> Iterator[EncodedBatch] | None:
-    """Return the rows of a run as they are written, chunk by chunk; None: one process has them as
-    they are.
+    """Yield encoded rows chunk by chunk; return None if one process decodes.
 
-    `where` is a filter, in which times without an offset are of `zone`.
+    `where` is a filter; times in it without an offset are in `zone`.
     """
     if type(decode) is Decode:
         return None
@@ -64,8 +62,9 @@ def encoded_rows_of(
 def command_lines_of(
     decode: Decode, limit: int, budget: Budget
 ) -> Callable[[], Iterator[Lines]] | None:
-    """Return what gives the commands of a run as lines of JSON; None: one process has them as they
-    are. See `SharedDecode.command_lines`.
+    """Return a source of commands as JSON lines, or None if one process decodes.
+
+    See `SharedDecode.command_lines`.
     """
     if type(decode) is Decode:
         return None
@@ -77,7 +76,7 @@ def command_lines_of(
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return how many cores are available to this process."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

@@ -1,4 +1,4 @@
-"""Commands as lines of JSON: those of one process, and those of several put in the order of one."""
+"""Commands as JSON lines, from one process or merged from several in packet order."""
 
 from __future__ import annotations
 
@@ -9,40 +9,39 @@ from typing import Final
 
 from ..budget import FREE_BYTES, Budget
 from ..decode.command_order import MOST_BYTES, MOST_HELD, CommandSeen
-from ..decode.command_row import command_line_of
+from ..decode.command_row import CommandLineWriter
 from ..rows.encoded import Lines
 from .merging import merged_lines, rows_of
 from .task import Encoded
 
 _NO_LINES: Final = memoryview(b"")
-_GIVEN: Final = 64 * 1024
-"""bytes of lines that are given together"""
+_BATCH_BYTES: Final = 64 * 1024
+"""size of a batch of lines, bytes"""
 
 
 class CommandLines:
     """Writes commands as lines, within the budget of a run."""
 
     def __init__(self, captures: Sequence[str], limit: int, budget: Budget | None = None) -> None:
-        """Take the names of captures by index; `limit` bytes of a body are written."""
-        self._captures = captures
-        self._limit = limit
+        """Write at most `limit` bytes of a body; `captures` are the names by index."""
         self._budget = Budget() if budget is None else budget
+        self._writer = CommandLineWriter(captures, limit, self._budget)
         self._bytes = 0
         self.most_spent = 0
-        """bytes that were made, beyond what reading earned by then, at the most"""
+        """peak of the bytes spent beyond what reading had earned by then"""
 
     def each_of(self, commands: Iterable[CommandSeen]) -> Iterator[bytes]:
         """Yield the line of each command."""
         budget = self._budget
-        for one in commands:
-            line = command_line_of(one, self._captures, self._limit, budget)
+        for command in commands:
+            line = self._writer.line_of(command)
             budget.spend(len(line))
             yield line
 
     def of(self, commands: Sequence[CommandSeen]) -> tuple[bytes, bytes, bytes]:
-        """Return the places of commands, their lines, and where the line of each ends.
+        """Return the places of commands, their lines, and the end offset of each line.
 
-        A place is the packet, and 0: commands of one packet are of one process, in their order.
+        A place is (packet, 0): commands of one packet come from one process, in order.
         """
         lines = []
         budget, most = self._budget, self.most_spent
@@ -50,22 +49,24 @@ class CommandLines:
             lines.append(line)
             most = max(most, FREE_BYTES - min(budget.room, budget.checks.room))
         self.most_spent = FREE_BYTES if budget.ended or budget.checks.ended else most
-        places = array("q", [number for one in commands for number in (one.pdu.packet, 0)])
-        self._bytes += sum(one.pdu.header_length + len(one.pdu.body) for one in commands)
+        places = array("q", [number for command in commands for number in (command.pdu.packet, 0)])
+        self._bytes += sum(
+            command.pdu.header_length + len(command.pdu.body) for command in commands
+        )
         ends = array("q", accumulate(map(len, lines)))
         return places.tobytes(), b"".join(lines), ends.tobytes()
 
     def take_bytes(self) -> int:
         """Return the bytes of headers and bodies since the last call."""
-        taken, self._bytes = self._bytes, 0
-        return taken
+        size, self._bytes = self._bytes, 0
+        return size
 
 
 class CommandMerge:
-    """Puts the commands of several processes in the order of packets.
+    """Merges the commands of several processes in packet order.
 
-    A process that waits for a hole to be filled gives its commands late. Those of later packets
-    wait here, as they would in one process.
+    A process that waits for a hole to be filled emits its commands late; commands of later packets
+    wait here, as they would in a single process.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -74,12 +75,13 @@ class CommandMerge:
         self._rows = 0
         self._bytes = 0
         self.given = 0
-        """commands that were given"""
+        """commands emitted"""
 
     def is_near(self, rows: int, size: int, held: tuple[int, int]) -> bool:
-        """Return whether one process might hold back more than it may.
+        """Return whether a single process might exceed its limit of held commands.
 
-        `rows` commands of `size` bytes come now; `held`: how many, and bytes, the processes hold.
+        `rows` commands of `size` bytes arrive; `held` are the number and bytes held by the
+        processes.
         """
         commands, command_bytes = held
         if self._rows:
@@ -87,34 +89,34 @@ class CommandMerge:
         return self._rows + commands > MOST_HELD or self._bytes + command_bytes > MOST_BYTES
 
     def merged(self, received: Sequence[Encoded | None], rows: int, size: int, floor: int) -> Lines:
-        """Return the lines of packets before `floor`, in order; they hold until the next call.
+        """Return the lines of packets before `floor`, in order; valid until the next call.
 
-        `rows` commands of `size` bytes are received.
+        `rows` commands of `size` bytes were received.
         """
         lines, runs = [], []
-        for number, one in enumerate(received):
-            data = _NO_LINES if one is None else one.data
+        for number, encoded in enumerate(received):
+            data = _NO_LINES if encoded is None else encoded.data
             before = self._lines[number]
             lines.append(memoryview(before + data) if before else data)
-            runs.append(self._runs[number] + (b"" if one is None else one.runs))
+            runs.append(self._runs[number] + (b"" if encoded is None else encoded.runs))
         pieces, ends = merged_lines(lines, runs, floor)
         self._lines = [bytes(data[at:]) for data, (at, _) in zip(lines, ends, strict=True)]
         self._runs = [of[at:] for of, (_, at) in zip(runs, ends, strict=True)]
         waiting = sum(map(rows_of, self._runs))
-        given = self._rows + rows - waiting
+        emitted = self._rows + rows - waiting
         self._rows, self._bytes = waiting, self._bytes + size if waiting else 0
-        self.given += given
-        return Lines(pieces, [given])
+        self.given += emitted
+        return Lines(pieces, [emitted])
 
 
 class LinesBehind:
-    """Gives the lines of commands behind the first ones, which were given already.
+    """Yields lines of commands, skipping the first ones, which were emitted before.
 
-    All lines are made, so that the budget is the same; what is made is given soon.
+    Skipped lines are encoded too, so that the budget is spent equally; output is prompt.
     """
 
-    def __init__(self, given: int, lines: CommandLines) -> None:
-        self._given = given
+    def __init__(self, to_skip: int, lines: CommandLines) -> None:
+        self._to_skip = to_skip
         self._lines = lines
 
     def of(self, commands: Iterable[CommandSeen]) -> Iterator[Lines]:
@@ -122,12 +124,12 @@ class LinesBehind:
         waiting: list[bytes] = []
         size = 0
         for line in self._lines.each_of(commands):
-            if self._given:
-                self._given -= 1
+            if self._to_skip:
+                self._to_skip -= 1
                 continue
             waiting.append(line)
             size += len(line)
-            if size >= _GIVEN:
+            if size >= _BATCH_BYTES:
                 yield Lines(waiting, [len(waiting)])
                 waiting, size = [], 0
         yield Lines(waiting, [len(waiting)])

@@ -1,4 +1,4 @@
-"""Rows of a run as they are asked for: filtered, encoded, with what tells where they belong."""
+"""Filtering and encoding of rows, with the places needed to merge them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..rows.encoded import Columns, EncodedRows, Lines, RowForm
-from ..rows.line_ends import ends_of
 from ..rows.parquet import (
     RowTable,
     batches_of,
@@ -22,13 +21,30 @@ from .task import Encoded, Packed, RowRequest
 
 if TYPE_CHECKING:
     from ..decode.exchange_forms import ExchangeColumns
-    from ..rows.json_rows import Encode
     from ..rows.message_record import MessageRecord
-    from ..where.filter import Test
+    from ..rows.tables import Encode
+    from ..where.conditions import Test
+from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import i64
+
+
+def add_ends(ends: BytesWriter, lines: bytes, begin: i64) -> None:
+    """Append the end offset of each line; the first line begins at `begin`."""
+    at: i64 = lines.find(b"\n")
+    while at >= 0:
+        write_i64_le(ends, begin + at + 1)
+        at = lines.find(b"\n", at + 1)
+
+
+def ends_of(lines: bytes) -> bytes:
+    """Return the end offset of each line."""
+    ends = BytesWriter()
+    add_ends(ends, lines, 0)
+    return ends.getvalue()
 
 
 def filter_of(request: RowRequest) -> Test | None:
-    """Return the filter; None: all rows are wanted."""
+    """Return the filter of a request, or None if it selects all rows."""
     if not request.where.strip():
         return None
     from ..where.fields import exchange_fields
@@ -38,7 +54,7 @@ def filter_of(request: RowRequest) -> Test | None:
 
 
 class RowEncoder:
-    """Encodes rows of one kind, and puts together what several processes encoded."""
+    """Encodes rows of one kind, and merges rows encoded by several processes."""
 
     def __init__(self, form: RowTable | Encode) -> None:
         self._form = form
@@ -48,9 +64,9 @@ class RowEncoder:
         self._columns: ExchangeColumns | None = None
 
     def add(self, rows: Sequence[object], places: bytes) -> None:
-        """Take rows; `places` says of each which packet gave it out, and where there.
+        """Add rows; `places` has the packet and place that emitted each row.
 
-        Lines are made at once: later the rows would have left the cache of the processor.
+        Lines are encoded at once, while the rows are still in the processor cache.
         """
         ends = b""
         if isinstance(self._form, RowTable):
@@ -62,27 +78,27 @@ class RowEncoder:
         self._runs.append(runs_of(places, ends))
 
     def add_lines(self, places: bytes, lines: bytes, ends: bytes) -> None:
-        """Take rows that are lines already; `ends`: where each of them ends."""
+        """Add rows already encoded as lines; `ends` has the end offset of each line."""
         self._lines.append(lines)
         self._runs.append(runs_of(places, ends))
 
     def add_runs(self, runs: bytes, lines: bytes) -> None:
-        """Take rows that are lines already, and whose runs are known."""
+        """Add rows already encoded as lines, with known runs."""
         self._lines.append(lines)
         self._runs.append(runs)
 
     def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
-        """Take rows that wait in `columns`, the same ones for all rows."""
+        """Add rows buffered in `columns`, which must be the same object in every call."""
         self._columns = columns
         self._runs.append(runs_of(places, b""))
 
     def take(self) -> tuple[Sequence[bytes | memoryview], bytes]:
-        """Return the rows since the last call, in parts that follow each other, and their runs."""
+        """Return the rows since the last call, in consecutive parts, and their runs."""
         parts: Sequence[bytes | memoryview] = self._lines
         if isinstance(self._form, RowTable):
             if self._columns is not None and self._columns.sink.waiting:
-                taken = self._columns.sink.take()
-                parts = [packed_columns(batches_of(taken, self._form.schema))]
+                columns = self._columns.sink.take()
+                parts = [packed_columns(batches_of(columns, self._form.schema))]
             elif self._rows:
                 parts = [packed_columns([self._form.batch_of(self._rows)])]
         runs = b"".join(self._runs)
@@ -90,13 +106,15 @@ class RowEncoder:
         return parts, runs
 
     def whole(self, rows: Sequence[object]) -> EncodedRows:
-        """Return the rows of one chunk of a run by one process."""
+        """Return the encoded rows of one chunk of a single-process run."""
         if isinstance(self._form, RowTable):
             return Columns(self._form.batch_of(rows), [len(rows)])
         return Lines([self._form(rows)], [len(rows)])
 
     def merged(self, parts: Sequence[Encoded], counts: list[int]) -> EncodedRows:
-        """Return the rows of all processes in the order of one; `counts` are those by chunk."""
+        """Return the rows of all processes in single-process order; `counts` are the rows per
+        chunk.
+        """
         if not isinstance(self._form, RowTable):
             lines, _ = merged_lines([part.data for part in parts], [part.runs for part in parts])
             return Lines(lines, counts)
@@ -115,7 +133,8 @@ def exchange_encoder(form: RowForm) -> RowEncoder:
 
 def message_encoder(form: RowForm) -> RowEncoder:
     """Return the encoder of messages; raise MissingLibraryError."""
-    from ..decode.decoded_log import JSONL, PARQUET, form_of_rows
+    from ..decode.decoded_log import JSONL, PARQUET
+    from ..decode.log_writer import form_of_rows
     from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
 
     types = [(column.name, column.type) for column in MESSAGE_COLUMNS]
@@ -125,7 +144,7 @@ def message_encoder(form: RowForm) -> RowEncoder:
 
 
 class PendingRows:
-    """The rows of some chunks that wait to be encoded."""
+    """Rows of some chunks that wait to be encoded."""
 
     def __init__(self, request: RowRequest, with_messages: bool) -> None:
         self._exchanges = exchange_encoder(request.form)
@@ -138,16 +157,18 @@ class PendingRows:
         rows: list[ExchangeRecord],
         messages: Sequence[tuple[int, list[MessageRecord]]],
     ) -> tuple[int, int]:
-        """Take the rows of a chunk, and messages with the place of their exchange in them.
+        """Add the rows of a chunk, and messages with the index of their exchange.
 
-        Return how many exchanges and how many messages the filter left.
+        Return how many exchanges and how many messages passed the filter.
         """
         chosen = None if self._test is None else [self._test(row) for row in rows]
         if messages and self._messages is not None:
-            kept = [one for one in messages if chosen is None or chosen[one[0]]]
-            found = [row for _, of in kept for row in of]
-            self._messages.add(found, places_at(places, [at for at, of in kept for _ in of]))
-            message_rows = len(found)
+            kept = [entry for entry in messages if chosen is None or chosen[entry[0]]]
+            message_records = [row for _, of in kept for row in of]
+            self._messages.add(
+                message_records, places_at(places, [at for at, of in kept for _ in of])
+            )
+            message_rows = len(message_records)
         else:
             message_rows = 0
         if chosen is not None:
@@ -158,25 +179,23 @@ class PendingRows:
         return len(rows), message_rows
 
     def add_lines(self, places: bytes, lines: bytes, ends: bytes) -> None:
-        """Take the exchanges of a chunk as lines of JSON."""
+        """Add the exchanges of a chunk as JSON lines."""
         if places:
             self._exchanges.add_lines(places, lines, ends)
 
     def add_messages(self, runs: bytes, lines: bytes) -> None:
-        """Take the messages of a chunk as lines of JSON."""
+        """Add the messages of a chunk as JSON lines."""
         if runs:
             assert self._messages is not None
             self._messages.add_runs(runs, lines)
 
     def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
-        """Take the exchanges of a chunk, which wait in `columns`."""
+        """Add the exchanges of a chunk, buffered in `columns`."""
         if places:
             self._exchanges.add_columns(places, columns)
 
     def take(self) -> tuple[list[bytes | memoryview], Packed, Packed | None]:
-        """Return the exchanges and the messages since the last call: their bytes, in parts, and
-        what is said of both.
-        """
+        """Return exchanges and messages since the last call: bytes in parts, and descriptors."""
         parts, runs = self._exchanges.take()
         exchanges = Packed(sum(map(len, parts)), runs)
         if self._messages is None:

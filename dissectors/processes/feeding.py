@@ -1,5 +1,6 @@
-"""Compressed captures for several processes: decompressed once, by a thread of the process that
-started them, and handed to each by its pipe.
+"""Compressed captures for several processes.
+
+A thread of the parent decompresses each capture once and writes it to the pipes of all children.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from .children import Child, read_message
 
 
 class FedChunk(msgspec.Struct, array_like=True):
-    """A chunk of a capture, or what its end says."""
+    """A chunk of a capture, or its end."""
 
     bytes_read: int
-    """of the capture as it is stored"""
+    """stored bytes of the capture read so far"""
     compression: str | None
     data: bytes = b""
     is_end: bool = False
     problem: str | None = None
-    """at the end: why it came early"""
+    """at the end: why the capture ended early"""
     error: list[str] | None = None
-    """at the end: path, reason and hint where the capture cannot be opened"""
+    """at the end: path, reason, and hint if the capture cannot be opened"""
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(FedChunk)
 
 
 class FedSource:
-    """One capture, as a process gets it from who started it."""
+    """One capture, as a child receives it from its parent."""
 
     size: int | None = None
 
@@ -45,7 +46,7 @@ class FedSource:
         self._is_over = False
 
     def chunks(self) -> Iterator[bytes]:
-        """Give the chunks as they come; raise CaptureError where the capture cannot be opened."""
+        """Yield the chunks as they arrive; raise CaptureError if the capture cannot be opened."""
         while True:
             piece = self._next()
             if piece.error is not None:
@@ -58,7 +59,7 @@ class FedSource:
             yield piece.data
 
     def close(self) -> None:
-        """Pass over what comes of it still: the next capture follows."""
+        """Skip the rest of this capture: the next one follows."""
         while not self._is_over:
             self._next()
 
@@ -72,10 +73,10 @@ class FedSource:
 
 
 class Feeder:
-    """Reads captures and hands them to processes, in a thread."""
+    """Reads captures in a thread and writes them to the child processes."""
 
     def __init__(self, sources: Sequence[Source], children: Sequence[Child]) -> None:
-        """Begin; the children have been told what to do."""
+        """Start the thread; the children must already have their task."""
         self._sources = sources
         self._children = children
         self._stopped = False
@@ -83,7 +84,7 @@ class Feeder:
         self._thread.start()
 
     def end(self) -> None:
-        """Read no more; the children must have ended, as it may be writing to one."""
+        """Stop reading; the children must have ended, since the thread may be writing to one."""
         self._stopped = True
         self._thread.join()
 

@@ -1,9 +1,9 @@
-"""Rows of several processes in the order of one: what each sends is cut into runs and merged.
+"""Merge of the rows of several processes in single-process order.
 
-A run is the rows of one process that one packet gave out, or one conversation that this packet
-ended. Where it belongs is said by the id of the packet and its place there; no two processes have
-the same, and those of one process grow. Places are two 64-bit integers each: packet and place;
-runs are four: packet, place, rows, bytes.
+A run is a group of rows that one process emitted for one packet, or for one conversation that the
+packet ended. Its place is the packet id and an index within the packet; places are unique over all
+processes and ascending in each. A place is two 64-bit integers (packet, index); a run is four
+(packet, index, rows, bytes).
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ PLACE: Final = 16
 RUN: Final = 32
 """bytes of a run"""
 COUNT: Final = 24
-"""bytes of what says how many rows an exchange gave"""
+"""bytes of a row count of an exchange"""
 LAST: Final = (1 << 63) - 1
-"""behind all packets"""
+"""after all packets"""
 
 
 def runs_of(places: bytes, ends: bytes) -> bytes:
-    """Return the runs of rows with these places; `ends` says where the line of each ends, a 64-bit
-    integer each; no `ends`: they are no text.
+    """Return the runs of rows with these places.
+
+    `ends` are the end offsets of the lines, a 64-bit integer each; empty if the rows are not text.
     """
     out = BytesWriter()
     count: i64 = len(places) // PLACE
@@ -55,7 +56,7 @@ def runs_of(places: bytes, ends: bytes) -> bytes:
 def runs_of_counts(places: bytes, counts: bytes) -> bytes:
     """Return the runs of rows that some of the exchanges with these places gave.
 
-    `counts` are three 64-bit integers each: which exchange, how many rows, where the last one ends.
+    `counts` are three 64-bit integers each: index of the exchange, number of rows, end offset.
     """
     out = BytesWriter()
     at: i64 = 0
@@ -73,7 +74,7 @@ def runs_of_counts(places: bytes, counts: bytes) -> bytes:
 
 
 def rows_of(runs: bytes) -> int:
-    """Return how many rows runs have."""
+    """Return the number of rows in runs."""
     rows: i64 = 0
     at: i64 = 16
     while at < len(runs):
@@ -83,7 +84,7 @@ def rows_of(runs: bytes) -> int:
 
 
 def places_at(places: bytes, rows: list[int]) -> bytes:
-    """Return the places of some rows, each as often as its number is there."""
+    """Return the places of the rows with these indexes; an index may repeat."""
     out = BytesWriter()
     for row in rows:
         at: i64 = row
@@ -94,23 +95,23 @@ def places_at(places: bytes, rows: list[int]) -> bytes:
 
 @final
 class _Head:
-    """The runs of one process, and how far they are merged."""
+    """The runs of one process, with the merge position."""
 
     def __init__(self, runs: bytes) -> None:
         self._runs = runs
         self._at: i64 = 0
         self.begun: i64 = 0
-        """bytes of the runs before it"""
+        """bytes of the runs before the current one"""
         self.packet: i64 = LAST
         self.place: i64 = 0
         self.rows: i64 = 0
         self.bytes: i64 = 0
         self.begin: i64 = 0
-        """bytes before it"""
+        """bytes of the lines before the current run"""
         self.read()
 
     def read(self) -> None:
-        """Look at the next run."""
+        """Read the next run."""
         self.begin += self.bytes
         self.bytes = 0
         self.begun = self._at
@@ -125,27 +126,27 @@ class _Head:
 
 
 def _first_of(heads: list[_Head]) -> i64:
-    """Return which process has the earliest run."""
-    found: i64 = 0
+    """Return the index of the process with the earliest run."""
+    earliest: i64 = 0
     first = heads[0]
     for number in range(1, len(heads)):
         head = heads[number]
         if head.packet < first.packet or (head.packet == first.packet and head.place < first.place):
-            found = number
+            earliest = number
             first = head
-    return found
+    return earliest
 
 
 def merged_lines(
     lines: list[memoryview], parts: list[bytes], floor: i64 = LAST
 ) -> tuple[list[memoryview], list[tuple[int, int]]]:
-    """Return the lines of all processes in the order of one, piece by piece: where they stand.
+    """Return the lines of all processes in single-process order, as views of the input.
 
-    Then how far each process is merged: bytes of its lines, bytes of its runs.
+    Also return the merge position of each process: bytes of its lines, bytes of its runs.
 
     Args:
-        lines: the lines of each
-        parts: the runs of each
+        lines: the lines of each process
+        parts: the runs of each process
         floor: lines of this packet and later ones are left
     """
     heads: list[_Head] = []
@@ -165,10 +166,10 @@ def merged_lines(
 
 
 def merged_places(parts: list[bytes]) -> list[int]:
-    """Return the rows of all processes in the order of one.
+    """Return the row indexes of all processes in single-process order.
 
-    `parts` are the runs of each; a row is called by its number where the rows of the first process
-    are followed by those of the second, and so on.
+    `parts` are the runs of each process; indexes count through the rows of the first process, then
+    the second, and so on.
     """
     heads: list[_Head] = []
     begins: list[int] = []

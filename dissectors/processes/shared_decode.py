@@ -1,10 +1,9 @@
-"""A run by several processes: the same rows, findings and figures as of one, in the same order.
+"""A run on several processes, with the same rows, findings, and totals as a single process.
 
-Every process goes through all packets, which costs little, and decodes its share of the
-conversations. Compressed captures are decompressed once and handed to all. What has a limit for
-the whole run (bytes that are held, requests that wait) is watched: where the processes together
-might have reached it, one process goes on alone, from the beginning, so that a limit has the same
-effect.
+Every process reads all packets, which is cheap, and decodes its share of the conversations.
+Compressed captures are decompressed once for all. Limits of the whole run (bytes held, requests
+waiting) are monitored: if the processes together might have reached one, a single process restarts
+from the beginning, so that the limit has the same effect.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ _LIMITS: Final = MostHeld(
     MOST_HELD,
     MOST_BYTES,
 )
-"""what all processes may have held together; of the budget half, as one message may take much"""
+"""limits for all processes together; half of the budget, since one message may take much"""
 
 _MOST_FINDINGS: Final = 1000
-"""findings that wait to be taken, of one group of chunks"""
+"""findings of one group of chunks that may wait to be taken"""
 
 
 class _LimitNear(Exception):
@@ -57,10 +56,10 @@ class _LimitNear(Exception):
 
 
 class SharedDecode(Decode):
-    """A run of which the rows are decoded by several processes; all else is as in `Decode`."""
+    """A run whose rows are decoded by several processes; otherwise the same as `Decode`."""
 
     def __init__(self, sources: Sequence[str], options: DecodeOptions, jobs: int) -> None:
-        """Start the processes, which is fast as long as this one has no second thread."""
+        """Start the processes, which is fast while this process is single-threaded."""
         self._children: list[Child] = []
         self._feeder: Feeder | None = None
         super().__init__(sources, options)
@@ -73,7 +72,7 @@ class SharedDecode(Decode):
         self._end()
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
-        """Yield exchanges as rows, in the order of one process."""
+        """Yield exchanges as rows, in single-process order."""
         try:
             for received in self._outputs(RowRequest(RowForm.records)):
                 for chunks in _by_chunk(received):
@@ -88,9 +87,9 @@ class SharedDecode(Decode):
             yield from self._alone()
 
     def encoded_rows(self, request: RowRequest) -> Iterator[EncodedBatch]:
-        """Yield the same rows as they are written, chunk by chunk.
+        """Yield encoded rows chunk by chunk.
 
-        Raise MissingLibraryError where columns of Arrow are wanted without pyarrow.
+        Raise MissingLibraryError if Arrow columns are requested without pyarrow.
         """
         encoder = exchange_encoder(request.form)
         of_messages = message_encoder(request.form) if self.options.messages else None
@@ -99,42 +98,46 @@ class SharedDecode(Decode):
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
                     if len(self._experts) >= _MOST_FINDINGS:
-                        yield EncodedBatch(0, None, None)  # they are taken meanwhile
-                outputs = [one.output for one in received]
+                        yield EncodedBatch(0, None, None)  # findings are taken now
+                outputs = [item.output for item in received]
                 self._chunks_given += len(outputs[0].seen)
-                counts = _sums([one.chosen for one in outputs])
-                parts = [one.exchanges for one in received if one.exchanges is not None]
+                counts = _sums([item.chosen for item in outputs])
+                parts = [item.exchanges for item in received if item.exchanges is not None]
                 rows = encoder.merged(parts, counts) if any(counts) else None
                 messages = None
-                counts = _sums([one.message_rows for one in outputs])
+                counts = _sums([item.message_rows for item in outputs])
                 if of_messages is not None and any(counts):
-                    parts = [one.messages for one in received if one.messages is not None]
+                    parts = [item.messages for item in received if item.messages is not None]
                     messages = of_messages.merged(parts, counts)
-                yield EncodedBatch(sum(sum(one.seen) for one in outputs), rows, messages)
+                yield EncodedBatch(sum(sum(item.seen) for item in outputs), rows, messages)
         except _LimitNear:
             test = filter_of(request)
             for rows_of_chunk in self._alone():
                 carried = self.take_messages()
                 chosen = [row for row in rows_of_chunk if test is None or test(row)]
                 kept = set(map(id, chosen))
-                found = [row for one in carried if id(one.exchange) in kept for row in one.messages]
+                message_records = [
+                    row for item in carried if id(item.exchange) in kept for row in item.messages
+                ]
                 yield EncodedBatch(
                     len(rows_of_chunk),
                     encoder.whole(chosen) if chosen else None,
-                    of_messages.whole(found) if of_messages is not None and found else None,
+                    of_messages.whole(message_records)
+                    if of_messages is not None and message_records
+                    else None,
                 )
 
     def message_lines(self) -> Iterator[Lines]:
-        """Yield the rows of messages as lines of JSON, some chunks at once."""
+        """Yield message rows as JSON lines, several chunks at once."""
         request = RowRequest(RowForm.jsonl, kind=RowKind.messages)
         try:
             for received in self._outputs(request):
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
-                outputs = [one.output for one in received]
+                outputs = [item.output for item in received]
                 self._chunks_given += len(outputs[0].seen)
-                counts = _sums([one.message_rows for one in outputs])
-                parts = [one.messages for one in received if one.messages is not None]
+                counts = _sums([item.message_rows for item in outputs])
+                parts = [item.messages for item in received if item.messages is not None]
                 lines = [part.data for part in parts]
                 runs = [part.runs for part in parts]
                 yield Lines(merged_lines(lines, runs)[0] if any(counts) else [], counts)
@@ -143,10 +146,10 @@ class SharedDecode(Decode):
             yield from self._others(alone, alone.message_lines())
 
     def command_lines(self, limit: int, budget: Budget) -> Iterator[Lines]:
-        """Yield all commands as lines of JSON, some chunks at once.
+        """Yield all commands as JSON lines, several chunks at once.
 
-        `limit` bytes of a body are written. `budget` is that of one process, where one has to go
-        on alone.
+        At most `limit` bytes of a body are written. `budget` is used if a single process has to
+        take over.
         """
         from .command_lines import CommandLines, CommandMerge, LinesBehind
 
@@ -154,15 +157,15 @@ class SharedDecode(Decode):
         try:
             request = RowRequest(RowForm.jsonl, kind=RowKind.commands, body_limit=limit)
             for received in self._outputs(request):
-                outputs = [one.output for one in received]
+                outputs = [item.output for item in received]
                 rows, size = _rows_and_bytes(outputs)
                 if merge.is_near(rows, size, _held_back(outputs)):
                     raise _LimitNear
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
                 self._chunks_given += len(outputs[0].seen)
-                parts = [one.exchanges for one in received]
-                yield merge.merged(parts, rows, size, min(one.floor for one in outputs))
+                parts = [item.exchanges for item in received]
+                yield merge.merged(parts, rows, size, min(item.floor for item in outputs))
         except _LimitNear:
             alone = Decode(self.sources, self.options)
             behind = LinesBehind(merge.given, CommandLines(self.sources, limit, budget))
@@ -171,12 +174,12 @@ class SharedDecode(Decode):
                 yield from behind.of(commands)
 
     def take_conversations(self) -> list[ConversationRecord]:
-        """Return the rows of connections that have ended, as one process does."""
-        taken, self._ended = self._ended, []
-        return taken
+        """Return the rows of ended connections, as a single process does."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def _outputs(self, request: RowRequest) -> Iterator[list[_Received]]:
-        """Give what all processes send, group by group; each holds until the next is asked for."""
+        """Yield the outputs of all processes by group; each is valid until the next one."""
         children = self._children
         is_fed = any(map(is_compressed, self.sources))
         try:
@@ -191,9 +194,9 @@ class SharedDecode(Decode):
             inbox = Inbox(children)
             is_over = False
             while not is_over:
-                messages = [inbox.next_of(one) for one in range(self.jobs)]
+                messages = [inbox.next_of(item) for item in range(self.jobs)]
                 received = [_received(message) for message in messages]
-                is_over = self._note_group([one.output for one in received])
+                is_over = self._note_group([item.output for item in received])
                 yield received
                 for message in messages:
                     message.free()
@@ -211,7 +214,7 @@ class SharedDecode(Decode):
             child.close()
 
     def _note_group(self, outputs: Sequence[ShardOutput]) -> bool:
-        """Take over what the processes have told besides the chunks; return whether it is all."""
+        """Record the outputs of a group besides its chunks; return whether it was the last."""
         for output in outputs:
             if output.problem is not None:
                 path, reason, hint = output.problem
@@ -226,11 +229,11 @@ class SharedDecode(Decode):
         totals = [output.totals for output in outputs if output.totals is not None]
         if totals:
             self.stats.captures, self.stats.packets_told = totals[0].captures, 0
-            set_sums(self.stats, [one.found for one in totals])
+            set_sums(self.stats, [item.found for item in totals])
         return bool(totals)
 
     def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
-        """Take over what a chunk gave besides rows."""
+        """Record the outputs of a chunk besides its rows."""
         steps: dict[int, list[ExpertInfo]] = {}
         for chunk in chunks:
             for step, name, detail, ts, packet, conversation, offset in chunk.findings:
@@ -242,18 +245,18 @@ class SharedDecode(Decode):
         self._ended += sorted(ended, key=attrgetter("conversation"))
 
     def _alone(self) -> Iterator[list[ExchangeRecord]]:
-        """Decode it all in this process; give what was not given yet."""
+        """Decode everything in this process; yield what was not yet yielded."""
         alone = Decode(self.sources, self.options)
         yield from self._others(alone, alone.records())
 
     def _others(self, alone: Decode, chunks: Iterator[Given]) -> Iterator[Given]:
-        """Give what chunks give that were not given yet, and take over what else they gave."""
+        """Yield chunks that were not yet yielded, and record their other outputs."""
         for number, given in enumerate(chunks):
             if self._take_over(alone, number):
                 yield given
 
     def _take_over(self, alone: Decode, number: int) -> bool:
-        """Take over what a chunk gave besides rows; return whether it was not given yet."""
+        """Record the outputs of a chunk besides its rows; return whether it was not yet yielded."""
         findings, messages = alone.take_experts(), alone.take_messages()
         conversations = alone.take_conversations()
         if number < self._chunks_given:
@@ -272,7 +275,7 @@ _decoder = msgspec.msgpack.Decoder(ShardOutput)
 
 
 class _Received(NamedTuple):
-    """What a process sent of a group of chunks."""
+    """Output of one process for a group of chunks."""
 
     output: ShardOutput
     exchanges: Encoded | None
@@ -280,7 +283,7 @@ class _Received(NamedTuple):
 
 
 def _received(message: ChildMessage) -> _Received:
-    """Return what a process sent, its rows where they stand."""
+    """Return the output of a process, with views of its rows."""
     output = _decoder.decode(message.message)
     exchanges, messages, data = output.exchanges, output.messages, message.data
     if exchanges is None:
@@ -292,31 +295,35 @@ def _received(message: ChildMessage) -> _Received:
 
 
 def _by_chunk(received: Sequence[_Received]) -> list[tuple[ChunkOutput, ...]]:
-    """Return what each chunk gave in each process, where rows are handed on as they are."""
-    return list(zip(*(one.output.chunks for one in received), strict=True))
+    """Return the outputs of all processes by chunk, for rows that are not encoded."""
+    return list(zip(*(item.output.chunks for item in received), strict=True))
 
 
 def _with_more(received: Sequence[_Received]) -> list[list[ChunkOutput]]:
-    """Return what each chunk gave besides encoded rows, in the processes where it did."""
+    """Return the outputs of each chunk besides encoded rows, from the processes that have any."""
     by_number: dict[int, list[ChunkOutput]] = {}
-    for one in received:
-        for chunk in one.output.chunks:
+    for item in received:
+        for chunk in item.output.chunks:
             by_number.setdefault(chunk.number, []).append(chunk)
     return [by_number[number] for number in sorted(by_number)]
 
 
 def _rows_and_bytes(outputs: Sequence[ShardOutput]) -> tuple[int, int]:
-    """Return how many commands all processes gave, and bytes of their headers and bodies."""
-    return sum(sum(one.seen) for one in outputs), sum(one.given_bytes for one in outputs)
+    """Return the number of commands from all processes, and their header and body bytes."""
+    return sum(sum(output.seen) for output in outputs), sum(
+        output.given_bytes for output in outputs
+    )
 
 
 def _held_back(outputs: Sequence[ShardOutput]) -> tuple[int, int]:
-    """Return how many commands all processes held back for their order, and their bytes."""
-    return sum(one.held.commands for one in outputs), sum(one.held.command_bytes for one in outputs)
+    """Return the number of commands that all processes hold back for ordering, and their bytes."""
+    return sum(output.held.commands for output in outputs), sum(
+        output.held.command_bytes for output in outputs
+    )
 
 
 def _sums(counts: Sequence[list[int]]) -> list[int]:
-    """Return how many rows each chunk gave in all processes together."""
+    """Return the rows per chunk, summed over all processes."""
     return list(map(sum, zip(*counts, strict=True)))
 
 
@@ -325,8 +332,9 @@ def _carried_in(
     parts: Sequence[Sequence[ExchangeRecord]],
     batch: Sequence[ExchangeRecord],
 ) -> list[Carried]:
-    """Return the messages of all processes, in the order of their exchanges in `batch`; `parts`
-    are the rows of each process.
+    """Return the messages of all processes, in the order of their exchanges in `batch`.
+
+    `parts` are the rows of each process.
     """
     of_row = {
         id(part[place]): rows

@@ -1,4 +1,4 @@
-"""What processes of one run tell each other: the task, then what each group of chunks gave."""
+"""Messages between the processes of a run: the task, then the output of each group of chunks."""
 
 from __future__ import annotations
 
@@ -18,56 +18,55 @@ if TYPE_CHECKING:
     from ..rows.record import ExchangeRecord
 
 GROUP: Final = 8
-"""chunks of which the results are sent together, 768 KiB of the captures: with more, what is sent
-no longer fits into the caches of the processor"""
+"""chunks whose results are sent together (768 KiB of capture): more would exceed the CPU cache"""
 NOTHING: Final = msgspec.Raw(b"\x90")
 """no rows"""
 COLUMN_GROUP: Final = 64
-"""the same where rows are columns, of which each costs something however few rows there are"""
+"""chunks per group for columnar rows, whose cost is mostly per batch"""
 
 
 _DECODERS: Final[dict[object, msgspec.msgpack.Decoder[Any]]] = {}
-"""what makes rows, by their type: to make it takes longer than to make some of them"""
+"""decoders by row type: creating one takes longer than decoding some rows"""
 Row = TypeVar("Row")
 Made = TypeVar("Made")
 
 
 class RowKind(StrEnum):
-    """What a row is."""
+    """Kind of the requested rows."""
 
     exchanges = "exchanges"
-    """with their messages, where the options ask for these"""
+    """exchanges, with messages if the options ask for them"""
     messages = "messages"
-    """no exchanges: all messages, as lines of JSON"""
+    """all messages as JSON lines, without exchanges"""
     commands = "commands"
-    """all commands, as lines of JSON"""
+    """all commands as JSON lines"""
 
 
 class RowRequest(msgspec.Struct, frozen=True):
-    """Which rows are wanted, and how."""
+    """Selection and form of the requested rows."""
 
     form: RowForm
     where: str = ""
     """filter expression; empty: all"""
     zone: str = "UTC"
-    """whose clocks show times without an offset in it"""
+    """time zone of times without an offset in `where`"""
     kind: RowKind = RowKind.exchanges
     body_limit: int = 0
-    """bytes that are shown of the body of a command"""
+    """maximum bytes of a command's body to show"""
 
 
 class ShardTask(msgspec.Struct):
-    """What one process has to do."""
+    """Task of one process."""
 
     sources: list[str]
     options: DecodeOptions
     request: RowRequest
     is_fed: bool
-    """the captures follow the task, see `feeding`; else they are read where they are"""
+    """the captures follow the task (see `feeding`); otherwise the process opens them itself"""
 
 
 class ShardTotals(msgspec.Struct):
-    """What one process found in all."""
+    """Totals of one process."""
 
     captures: list[CaptureStats]
     found: RunTotals
@@ -78,21 +77,21 @@ ShardFinding = tuple[int, str, str, int, int, int, int]
 
 
 class ChunkOutput(msgspec.Struct, array_like=True, omit_defaults=True):
-    """What one chunk gave besides encoded rows; rows are made again only where there are any."""
+    """Output of one chunk besides encoded rows; decoded only if not empty."""
 
     number: int = 0
-    """which of its group it is"""
+    """index of the chunk in its group"""
     findings: list[ShardFinding] = []
     conversations: msgspec.Raw = NOTHING
     rows: msgspec.Raw = NOTHING
-    """where rows are handed on as they are"""
+    """rows, unless they are encoded"""
     runs: bytes = b""
-    """which of them belong where, see `merging`"""
+    """runs of the rows, see `merging`"""
     messages: msgspec.Raw = NOTHING
-    """place in `rows` of an exchange, and its messages"""
+    """messages, with the index of their exchange in `rows`"""
 
     def all_conversations(self) -> list[ConversationRecord]:
-        """Return the connections that ended."""
+        """Return the ended connections."""
         if self.conversations == NOTHING:
             return []
         from ..rows.conversation_record import ConversationRecord
@@ -100,13 +99,13 @@ class ChunkOutput(msgspec.Struct, array_like=True, omit_defaults=True):
         return _made(self.conversations, list[ConversationRecord])
 
     def all_rows(self) -> list[ExchangeRecord]:
-        """Return the rows that are handed on as they are."""
+        """Return the rows."""
         from ..rows.record import ExchangeRecord
 
         return _made(self.rows, list[ExchangeRecord])
 
     def all_messages(self) -> list[tuple[int, list[MessageRecord]]]:
-        """Return messages with the place of their exchange in the rows."""
+        """Return messages with the index of their exchange in the rows."""
         if self.messages == NOTHING:
             return []
         from ..rows.message_record import MessageRecord
@@ -115,12 +114,12 @@ class ChunkOutput(msgspec.Struct, array_like=True, omit_defaults=True):
 
 
 def packed_rows(rows: list[Row]) -> msgspec.Raw:
-    """Return rows as a chunk has them."""
+    """Return rows in MessagePack."""
     return msgspec.Raw(msgspec.msgpack.encode(rows)) if rows else NOTHING
 
 
 def _made(packed: msgspec.Raw, kind: type[Made]) -> Made:
-    """Return rows as they were."""
+    """Decode rows from MessagePack."""
     decoder = _DECODERS.get(kind)
     if decoder is None:
         decoder = _DECODERS[kind] = msgspec.msgpack.Decoder(kind)
@@ -129,35 +128,35 @@ def _made(packed: msgspec.Raw, kind: type[Made]) -> Made:
 
 
 class MostHeld(NamedTuple):
-    """The most that was held at a time, of what has a limit for the whole run."""
+    """Peaks of the values that have a limit for the whole run."""
 
     bytes: int
-    """behind holes, and of bodies that are kept, when that was looked at"""
+    """bytes held behind holes or in kept bodies, when last checked"""
     waiting: int
-    """requests and responses that wait for each other"""
+    """requests and responses waiting for their counterpart"""
     waiting_bytes: int
-    """of their headers and bodies"""
+    """header and body bytes of `waiting`"""
     spent: int
-    """bytes that messages became, beyond what reading them earned"""
+    """bytes decompressed beyond what reading earned"""
     remembered: int
-    """connections and queues of which something is remembered for messages"""
+    """connections and queues remembered for messages"""
     commands: int = 0
-    """commands that are held back for their order"""
+    """commands held back for ordering"""
     command_bytes: int = 0
-    """of their headers and bodies"""
+    """header and body bytes of `commands`"""
 
 
 class Packed(NamedTuple):
-    """Encoded rows that are in the data of a message, exchanges before messages."""
+    """Descriptor of encoded rows in the data of a message, exchanges before messages."""
 
     size: int
-    """bytes of it"""
+    """size of the encoded rows, bytes"""
     runs: bytes
-    """which of them belong where, see `merging`"""
+    """runs of the rows, see `merging`"""
 
 
 class Encoded(NamedTuple):
-    """The same with its bytes."""
+    """Encoded rows with their runs."""
 
     data: memoryview
     """lines, or columns of Arrow"""
@@ -165,30 +164,30 @@ class Encoded(NamedTuple):
 
 
 class ShardOutput(msgspec.Struct, array_like=True):
-    """What a group of chunks gave, or the end (`totals`), or why it ended early (`problem`)."""
+    """Output of a group of chunks, or the end of the run (`totals`), or an error (`problem`)."""
 
     seen: list[int] = []
     """exchanges of each chunk before the filter"""
     chosen: list[int] = []
-    """exchanges of each chunk behind it"""
+    """exchanges of each chunk after the filter"""
     message_rows: list[int] = []
-    """messages of these"""
+    """messages of each chunk after the filter"""
     chunks: list[ChunkOutput] = []
-    """those that gave something besides encoded rows"""
+    """chunks with outputs besides encoded rows"""
     exchanges: Packed | None = None
     messages: Packed | None = None
-    """the rows of all chunks, where they are encoded"""
+    """message rows of all chunks, if encoded"""
     held: MostHeld = MostHeld(0, 0, 0, 0, 0)
-    """the most that was held at a time by then"""
+    """peaks so far"""
     floor: int = LAST
-    """packet before which no command comes any more"""
+    """no more commands of packets before this one will come"""
     given_bytes: int = 0
-    """bytes of headers and bodies of the commands that it gave"""
+    """header and body bytes of the emitted commands"""
     bytes_read: int = 0
     packets: int = 0
     """packets read"""
     begun: list[CaptureStats] = []
-    """once the time of the first packet is known, the captures by then"""
+    """captures begun, once the time of the first packet is known"""
     totals: ShardTotals | None = None
     problem: list[str] | None = None
     """path, reason and hint of a `CaptureError`"""

@@ -1,7 +1,7 @@
-"""One of the processes of a run: goes through all packets, decodes its share of the conversations.
+"""Worker process of a run: reads all packets and decodes its share of the conversations.
 
-It is forked or started as `python -m dissectors.processes.worker`. All go through the captures in
-the same chunks and send what each group of chunks gave, so that the groups can be put together.
+It is forked, or started as `python -m dissectors.processes.worker`. All workers read the captures
+in the same chunks and send one output per group of chunks, so that the groups can be merged.
 """
 
 from __future__ import annotations
@@ -43,50 +43,48 @@ if TYPE_CHECKING:
 
 
 class ShardDecode(Decode):
-    """The run of one process.
+    """The run of one worker process.
 
-    A run adds findings step by step, in the order of each step. The steps are counted, so that
-    those of all processes can be put together before they are sorted.
+    Findings are added in steps, in order within each step. Steps are numbered, so that the findings
+    of all processes can be merged before sorting.
     """
 
     def __init__(self, sources: Sequence[str | Source], options: DecodeOptions) -> None:
         super().__init__(sources, options)
         self._step = 0
-        self._found: list[tuple[int, ExpertInfo]] = []
+        self._found_steps: list[tuple[int, ExpertInfo]] = []
 
-    def add_experts(self, found: list[ExpertInfo]) -> None:
+    def add_experts(self, findings: list[ExpertInfo]) -> None:
         """Add the findings of one step."""
-        super().add_experts(found)
-        self._found += [(self._step, one) for one in found]
+        super().add_experts(findings)
+        self._found_steps += [(self._step, finding) for finding in findings]
 
     def take_steps(self) -> list[tuple[int, ExpertInfo]]:
-        """Return the findings since the last call, each behind the number of its step."""
+        """Return the findings since the last call, each with the number of its step."""
         self.take_experts()
-        taken, self._found, self._step = self._found, [], 0
-        return taken
+        steps, self._found_steps, self._step = self._found_steps, [], 0
+        return steps
 
     def ordered_exchanges(self) -> Iterator[tuple[bytes, list[Exchange]]]:
-        """Yield the places of this process's exchanges among all, and the exchanges.
+        """Yield exchanges with their places for the merge.
 
-        What is found about their rows is one step: `add_found` before the next ones.
+        Findings about their rows form one step: call `add_found` before the next batch.
         """
         for places, exchanges in self._ordered_in_time():
             self._step += 1
             yield places, exchanges
 
     def ordered_messages(self) -> Iterator[tuple[int, int, bytes, bytes]]:
-        """Yield how many exchanges there are next, how many messages they have, these as lines of
-        JSON, and their runs among those of all processes.
-        """
+        """Yield the number of exchanges and of messages, the messages as JSON lines, and runs."""
         assert self._table is not None
-        found: list[ExpertInfo] = []
+        findings: list[ExpertInfo] = []
         counts = BytesWriter()
         lines = self._table.as_lines()
-        giver = MessageGiver(self.sources, found)
+        giver = MessageGiver(self.sources, findings)
         for places, exchanges in self._ordered_in_time():
             self._step += 1
             giver.give_counted(exchanges, self._table, lines, counts)
-            self.add_found(found)
+            self.add_found(findings)
             runs = runs_of_counts(places, counts.getvalue())
             counts.truncate(0)
             count = lines.waiting
@@ -94,17 +92,17 @@ class ShardDecode(Decode):
 
     @property
     def floor(self) -> int:
-        """Packet before which no command comes any more."""
+        """Return the packet before which no more commands come."""
         stages = self._stages
         floor = stages.floor() if isinstance(stages, CommandStages) else NO_FLOOR
         return LAST if floor == NO_FLOOR else floor
 
     def ordered_records(self) -> Iterator[tuple[bytes, list[ExchangeRecord]]]:
-        """Yield the places of this process's rows among all, and the rows."""
+        """Yield rows with their places for the merge."""
         for places, exchanges in self._ordered():
             rows = self.rows_of(exchanges)
             if self._is_limited():
-                chosen = self._those_in_time(exchanges)
+                chosen = self._indexes_in_time(exchanges)
                 rows = [rows[at] for at in chosen]
                 places = places_at(places, chosen)
             yield places, rows
@@ -118,38 +116,40 @@ class ShardDecode(Decode):
     def _ordered_in_time(self) -> Iterator[tuple[bytes, list[Exchange]]]:
         for places, exchanges in self._ordered():
             if self._is_limited():
-                chosen = self._those_in_time(exchanges)
+                chosen = self._indexes_in_time(exchanges)
                 yield places_at(places, chosen), [exchanges[at] for at in chosen]
             else:
                 yield places, exchanges
 
-    def _those_in_time(self, exchanges: list[Exchange]) -> list[int]:
-        """Return which exchanges are of the time that was asked for."""
+    def _indexes_in_time(self, exchanges: list[Exchange]) -> list[int]:
+        """Return the indexes of the exchanges within the requested time."""
         return [
-            at for at, one in enumerate(exchanges) if self._in_time(one.request or one.response)
+            at
+            for at, exchange in enumerate(exchanges)
+            if self._in_time(exchange.request or exchange.response)
         ]
 
-    def add_found(self, found: list[ExpertInfo]) -> None:
-        """Add what was found about rows, and forget it."""
-        if found:
-            self.add_experts(found)
-            found.clear()
+    def add_found(self, findings: list[ExpertInfo]) -> None:
+        """Add the findings about rows, and clear the list."""
+        if findings:
+            self.add_experts(findings)
+            findings.clear()
 
     def rows_of(self, batch: list[Exchange]) -> list[ExchangeRecord]:
-        """Return the rows of exchanges; what is found in them is one step."""
+        """Return the rows of exchanges; their findings form one step."""
         self._step += 1
         return super().rows_of(batch)
 
-    def _collect_experts(self, stages: Stages, found: list[ExpertInfo]) -> None:
+    def _collect_experts(self, stages: Stages, findings: list[ExpertInfo]) -> None:
         self._step += 1
-        super()._collect_experts(stages, found)
+        super()._collect_experts(stages, findings)
 
     def _refuse(self, source: Source, head: bytes) -> None:
         self._step += 1
         super()._refuse(source, head)
 
     def take_most_held(self) -> MostHeld:
-        """Return what was held at a time, at the most since the last call."""
+        """Return the peaks since the last call."""
         spent = remembered = 0
         if self._table is not None:
             spent, remembered = self._table.take_most_spent(), self._table.remembered
@@ -164,7 +164,7 @@ class ShardDecode(Decode):
 
 
 class _Group:
-    """What some chunks gave, until it is sent."""
+    """Output of a group of chunks, until it is sent."""
 
     def __init__(self, task: ShardTask, decode: ShardDecode, out: ChildSender) -> None:
         self._is_first = task.options.shard == 0
@@ -173,48 +173,49 @@ class _Group:
         self._output = ShardOutput()
         self._is_begun = False
         self._spent = 0
-        """bytes that commands became, beyond what reading them earned, at the most"""
+        """peak of the bytes spent on commands beyond what reading them earned"""
         self._most = COLUMN_GROUP if task.request.form is RowForm.arrow else GROUP
         self._encoded: PendingRows | None = None
         if task.request.form is not RowForm.records:
             self._encoded = PendingRows(task.request, task.options.messages)
 
     def add(self, places: bytes, rows: list[ExchangeRecord]) -> None:
-        """Take the rows of the next chunk, with their places, and what else it gave."""
+        """Add the rows of the next chunk with their places, and its other outputs."""
         messages = _places_of(self._decode.take_messages(), rows)
         if self._encoded is None:
-            one = ChunkOutput(
+            output = ChunkOutput(
                 rows=packed_rows(rows),
                 runs=runs_of(places, b""),
                 messages=packed_rows(messages),
             )
-            self._add(len(rows), len(rows), 0, one)
+            self._add(len(rows), len(rows), 0, output)
         else:
             chosen, message_rows = self._encoded.add(places, rows, messages)
             self._add(len(rows), chosen, message_rows)
 
     def add_lines(self, count: int, places: bytes, lines: bytes, ends: bytes) -> None:
-        """Take so many rows of the next chunk as lines, and what else it gave."""
+        """Add `count` encoded rows of the next chunk, and its other outputs."""
         assert self._encoded is not None
         self._encoded.add_lines(places, lines, ends)
         self._add(count, count, 0)
 
     def add_columns(self, count: int, places: bytes, columns: ExchangeColumns) -> None:
-        """Take so many rows of the next chunk, which wait in `columns`, and what else it gave."""
+        """Add `count` rows of the next chunk, buffered in `columns`, and its other outputs."""
         assert self._encoded is not None
         self._encoded.add_columns(places, columns)
         self._add(count, count, 0)
 
     def add_messages(self, seen: int, count: int, lines: bytes, runs: bytes) -> None:
-        """Take so many messages of so many exchanges of the next chunk as lines, and what else it
-        gave.
+        """Add the encoded messages of the next chunk, and its other outputs.
+
+        `count` messages are from `seen` exchanges.
         """
         assert self._encoded is not None
         self._encoded.add_messages(runs, lines)
         self._add(seen, 0, count)
 
     def add_commands(self, commands: list[CommandSeen], lines: CommandLines) -> None:
-        """Take the commands of the next chunk, as lines, and what else it gave."""
+        """Add the commands of the next chunk as lines, and its other outputs."""
         assert self._encoded is not None
         self._encoded.add_lines(*lines.of(commands))
         self._output.given_bytes += lines.take_bytes()
@@ -225,7 +226,7 @@ class _Group:
     def _add(
         self, seen: int, chosen: int, message_rows: int, chunk: ChunkOutput | None = None
     ) -> None:
-        """Count the rows of a chunk, and take what else it gave; of most there is nothing."""
+        """Count the rows of a chunk, and add its other outputs, which are mostly empty."""
         output, decode = self._output, self._decode
         steps, conversations = decode.take_steps(), decode.take_conversations()
         if steps or conversations or chunk is not None:
@@ -245,7 +246,7 @@ class _Group:
             self.send()
 
     def send(self) -> None:
-        """Send what there is."""
+        """Send the collected output."""
         decode, output = self._decode, self._output
         output.bytes_read, output.packets = decode.bytes_read, decode.stats.packets
         data: Sequence[bytes | memoryview] = ()
@@ -261,7 +262,7 @@ class _Group:
         self._output = ShardOutput()
 
     def finish(self) -> None:
-        """Send the last of it, and what was found in all."""
+        """Send the rest, and the totals."""
         self.send()
         decode = self._decode
         totals = ShardTotals(decode.stats.captures, totals_of(decode.stats))
@@ -269,7 +270,7 @@ class _Group:
 
 
 def work(source: IO[bytes], out: ChildSender) -> None:
-    """Decode the share of one process and send what it gives."""
+    """Decode the share of one process and send the results."""
     message = read_message(source)
     if message is None:
         return
@@ -302,7 +303,7 @@ def work(source: IO[bytes], out: ChildSender) -> None:
 
 
 def _is_plain(task: ShardTask) -> bool:
-    """Return whether all exchanges are wanted as lines or columns, and nothing else of them."""
+    """Return whether the task is plain: all exchanges as lines or columns, nothing else."""
     request = task.request
     written = request.form in (RowForm.jsonl, RowForm.arrow)
     return written and not request.where.strip() and not task.options.messages
@@ -310,25 +311,25 @@ def _is_plain(task: ShardTask) -> bool:
 
 def _encode_plain(task: ShardTask, decode: ShardDecode, group: _Group) -> None:
     """Encode exchanges from the bytes of their headers."""
-    found: list[ExpertInfo] = []
+    findings: list[ExpertInfo] = []
     if task.request.form is RowForm.jsonl:
-        lines = ExchangeLines(decode.sources, found, with_ends=True)
+        lines = ExchangeLines(decode.sources, findings, with_ends=True)
         for places, exchanges in decode.ordered_exchanges():
             data = lines.lines_of(exchanges)
-            decode.add_found(found)
+            decode.add_found(findings)
             group.add_lines(len(exchanges), places, data, lines.take_ends())
         return
-    columns = ExchangeColumns(decode.sources, found)
+    columns = ExchangeColumns(decode.sources, findings)
     for places, exchanges in decode.ordered_exchanges():
         columns.add(exchanges)
-        decode.add_found(found)
+        decode.add_found(findings)
         group.add_columns(len(exchanges), places, columns)
 
 
 def _places_of(
     carried: Sequence[Carried], rows: Sequence[ExchangeRecord]
 ) -> list[tuple[int, list[MessageRecord]]]:
-    """Return messages with the place of their exchange among the rows; others are left out."""
+    """Return messages with the index of their exchange among the rows; drop those without a row."""
     places = {id(row): place for place, row in enumerate(rows)} if carried else {}
     return [
         (places[id(exchange)], messages) for exchange, messages in carried if id(exchange) in places

@@ -1,8 +1,8 @@
-"""What the numbers in a command mean: names of codes and back, and what is known of each code.
+"""Names and descriptions of the codes in commands.
 
-Rules: an unknown number is a value with a name, `UNKNOWN(9999)`, and nothing here raises. The name
-functions run once a command, so each is a dict lookup. `version` is the MQVersion ordinal of the
-one who wrote the command; it only matters for numbers that changed their meaning.
+Rules: an unknown number has a name, `UNKNOWN(9999)`, and nothing raises. The name functions run
+once per command, so each is a dict lookup. `version` is the sender's MQVersion ordinal; it matters
+only for numbers that changed their meaning.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .operation_tables.operations import OPERATION_ROWS, Operation
 from .operation_tables.responses import RESPONSE_ROWS, Response
 from .versions import V5_0_0_SNAPSHOT, V5_1_0
 
-_UNKNOWN_NAMES_KEPT = 1024  # a capture of noise must not fill the memory with names
+UNKNOWN_NAMES_KEPT = 1024  # noise in a capture must not fill the memory with names
 _LAST_OLD_CONTROLLER = V5_1_0  # the last release with the old numbers 2010..2012
 
 REQUEST_NAMES: dict[int, str] = {former.code: former.name for former in FORMER_REQUESTS}
 REQUEST_NAMES.update((int(code), code.name) for code in RequestCode)
-"""Name of every number that a release gave to a request; `request_name` names the others too."""
+"""Name of every number that a release assigned; `request_name` names the others too."""
 _RESPONSE_NAMES: dict[int, str] = {former.code: former.name for former in FORMER_RESPONSES}
 _RESPONSE_NAMES.update((int(code), code.name) for code in ResponseCode)
 _RELEASED_RESPONSES = {former.code: former.name for former in FORMER_RESPONSES if former.first}
@@ -39,26 +39,26 @@ _LANGUAGE_NAMES = {int(code): code.name for code in LanguageCode}
 _LANGUAGE_CODES = {code.name: int(code) for code in LanguageCode}
 
 
-@lru_cache(maxsize=_UNKNOWN_NAMES_KEPT)
+@lru_cache(maxsize=UNKNOWN_NAMES_KEPT)
 def _unknown(code: int) -> str:
     return f"UNKNOWN({code})"
 
 
 def request_name(code: int, version: int | None = None) -> str:  # noqa: ARG001
-    """Return the constant name of a request code, a former one where the number is free today.
+    """Return the constant name of a request code, or a former one if the number is unused today.
 
-    No release gave the number of a removed request to another one so far, so `version` (MQVersion
-    ordinal of the requester) changes nothing yet; callers pass it because responses need it.
+    No release has reassigned the number of a removed request, so `version` (MQVersion ordinal of
+    the client) has no effect yet; callers pass it because responses need it.
     """
     name = REQUEST_NAMES.get(code)
     return name if name is not None else _unknown(code)
 
 
 def response_name(code: int, request_code: int | None = None, version: int | None = None) -> str:
-    """Return the constant of a response code to `request_code`; `version` is an ordinal.
+    """Return the constant of a response to `request_code`; `version` is an ordinal.
 
-    209..211 are access control failures as an answer to 50..54, 2010..2012 have older meanings from
-    5.0.0 to 5.1.0, and DLedger answers 200 for success.
+    209..211 are access control failures in responses to 50..54, 2010..2012 have older meanings from
+    5.0.0 to 5.1.0, and DLedger uses 200 for success.
     """
     if code in _AMBIGUOUS_RESPONSES and _is_other_meaning(code, request_code, version):
         return _RELEASED_RESPONSES.get(code, "SUCCESS")
@@ -83,12 +83,12 @@ def language_name(code: int) -> str:
 
 
 def is_language(name: str) -> bool:
-    """Return whether a language is spelled as in Java's enum."""
+    """Return whether a language name is spelled as in Java's enum."""
     return name in _LANGUAGE_CODES
 
 
 def language_code(name: str) -> int | None:
-    """Return the byte of a language as Java spells its enum; None if there is no such name."""
+    """Return the byte of a language in Java's enum, or None."""
     return _LANGUAGE_CODES.get(name)
 
 
@@ -103,7 +103,9 @@ _WIDE_CODES: dict[int, int] = {
 
 
 def wide_request_code(wire: int) -> int:
-    """Return the real code of a ROCKETMQ header's 16 bits (signed or unsigned): 3442 is 200050."""
+    """Return the real code for the 16 bits of a ROCKETMQ header (signed or unsigned): 3442 is
+    200050.
+    """
     return _WIDE_CODES.get(wire, wire)
 
 
@@ -113,7 +115,7 @@ _REQUEST_CODES.update((code.name, int(code)) for code in RequestCode)
 
 
 def request_code(name: str) -> int | None:
-    """Return the number of a request's constant name, former names included; None if unknown."""
+    """Return the number of a request's constant, former names included, or None."""
     return _REQUEST_CODES.get(name)
 
 
@@ -124,13 +126,11 @@ OPERATIONS: dict[int, Operation] = {
 
 
 def operation_of(code: int, version: int | None = None) -> Operation | None:  # noqa: ARG001
-    """Return what is known of a request code; None for an unknown one. `version` as in
-    `request_name`.
-    """
+    """Return the operation of a request code, or None; `version` as in `request_name`."""
     return OPERATIONS.get(code)
 
 
 RESPONSES: dict[int, Response] = {
     int(code): RESPONSE_ROWS[code.name] for code in ResponseCode if code.name in RESPONSE_ROWS
 }
-"""Response code → what it says and since when."""
+"""Response code → meaning and first release."""

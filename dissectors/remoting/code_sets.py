@@ -1,7 +1,7 @@
-"""Codes that belong together: which requests send or fetch messages, which answers mean stored.
+"""Sets of codes: requests that send or fetch messages, responses that mean stored.
 
-Plain ints, because they are compared with numbers off the wire.
-RocketMQ: RequestCode, ResponseCode, SendMessageProcessor, MQClientAPIImpl.processSendResponse.
+Plain ints, for comparison with numbers on the wire. RocketMQ: RequestCode, ResponseCode,
+SendMessageProcessor, MQClientAPIImpl.processSendResponse.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SENDS: Final = V1_SENDS | V2_SENDS
 REPLIES: Final = frozenset(
     (int(RequestCode.SEND_REPLY_MESSAGE), int(RequestCode.SEND_REPLY_MESSAGE_V2))
 )
-"""Sends of the answer of request-reply."""
+"""Sends of a reply in request-reply messaging."""
 FETCHES: Final = frozenset(
     (
         int(RequestCode.PULL_MESSAGE),
@@ -34,7 +34,7 @@ FETCHES: Final = frozenset(
         int(RequestCode.POP_LITE_MESSAGE),
     )
 )
-"""Requests by which a consumer gets messages."""
+"""Requests that fetch messages for a consumer."""
 
 STORED: Final = frozenset(
     (
@@ -44,7 +44,7 @@ STORED: Final = frozenset(
         int(ResponseCode.FLUSH_SLAVE_TIMEOUT),
     )
 )
-"""Answers to a send of which the broker has the message."""
+"""Codes of send responses that mean the broker has the message."""
 
 MESSAGE_BODIES: Final = frozenset(
     (
@@ -53,4 +53,4 @@ MESSAGE_BODIES: Final = frozenset(
         int(RequestCode.BATCH_ACK_MESSAGE),
     )
 )
-"""Requests of which only the body says which messages they are about."""
+"""Requests whose messages are only in the body."""

@@ -1,9 +1,9 @@
-"""The numbers in a command: request, response and language codes, serialization types.
+"""Codes of requests, responses, languages, and serialization types.
 
-Tables only; `code_names` has what they mean. A new code is one line in its enum; what is known of
-its headers and bodies is a row in `header_tables`.
-RocketMQ: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, SerializeType, and
-DLedgerRequestCode of openmessaging/dledger.
+Only tables; `code_names` has their meanings. A new code is one line in its enum, and a row in
+`header_tables` for its headers and bodies. RocketMQ: RequestCode, ResponseCode,
+RemotingSysResponseCode, LanguageCode, SerializeType, and DLedgerRequestCode of
+openmessaging/dledger.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class RequestCode(IntEnum):
-    """What a request asks for; releases 4.0 to 5.5."""
+    """Request codes of releases 4.0 to 5.5."""
 
     # messages, offsets, clients (broker)
     SEND_MESSAGE = 10
@@ -212,7 +212,7 @@ class RequestCode(IntEnum):
 
 
 class ResponseCode(IntEnum):
-    """How a request was answered; negative ones are made up by a client and never sent."""
+    """Response codes; negative ones are created by clients and never sent."""
 
     RPC_TIME_OUT = -1006
     RPC_SEND_TO_CHANNEL_FAILED = -1004
@@ -304,19 +304,19 @@ class LanguageCode(IntEnum):
 
 
 class SerializeType(IntEnum):
-    """How the header is written: the byte after the frame length."""
+    """Serialization of the header: the byte after the frame length."""
 
     JSON = 0
     ROCKETMQ = 1
 
 
 class FormerCode(NamedTuple):
-    """A code that today's enums do not have, or have with another meaning."""
+    """A code that today's enums lack, or use with another meaning."""
 
     code: int
     """Number on the wire."""
     name: str
-    """Constant name of that time."""
+    """Constant name at that time."""
     first: str = ""
     """First release that has it; empty: no release, only a branch."""
     last: str = ""
@@ -358,13 +358,13 @@ FORMER_REQUESTS: tuple[FormerCode, ...] = (
     FormerCode(1009, "MQTT_GET_SUBSCRIPTION_BY_CLIENT_ID", branches="mqtt"),
     FormerCode(1010, "MQTT_GET_CLIENT_BY_CLIENTID_ID", branches="mqtt"),
 )
-"""Request codes that went away."""
+"""Removed request codes."""
 
 RENAMED_REQUESTS: dict[str, RequestCode] = {
-    "GET_ROUTEINTO_BY_TOPIC": RequestCode.GET_ROUTEINFO_BY_TOPIC,  # spelled so up to 4.7.0
+    "GET_ROUTEINTO_BY_TOPIC": RequestCode.GET_ROUTEINFO_BY_TOPIC,  # spelling up to 4.7.0
     "DLEDGER_READ_FILE": RequestCode.DLEDGER_INSTALL_SNAPSHOT,  # never in a DLedger release
 }
-"""Other spellings of the same operation: found by name but never shown, so one filter finds all."""
+"""Other spellings of an operation: found by name but never shown, so one filter finds all."""
 
 FORMER_RESPONSES: tuple[FormerCode, ...] = (
     FormerCode(-2, "ASYNC_AND_RETURN_NULL", "5.0.0-ALPHA", "5.0.0-PREVIEW"),
@@ -377,9 +377,9 @@ FORMER_RESPONSES: tuple[FormerCode, ...] = (
     FormerCode(2011, "CONTROLLER_ELECT_MASTER_FAILED", "5.0.0", "5.1.0"),
     FormerCode(2012, "CONTROLLER_REGISTER_BROKER_FAILED", "5.0.0", "5.1.0"),
 )
-"""Response codes that went away or mean something else today."""
+"""Response codes that were removed or changed their meaning."""
 
 DLEDGER_REQUESTS = frozenset(code for code in RequestCode if 50000 <= code <= 59999)
-DLEDGER_SUCCESS = 200  # what every DLedger answer carries; its real outcome is in the body
+DLEDGER_SUCCESS = 200  # in every DLedger response; the real result is in the body
 ACL_REQUESTS = frozenset(range(50, 55))
 ACL_FAILURES = {209, 210, 211}  # also POLLING_FULL, POLLING_TIMEOUT, BROKER_NOT_EXIST since 5.0.0

@@ -1,7 +1,7 @@
-"""RemotingCommand: what the header of a frame says, request or response.
+"""RemotingCommand: the header of a request or response.
 
-RocketMQ: RemotingCommand. The header's JSON decodes straight into this class; the body is the
-frame's and travels beside it.
+RocketMQ: RemotingCommand. JSON headers decode straight into this class; the body belongs to the
+frame.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ JSON = "JSON"
 ROCKETMQ = "ROCKETMQ"
 
 _WIRE_NAMES = {"ext_fields": "extFields", "serialize_type": "serializeTypeCurrentRPC"}
-"""what `serializeTypeCurrentRPC` says does not count: how a header is written is seen, not said"""
+"""`serializeTypeCurrentRPC` is ignored: the serialization is detected"""
 
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
@@ -29,13 +29,13 @@ class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False, forbid_unkno
     """A decoded header."""
 
     code: Int32
-    """request code, or response code; the real one where a binary header cut it to 16 bits"""
+    """request or response code; restored if a binary header cut it to 16 bits"""
     opaque: Int32
-    """the number that pairs a response with its request"""
+    """matches a response to its request"""
     flag: Int32 = 0
     """bit 0 response, bit 1 oneway"""
     language: str = ""
-    """name of the sender's language; empty where the header has none"""
+    """language of the sender, or empty"""
     version: Int32 = 0
     """MQVersion ordinal of the sender"""
     remark: str | None = None
@@ -43,7 +43,7 @@ class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False, forbid_unkno
     ext_fields: dict[str, str] = {}
     """the custom header: wire names and strings"""
     serialize_type: str = JSON
-    """JSON or ROCKETMQ: how the header was written"""
+    """JSON or ROCKETMQ: serialization of the header"""
 
     @property
     def is_response(self) -> bool:
@@ -57,7 +57,7 @@ class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False, forbid_unkno
 
     @property
     def wire_code(self) -> int:
-        """The code as the header carries it: a binary header cuts it to 16 bits."""
+        """Code in the header: a binary header cuts it to 16 bits."""
         if self.serialize_type != ROCKETMQ or -32768 <= self.code <= 32767:
             return self.code
         cut = self.code & 0xFFFF
@@ -65,7 +65,7 @@ class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False, forbid_unkno
 
 
 class CertainHeader(msgspec.Struct, gc=False):
-    """What a header in JSON must have to be certainly one: the other members may be any."""
+    """Minimum members of a certain JSON header; others may be anything."""
 
     code: Int32
     opaque: Int32

@@ -1,10 +1,10 @@
-"""What the numbers in header fields mean: flag bits, permissions, levels, times, special values.
+"""Meanings of numbers in header fields: flag bits, permissions, levels, times, special values.
 
-Rules: a describer takes any int and never raises; bits and values that nobody defined are shown as
-numbers. `MEANINGS` joins header fields to describers, so that a tree can say
-`sysFlag: 6 (SUSPEND|SUBSCRIPTION)`; a field that is not in it says enough by itself.
-RocketMQ: MessageSysFlag, PullSysFlag, TopicSysFlag, PermName, MessageType, ForbiddenType,
-RequestSource, ConsumeInitMode, MessageStoreConfig.messageDelayLevel.
+Rules: a describer accepts any int and never raises; undefined bits and values are shown as numbers.
+`MEANINGS` maps header fields to describers, so a tree can show `sysFlag: 6 (SUSPEND
+SUBSCRIPTION)`; fields without an entry need no description. RocketMQ: MessageSysFlag, PullSysFlag,
+TopicSysFlag, PermName, MessageType, ForbiddenType, RequestSource, ConsumeInitMode,
+MessageStoreConfig.messageDelayLevel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .sysflag import COMMIT, NO_TRANSACTION, PREPARED, ROLLBACK, names_of
 Describer = Callable[[int], str | None]
 
 COMMAND_FLAGS: Final = {1: "RESPONSE", 2: "ONEWAY"}
-"""Bits of a command's own flag."""
+"""Bits of a command's flag."""
 PULL_FLAGS: Final = {
     1: "COMMIT_OFFSET",
     2: "SUSPEND",
@@ -52,16 +52,16 @@ FORBIDDEN_TYPES: Final = {
     4: "broadcasting is disabled",
     5: "by the subscription",
 }
-"""What forbade a pull that was answered NO_PERMISSION."""
+"""Reason of a NO_PERMISSION response to a pull."""
 REQUEST_SOURCES: Final = {
     -1: "SDK",
     0: "PROXY_FOR_ORDER",
     1: "PROXY_FOR_BROADCAST",
     2: "PROXY_FOR_STREAM",
 }
-"""Who sent a pull request."""
+"""Source of a pull request."""
 INIT_MODES: Final = {0: "MIN", 1: "MAX"}
-"""Where a new POP group begins: the least or the greatest offset."""
+"""Start of a new POP group: smallest or largest offset."""
 # fmt: off
 DELAY_LEVELS: Final = (
     "1s", "5s", "10s", "30s", "1m", "2m", "3m", "4m", "5m",
@@ -74,13 +74,13 @@ _PERM_PRIORITY: Final = 8
 _PERM_LETTERS: Final = ((4, "R"), (2, "W"), (1, "X"))
 _ORDERED_REVIVE_QUEUE: Final = 999
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_TIME_MS: Final = 253402300799999  # the end of year 9999, the last that datetime can say
+_LAST_TIME_MS: Final = 253402300799999  # the end of year 9999, the last one of datetime
 
 
 def _bits_of(value: int, names: dict[int, str]) -> list[str]:
-    found = [name for bit, name in names.items() if value & bit]
+    set_names = [name for bit, name in names.items() if value & bit]
     rest = value & 0xFFFFFFFF & ~sum(names)
-    return [*found, f"{rest:#x}"] if rest else found
+    return [*set_names, f"{rest:#x}"] if rest else set_names
 
 
 def describe_sys_flag(value: int) -> list[str]:
@@ -105,7 +105,7 @@ def describe_command_flag(value: int) -> list[str]:
 
 
 def describe_perm(value: int) -> str:
-    """Return the permission as RocketMQ prints it: `RW-`; priority and undefined bits behind it."""
+    """Return a permission in RocketMQ's form, `RW-`, then priority and undefined bits."""
     text = "".join(letter if value & bit else "-" for bit, letter in _PERM_LETTERS)
     rest = value & 0xFFFFFFFF & ~0xF
     return text + (" PRIORITY" if value & _PERM_PRIORITY else "") + (f" {rest:#x}" if rest else "")
@@ -124,16 +124,14 @@ def delay_of(level: int) -> str | None:
 
 
 def describe_send_back_level(level: int) -> str | None:
-    """Return what the delayLevel of CONSUMER_SEND_MSG_BACK asks for."""
+    """Return the meaning of delayLevel in CONSUMER_SEND_MSG_BACK."""
     if level < 0:
         return "dead-letter queue"
     return delay_of(level) if level else "the broker decides by reconsumeTimes"
 
 
 def describe_time_ms(value: int) -> str | None:
-    """Return a time in ms since the epoch as UTC, `2023-11-14T22:13:20.000Z`; None for 0 and
-    nonsense.
-    """
+    """Format epoch ms as UTC, `2023-11-14T22:13:20.000Z`; None for 0 and invalid times."""
     if not 0 < value <= _LAST_TIME_MS:
         return None
     return f"{_text_of_second(value // 1000)}{value % 1000:03d}Z"
@@ -145,9 +143,7 @@ def _text_of_second(second: int) -> str:
 
 
 def describe_duration_ms(value: int) -> str | None:
-    """Return a duration in ms as people say it, `1m 30s`; None below a second, where ms say it
-    best.
-    """
+    """Format a duration in ms, `1m 30s`; None below a second, where ms are clearest."""
     if value < 1000:
         return None
     seconds, milliseconds = divmod(value, 1000)
@@ -160,7 +156,7 @@ def describe_duration_ms(value: int) -> str | None:
 
 
 def describe_broker_id(value: int) -> str | None:
-    """Return the role that a broker id stands for in groups without a controller."""
+    """Return the role of a broker id in groups without a controller."""
     return "master" if value == 0 else "slave" if value > 0 else None
 
 
@@ -176,7 +172,7 @@ _ANY_QUEUE: Final = _one_of({-1: "any queue"})
 _UNIT: Final = _joined(describe_unit_sys_flag)
 _MESSAGE: Final = _joined(describe_sys_flag)
 
-# Fields that mean the same in every header that has them.
+# Fields with the same meaning in every header.
 _EVERYWHERE: Final[dict[str, Describer]] = {
     "perm": describe_perm,
     "readAheadMode": _one_of({0: "MADV_NORMAL", 1: "MADV_RANDOM"}),
@@ -243,13 +239,11 @@ MEANINGS: Final[dict[tuple[str, str], Describer]] = {
     ),
     ("ConsumerSendMsgBackRequestHeader", "delayLevel"): describe_send_back_level,
 }
-"""(header class or `*`, field) → describer; the row of a class goes before the one of `*`."""
+"""(header class or `*`, field) → describer; a class row precedes the one of `*`."""
 
 
 def meaning_of(header_name: str | None, field: str, value: object) -> str | None:
-    """Return what a typed header field says besides its number; None when there is nothing
-    to add.
-    """
+    """Return the meaning of a typed header field, or None if its number needs none."""
     if type(value) is not int:
         return None
     describer = MEANINGS.get((header_name, field)) if header_name else None

@@ -1,4 +1,4 @@
-"""Names of groups that mean something to RocketMQ, and what names may consist of.
+"""Group names with a meaning to RocketMQ, and the pattern of names.
 
 RocketMQ: MixAll, TraceConstants, TopicValidator, Validators.
 """
@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 INNER_PRODUCER: Final = "CLIENT_INNER_PRODUCER"
-"""producer group that each Java client has"""
+"""producer group of every Java client"""
 TRACER_PREFIX: Final = "_INNER_TRACE_PRODUCER"
-"""of the producer groups that send traces, to a topic of any name"""
+"""prefix of producer groups that send traces, to any topic"""
 NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
-"""what a topic or a group is called"""
+"""valid names of topics and groups"""

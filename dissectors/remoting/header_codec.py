@@ -1,9 +1,9 @@
-"""Headers to bytes and back, in both serializations: JSON and ROCKETMQ (binary).
+"""Decode and encode headers in both serializations: JSON and ROCKETMQ (binary).
 
-`decode_header` gives None for what is not a header and never raises. Headers that are not as Java
-writes them (numbers without quotes, names in another case) are read by `odd_header`, as Java does.
-Of keys that occur twice the last one counts. The binary form cuts codes to 16 bits; the real
-request code is given back.
+`decode_header` returns None for invalid headers and never raises. JSON headers that differ from
+Java's (numbers in quotes, names in another case) are read by `odd_header`, like Java does. Of
+duplicate keys the last one counts. The binary form cuts codes to 16 bits; decoding restores the
+real request code.
 
 RocketMQ: RemotingCommand.headerDecode, RemotingSerializable, RocketMQSerializable.
 """
@@ -24,9 +24,9 @@ from .odd_header import odd_header_of
 JSON_TYPE: Final = 0
 BINARY_TYPE: Final = 1
 FIRST_BYTES: Final[i64] = int.from_bytes(b'{"code":', "big")
-"""how Java's headers begin"""
+"""start of headers as Java writes them"""
 MIN_BINARY_HEADER: Final = 21
-"""bytes of a binary header with neither remark nor ext fields"""
+"""bytes of a binary header without remark and ext fields"""
 
 _json_decoder: Final = msgspec.json.Decoder(RemotingCommand)
 _certain_decoder: Final = msgspec.json.Decoder(CertainHeader)
@@ -34,7 +34,7 @@ _json_encoder: Final = msgspec.json.Encoder()
 
 
 def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
-    """Return the command that a header says, or None where it does not parse."""
+    """Decode a header, or return None if it is invalid."""
     command = decode_usual_header(serialize_type, header)
     if command is None and serialize_type != BINARY_TYPE:
         odd = odd_header_of(header)
@@ -44,7 +44,7 @@ def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
 
 
 def decode_usual_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
-    """Return the command of a header as Java writes it; None for others, which may be odd."""
+    """Decode a header as Java writes it, or return None for others, which may be odd."""
     if serialize_type == BINARY_TYPE:
         return _decode_binary(header)
     command = read_json(_json_decoder, header)
@@ -58,7 +58,7 @@ def decode_usual_header(serialize_type: i64, header: bytes) -> RemotingCommand |
 
 
 def first_code_of(header: bytes) -> i64:
-    """Return the code of a header in JSON that begins with it, as Java's do; -1: it does not."""
+    """Return the code at the start of a JSON header, as in Java's, or -1."""
     if len(header) < 16 or read_i64_be(header, 0) != FIRST_BYTES:
         return -1
     word: i64 = read_i64_be(header, 8)
@@ -76,9 +76,9 @@ def first_code_of(header: bytes) -> i64:
 
 
 def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> bool:
-    """Return whether bytes are certainly a header: the test of a decoder that looks for a frame.
+    """Return whether bytes are certainly a header, for a decoder that searches for frames.
 
-    `tolerant`: JSON may also be what only Java's reader takes.
+    `tolerant`: also accept JSON that only Java's reader accepts.
     """
     if serialize_type == BINARY_TYPE:
         return _is_binary(header)
@@ -93,7 +93,7 @@ def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> boo
 
 
 def _is_binary(header: bytes) -> bool:
-    """Return whether the lengths of a binary header add up to the last byte; nothing is decoded."""
+    """Return whether the lengths of a binary header add up, without decoding it."""
     size: i64 = len(header)
     if size < MIN_BINARY_HEADER or not 0 <= read_i32_be(header, 9) <= 3:
         return False
@@ -151,7 +151,7 @@ def _decode_binary(header: bytes) -> RemotingCommand | None:
 
 
 def _decode_ext_fields(header: bytes, at: i64, end: i64, fields: dict[str, str]) -> bool:
-    """Read key length, key, value length, value until the end; False where they do not fit."""
+    """Read key length, key, value length, value to the end; return False if they do not fit."""
     while at < end:
         if end - at < 6:
             return False
@@ -170,9 +170,9 @@ def _decode_ext_fields(header: bytes, at: i64, end: i64, fields: dict[str, str])
 
 
 def encode_header(command: RemotingCommand, serialize_type: int | None = None) -> bytes:
-    """Return a header as bytes, in the command's own serialization or the one given.
+    """Encode a header in the command's serialization or the given one.
 
-    Raises ValueError for what the binary form cannot carry (a key over 32,767 bytes).
+    Raise ValueError for values that the binary form cannot carry (a key over 32,767 bytes).
     """
     if serialize_type is None:
         serialize_type = BINARY_TYPE if command.serialize_type == ROCKETMQ else JSON_TYPE

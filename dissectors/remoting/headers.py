@@ -1,24 +1,80 @@
-"""Typed reading of ext fields: which Java class a command's fields belong to, and what they are.
+"""Typed ext fields: the Java class of a command's fields, and their values.
 
-Rules: the tables in `header_tables` are the union of 4.0 to 5.5, so a field of any release is
-typed; what a table does not know (hooks, other clients' additions) stays text under its own name.
-Nothing raises because of what a peer sent: a value that does not parse stays text and is named in
-`problems`, as RocketMQ itself goes on with such a header. The letters of SendMessageRequestHeaderV2
-become long names here and letters again on the way out.
-RocketMQ: RemotingCommand.decodeCommandCustomHeader, makeCustomHeaderToNet, CommandCustomHeader.
+Rules: the tables in `header_tables` are the union of 4.0 to 5.5, so fields of any release are
+typed; unknown ones (hooks, additions of other clients) stay text under their own names. Peers' data
+never raises: an invalid value stays text and is named in `problems`, because RocketMQ itself
+continues with such a header. The letters of SendMessageRequestHeaderV2 become long names here and
+letters again when encoded. RocketMQ: RemotingCommand.decodeCommandCustomHeader,
+makeCustomHeaderToNet, CommandCustomHeader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, final
 
+from ..foreign import integer_of, real_of
 from .code_names import operation_of
 from .codes import RequestCode
 from .header_tables.classes import CLASSLESS, HEADER_CLASSES
 from .header_tables.field import FieldType, HeaderField
-from .header_tables.readers import READERS, Reader
+
+
+def _read_int32(text: str) -> int:
+    number = integer_of(text)
+    if number is None or not -0x80000000 <= number <= 0x7FFFFFFF:
+        raise ValueError(text)
+    return number
+
+
+def _read_int64(text: str) -> int:
+    number = integer_of(text)
+    if number is None:
+        raise ValueError(text)
+    return number
+
+
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+def _read_boolean(text: str) -> bool:
+    # Java reads every other text as false; showing it unchanged is more informative.
+    value = _BOOLEANS.get(text)
+    if value is None:
+        value = _BOOLEANS.get(text.lower())
+        if value is None:
+            raise ValueError(text)
+    return value
+
+
+def _read_double(text: str) -> float:
+    number = real_of(text)
+    if number is None:
+        raise ValueError(text)
+    return number
+
+
+def _read_boundary(text: str) -> str:
+    upper = text.upper()
+    if upper not in ("LOWER", "UPPER"):  # Java reads it as LOWER
+        raise ValueError(text)
+    return upper
+
+
+Reader = Callable[[str], object]
+"""Text → value; raises ValueError for an invalid text."""
+
+READERS: Final[dict[FieldType, Reader | None]] = {
+    FieldType.STRING: None,
+    FieldType.INT: _read_int32,
+    FieldType.LONG: _read_int64,
+    FieldType.BOOLEAN: _read_boolean,
+    FieldType.DOUBLE: _read_double,
+    FieldType.BOUNDARY: _read_boundary,
+}
+"""Type → its reader; None: the text itself."""
+
 
 __all__ = [
     "HEADERS",
@@ -38,7 +94,7 @@ __all__ = [
 ]
 
 HEADERS: Final = HEADER_CLASSES
-"""Java class → its fields, inherited ones last, in the order in which the class writes them."""
+"""Java class → its fields in the order of the class, inherited ones last."""
 
 HOOK_FIELDS: Final[dict[str, str]] = {
     "AccessKey": "who signed the request (ACL)",
@@ -59,7 +115,7 @@ HOOK_FIELDS: Final[dict[str, str]] = {
     "OWNER_PARENT": "account of a commercial broker: parent account",
     "OWNER_SELF": "account of a commercial broker: own account",
 }
-"""Ext fields that no header class has: hooks and handlers add them beside the header's fields."""
+"""Ext fields of no header class: added by hooks and handlers."""
 
 SECRET_FIELDS: Final[dict[str, int]] = {
     "AccessKey": 4,
@@ -69,63 +125,62 @@ SECRET_FIELDS: Final[dict[str, int]] = {
     "accessKey": 4,  # ACL 1.0 administration, CreateAccessConfigRequestHeader
     "secretKey": 0,
 }
-"""Ext field that must not be shown → how many leading characters may be, at the most."""
+"""Secret ext field → maximum number of leading characters to show."""
 SECRET_WORDS: Final = ("password", "secret")
-"""A field or member is a secret, too, when its name has one of these words."""
+"""Words that make the name of a field or member a secret."""
 
 _SHOWN_LETTERS: Final = {name.lower(): letters for name, letters in SECRET_FIELDS.items()}
-_MASK = "***"  # of one length, so that it does not tell the length of the secret
+_MASK = "***"  # fixed length, to hide the length of the secret
 
 
 @final
 class TypedHeader:
-    """The ext fields of one command, typed."""
+    """The typed ext fields of a command."""
 
     def __init__(
         self, name: str | None, fields: dict[str, object], problems: tuple[str, ...]
     ) -> None:
         self.name = name
-        """Java class of the header; None where the operation has none or is not known."""
+        """Java class of the header; None if unknown or absent."""
         self.fields = fields
-        """Long name → str, int, bool or float, in the order of the class; unknown ones last, as
-        str."""
+        """Long name → str, int, bool or float, in class order; unknown ones last, as str."""
         self.problems = problems
-        """Fields that are missing or do not parse, each in one sentence."""
+        """Missing and invalid fields, one sentence each."""
 
 
 @final
 class ShownHeader:
-    """A header as it is, and as it may be shown: with its credentials masked."""
+    """A typed header, and its form for output with masked credentials."""
 
     def __init__(self, typed: TypedHeader, shown: TypedHeader, ext_fields: dict[str, str]) -> None:
         self.typed = typed
         """The ext fields, typed."""
         self.shown = shown
-        """The same for people and programs."""
+        """The typed fields for output."""
         self.ext_fields = ext_fields
-        """The ext fields as on the wire, for people and programs."""
+        """The ext fields as on the wire, for output."""
 
 
 _FieldRead = tuple[str, str, Reader | None]
-"""Long name of a field, its name on the wire, and what reads it."""
+"""Long name of a field, its name on the wire, and its reader."""
 _LARGEST_PLAN: Final = 64
 _LONGEST_NAMES: Final = 2048
-"""Names of a header whose plan is kept, and their characters: no class comes near."""
+"""Maximum characters of names in a cached plan: no class comes near."""
 _MOST_PLANS: Final = 1024
-"""Plans that are kept: codes times ways to write their headers."""
+"""Maximum cached plans: codes times spellings of their headers."""
 
 
 class _Plan(NamedTuple):
-    """How to read headers of one class that have the same names on the wire, in one order."""
+    """How to read headers of a class with the same names in the same order."""
 
     name: str | None
     """Java class."""
     reads: tuple[_FieldRead, ...]
-    """What is there, in the order of the result."""
+    """Present fields, in the order of the result."""
     problems: tuple[str, ...]
-    """What is wrong whatever the values are."""
+    """Problems that do not depend on the values."""
     secret: bool
-    """One of the names is that of a secret."""
+    """A name is that of a secret."""
 
 
 _PlanKey = tuple[int, bool, int | None, tuple[str, ...]]
@@ -133,7 +188,7 @@ _plans: Final[dict[_PlanKey, _Plan]] = {}
 
 
 class _Step(NamedTuple):
-    """One field as the reading loop wants it."""
+    """A field, prepared for the reading loop."""
 
     name: str
     wire: str
@@ -142,7 +197,7 @@ class _Step(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """One header class as the reading loop wants it."""
+    """A header class, prepared for the reading loop."""
 
     steps: tuple[_Step, ...]
     wires: frozenset[str]
@@ -150,7 +205,7 @@ class _Layout(NamedTuple):
 
 
 def _layout_of(fields: tuple[HeaderField, ...]) -> _Layout:
-    # A field that came or went with a release is not missed: the sender may be of another one.
+    # Fields that changed with a release are not required: the sender may use another one.
     steps = tuple(
         _Step(
             field.name,
@@ -173,14 +228,12 @@ _CLASSLESS: Final[dict[tuple[int, bool], _Layout]] = {
 
 
 def header_fields(name: str) -> tuple[HeaderField, ...]:
-    """Return the fields of a header class; empty for an unknown class and for one without
-    fields.
-    """
+    """Return the fields of a header class; empty if it is unknown or has none."""
     return HEADERS.get(name, ())
 
 
 def header_name(request_code: int, response: bool, version: int | None = None) -> str | None:
-    """Return the Java class of a request's ext fields, or of those of the response to one."""
+    """Return the Java class of the ext fields of a request, or of its response."""
     operation = operation_of(request_code, version)
     if operation is None:
         return None
@@ -199,11 +252,10 @@ def typed_header(
     ext_fields: Mapping[str, str],
     version: int | None = None,
 ) -> TypedHeader:
-    """Return the ext fields of a request with this code, or of the response to one, typed; never
-    raises.
+    """Type the ext fields of a request with this code, or of its response; never raises.
 
-    `version` is the sender's MQVersion ordinal. A response without any required field is taken for
-    an answer without header, as error answers are, and not for a broken one.
+    `version` is the sender's MQVersion ordinal. A response without any required field counts as one
+    without a header, such as an error response, and not as invalid.
     """
     return _read(_plan_of(request_code, response, ext_fields, version), ext_fields)
 
@@ -214,7 +266,7 @@ def shown_header(
     ext_fields: Mapping[str, str],
     version: int | None = None,
 ) -> ShownHeader:
-    """Return the ext fields typed, and what may be shown of them; arguments of `typed_header`."""
+    """Return the typed ext fields, and their form for output; arguments of `typed_header`."""
     plan = _plan_of(request_code, response, ext_fields, version)
     typed = _read(plan, ext_fields)
     if not plan.secret:
@@ -229,7 +281,7 @@ def shown_header(
 
 
 def _read(plan: _Plan, ext_fields: Mapping[str, Any]) -> TypedHeader:
-    # Any: where a header decoder slips, compiled code would refuse what is not a str.
+    # Any: if a header decoder is wrong, compiled code would refuse anything but str.
     fields: dict[str, object] = {}
     problems: list[str] = []
     for field, wire, read in plan.reads:
@@ -239,7 +291,7 @@ def _read(plan: _Plan, ext_fields: Mapping[str, Any]) -> TypedHeader:
             continue
         try:
             fields[field] = read(text)
-        except (ValueError, AttributeError, TypeError):  # not a str: a header decoder's slip
+        except (ValueError, AttributeError, TypeError):  # not a str: an error of a header decoder
             fields[field] = text
             problems.append(f"{field} does not parse: {str(text)[:40]!r}")
     if not problems:
@@ -250,13 +302,13 @@ def _read(plan: _Plan, ext_fields: Mapping[str, Any]) -> TypedHeader:
 def _plan_of(
     request_code: int, response: bool, ext_fields: Mapping[str, str], version: int | None
 ) -> _Plan:
-    """Return how to read these ext fields, by what is known of others like them."""
+    """Return the cached plan for these ext fields."""
     wires = tuple(ext_fields)
     key = (request_code, response, version, wires)
     plan = _plans.get(key)
     if plan is None:
         plan = _new_plan(request_code, response, wires, version)
-        # Names are what a peer wrote: long ones would be kept for nothing.
+        # Names come from peers: long ones are not worth caching.
         if len(wires) <= _LARGEST_PLAN and sum(map(len, wires)) <= _LONGEST_NAMES:
             if len(_plans) >= _MOST_PLANS:
                 _plans.clear()
@@ -278,7 +330,7 @@ def _new_plan(
     if missing and not (response and len(missing) == layout.expected):
         problems += [f"{field} is missing" for field in missing]
     fields = {field for field, _, _ in reads}
-    for wire in wires:  # what the class does not have
+    for wire in wires:  # not in the class
         if wire in layout.wires:
             continue
         if wire in fields:  # a long name beside its own letter must not replace it
@@ -286,7 +338,7 @@ def _new_plan(
         else:
             fields.add(wire)
             reads.append((wire, wire, None))
-    secret = any(_shown_letters(one) is not None for one in (*fields, *wires))
+    secret = any(_shown_letters(key) is not None for key in (*fields, *wires))
     return _Plan(name, tuple(reads), tuple(problems), secret)
 
 
@@ -296,10 +348,10 @@ def encode_ext_fields(
     fields: Mapping[str, object],
     version: int | None = None,
 ) -> dict[str, str]:
-    """Return ext fields as on the wire, of values by long name: the reverse of `typed_header`.
+    """Encode values by long name as ext fields: the reverse of `typed_header`.
 
-    Fields of the class come first, in its order, then all others under their own name; None is
-    left out, as Java leaves out null.
+    Class fields come first, in class order, then all others under their own names; None is omitted,
+    as Java omits null.
     """
     name = header_name(request_code, response, version)
     steps = _layout(name, request_code, response).steps
@@ -320,18 +372,16 @@ def _text_of(value: object) -> str | None:
 
 
 def mask_secret(name: str, value: str) -> str:
-    """Return the value as it may be shown: unchanged, or masked if the ext field `name` is a
-    secret, in whatever case it is written.
-    """
+    """Return a value, masked if the ext field `name` is a secret, ignoring case."""
     shown = _shown_letters(name)
     if shown is None or not value:
         return value
-    return value[: min(shown, len(value) // 3)] + _MASK  # never more than a third of a short one
+    return value[: min(shown, len(value) // 3)] + _MASK  # at most a third of a short one
 
 
 @lru_cache(1024)
 def _shown_letters(name: str) -> int | None:
-    """Return how many characters of a secret may be shown, at the most; None for no secret."""
+    """Return the maximum number of visible characters of a secret, or None if it is no secret."""
     lower = name.lower()
     if any(word in lower for word in SECRET_WORDS):
         return 0

@@ -1,4 +1,4 @@
-"""The groups that a heartbeat announces: the one column of a row that comes from a JSON body.
+"""Groups in a heartbeat: the only row column from a JSON body.
 
 RocketMQ: HeartbeatData, ProducerData, ConsumerData.
 """
@@ -15,24 +15,24 @@ from .fastjson.codec import DEPTH_LIMIT, decode_json
 from .fastjson.spelling import ignored_by_fastjson2
 
 HEARTBEAT_CLASSES: Final = ("HeartbeatData", "ProducerData", "ConsumerData", "SubscriptionData")
-"""the classes of a heartbeat's body"""
+"""classes in the body of a heartbeat"""
 MAX_GROUPS: Final = 64
-"""groups of one heartbeat that are named; a client process has a handful"""
+"""maximum groups listed per heartbeat; a client process has a handful"""
 
 
 class Groups(NamedTuple):
-    """What a heartbeat says of its groups."""
+    """Groups of a heartbeat."""
 
     names: str | None
-    """consumer groups, then producer groups, each sorted, joined by commas; None for none"""
+    """consumer groups, then producer groups, each sorted, joined with commas; or None"""
     problem: str | None = None
-    """why not all of the body was understood; None when all was"""
+    """why the body was not decoded completely, or None"""
     note: str | None = None
-    """how releases of RocketMQ differ in reading it; None: they do not"""
+    """how RocketMQ releases differ in reading it, or None"""
 
 
 class _Member(msgspec.Struct, forbid_unknown_fields=True):
-    """A group as Java writes it; what is not wanted is passed over."""
+    """A group as Java writes it; unneeded members are skipped."""
 
     groupName: str = ""
     consumeFromWhere: msgspec.Raw = msgspec.Raw()
@@ -51,11 +51,12 @@ class _Heartbeat(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _decoder: Final = msgspec.json.Decoder(_Heartbeat)
+_text_decoder: Final = msgspec.json.Decoder(str)
 
 
 def groups_of(body: bytes) -> Groups:
-    """Return the groups that a heartbeat's body names; never raises."""
-    # Few brackets cannot be nested deep: the typed decoder passes over what is not wanted.
+    """Return the groups in the body of a heartbeat; never raises."""
+    # Few brackets cannot nest deeply: the typed decoder skips unneeded members.
     if body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
         heartbeat = read_json(_decoder, body)
         if heartbeat is not None:
@@ -72,9 +73,21 @@ def groups_of(body: bytes) -> Groups:
     return Groups(_joined(consumers, producers), result.problem, note)
 
 
+def client_id_of(body: bytes) -> str | None:
+    """Return the client ID in the body of a heartbeat, or None; never raises."""
+    if body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
+        heartbeat = read_json(_decoder, body)
+        if heartbeat is not None:
+            return read_json(_text_decoder, bytes(heartbeat.clientID))
+    value = decode_json(body).value
+    name = value.get("clientID") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else None
+
+
 def _names_in(members: object) -> set[str]:
-    found = members if isinstance(members, list) else [members]  # one alone, as Java reads it
-    names = (member.get("groupName") for member in found if isinstance(member, dict))
+    # Java also accepts a single group instead of a list.
+    groups = members if isinstance(members, list) else [members]
+    names = (member.get("groupName") for member in groups if isinstance(member, dict))
     return {str(name) for name in names if isinstance(name, str) or type(name) is int}
 
 

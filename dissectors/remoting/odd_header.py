@@ -1,11 +1,10 @@
-"""Headers that are not as Java writes them, read as RocketMQ's two JSON libraries read them.
+"""Read headers that differ from Java's, like the two JSON libraries of RocketMQ.
 
-RocketMQ through 5.3 reads with fastjson 1, later releases with fastjson2. What either accepts is
-accepted; where both accept it, fastjson 1 counts, because it finds members whose names are written
-differently. What the other one makes of the header is a note for a finding. The order of the
-members of an object, and comments, are no difference here.
-RocketMQ: RemotingCommand.headerDecode; fastjson's JavaBeanDeserializer and TypeUtils, fastjson2's
-ObjectReaderBean and JSONReaderUTF8.
+RocketMQ through 5.3 uses fastjson 1, later releases fastjson2. A header that either accepts is
+accepted; if both do, fastjson 1 counts, because it finds members whose names are spelled
+differently. The result of the other one is a note for a finding. Order of members, and comments,
+make no difference here. RocketMQ: RemotingCommand.headerDecode; fastjson's JavaBeanDeserializer and
+TypeUtils, fastjson2's ObjectReaderBean and JSONReaderUTF8.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _SERIALIZATION: Final = "serializeTypeCurrentRPC"
 _NAMES: Final = {
     name.lower(): name for name in (*_NUMBERS, "language", "remark", "extFields", _SERIALIZATION)
 }
-"""Members by their names as fastjson 1 compares them: without case, `_` and `-`."""
+"""Members by their names as fastjson 1 compares them: without case, `_`, and `-`."""
 _TYPE: Final = "@type"
 _OWN_TYPE: Final = "org.apache.rocketmq.remoting.protocol.RemotingCommand"
 
@@ -52,29 +51,29 @@ _REFUSED_BY_BOTH: Final = frozenset((BARE_NUMBER, SMALL_SUFFIX, UNKNOWN_ESCAPE))
 _REFUSED_BY_1: Final = _REFUSED_BY_BOTH | {LAST_COMMA}
 _REFUSED_BY_2: Final = _REFUSED_BY_BOTH | {BARE_NAME, CONTROL, MORE_COMMAS, NO_VALUE, SET}
 _CONTROLS: Final = "".join(map(chr, (*range(33), 127)))
-"""What fastjson 1 passes over before and behind the value."""
+"""Characters that fastjson 1 skips before and after the value."""
 _BLANKS: Final = " \t\n\r\f\b"
 _OTHER_BLANK: Final = re.compile(r"[^\S \t\n\r\f]|\ufeff")
-"""What Python takes for white space, and neither of the two does."""
+"""White space to Python, but to neither library."""
 _STRING: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)
 
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
 _LARGEST_SCALE: Final = 100
-"""Digits behind the point, or zeros before it, of a number that fastjson 1 makes an int of."""
+"""Maximum decimals, or zeros before the point, that fastjson 1 accepts in an int."""
 _GROUPED: Final = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+", re.ASCII)
 _DECIMAL: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:([eE])[-+]?\d*)?", re.ASCII)
 _SHOWN: Final = 80
-"""Characters of a value that a note shows."""
+"""Characters of a value in a note."""
 
 _decoder: Final = msgspec.json.Decoder(float_hook=Real)
 
 
 class OddHeader(NamedTuple):
-    """A header that is not as Java writes it."""
+    """A header that differs from Java's."""
 
     command: RemotingCommand
     note: str | None
-    """how releases of RocketMQ differ in reading it; None: they do not"""
+    """how RocketMQ releases differ in reading it, or None"""
 
 
 class _Refused(Exception):
@@ -82,10 +81,10 @@ class _Refused(Exception):
 
 
 def odd_header_of(header: bytes) -> OddHeader | None:
-    """Return what either library makes of a header in JSON; None where both refuse it."""
+    """Return the header as read by either library, or None if both refuse it."""
     try:
         return _odd_header_of(header)
-    except Exception:  # the last line of defence: this runs while a frame is looked for, too
+    except Exception:  # the last line of defence: this also runs in searches for frames
         return None
 
 
@@ -110,7 +109,7 @@ def _odd_header_of(header: bytes) -> OddHeader | None:
 
 
 def _read_tolerantly(text: str) -> tuple[object, set[str]]:
-    """Return the value of a text that is no strict JSON, and what is odd about it."""
+    """Return the value of a text that is not strict JSON, and its oddities."""
     inner = text.removeprefix("\ufeff").strip(_CONTROLS)
     oddity = LAST_COMMA if inner.endswith(",") else None
     if oddity:
@@ -129,12 +128,12 @@ def _read_tolerantly(text: str) -> tuple[object, set[str]]:
 
 
 class _Reading:
-    """What one of the libraries makes of a header."""
+    """A header as read by one of the libraries."""
 
     def __init__(self, members: Mapping[str, object], new: bool, oddities: set[str]) -> None:
         self.new = new
         self.other_names: list[str] = []
-        """members that were found though they are written in another way"""
+        """members found by another spelling"""
         self.values: dict[str, object] = {}
         self.command: RemotingCommand | None = None
         self.language = ""
@@ -175,7 +174,7 @@ class _Reading:
 
 
 def _notes_of(old: _Reading, new: _Reading) -> list[str]:
-    """Return in which way releases differ, for people."""
+    """Describe how releases differ."""
     notes = []
     for reading, name in ((old, FASTJSON1), (new, FASTJSON2)):
         if reading.command is None:
@@ -184,9 +183,9 @@ def _notes_of(old: _Reading, new: _Reading) -> list[str]:
         notes = [ignored_by_fastjson2(old.other_names)]
     elif old.command is not None and new.command is not None:
         for name in (*_NUMBERS, "language", "remark", "ext_fields"):
-            one, other = getattr(old.command, name), getattr(new.command, name)
-            if one != other:
-                shown = f"{str(one)[:_SHOWN]!r} and {str(other)[:_SHOWN]!r}"
+            first, second = getattr(old.command, name), getattr(new.command, name)
+            if first != second:
+                shown = f"{str(first)[:_SHOWN]!r} and {str(second)[:_SHOWN]!r}"
                 notes.append(f"{name} is {shown} to {FASTJSON1} and {FASTJSON2}")
     if old.values.get("opaque") in (None, ""):
         notes.append("no opaque: the receiver takes a number of its own")
@@ -202,7 +201,7 @@ def _check_serialization(value: object, new: bool) -> None:
 
 
 def _int_of(name: str, value: object, new: bool) -> int:
-    """Return a 32-bit integer; absent ones and empty texts are 0."""
+    """Return a 32-bit integer; missing members and empty texts are 0."""
     if value is None:
         return 0
     number: int | None = None
@@ -222,7 +221,7 @@ def _int_of(name: str, value: object, new: bool) -> int:
 
 
 def _parsed_by_1(text: str) -> int | None:
-    """Return what TypeUtils.castToInt makes of a text."""
+    """Parse an integer like TypeUtils.castToInt."""
     if text in ("", "null", "NULL"):
         return 0
     return _parsed_digits(text)
@@ -247,7 +246,7 @@ def _digit(char: str) -> int:
 
 
 def _parsed_by_2(text: str) -> int | None:
-    """Return what JSONReader.readInt32Value makes of a text."""
+    """Parse an integer like JSONReader.readInt32Value."""
     if text in ("", "null", "false"):
         return 0
     if text == "true":
@@ -262,7 +261,7 @@ def _parsed_by_2(text: str) -> int | None:
 
 
 def _int_value(value: Real) -> int | None:
-    """Return what fastjson 1 makes of a number with a fraction: BigDecimal.intValue."""
+    """Convert a number with a fraction like fastjson 1: BigDecimal.intValue."""
     number = Decimal(value)
     exponent = number.as_tuple().exponent
     if value.lstrip("+-").startswith(".") or not isinstance(exponent, int):
@@ -271,7 +270,7 @@ def _int_value(value: Real) -> int | None:
 
 
 def _truncated(value: Real) -> int | None:
-    """Return what fastjson2 makes of a number with a fraction, or of one with an exponent."""
+    """Convert a number with a fraction or an exponent like fastjson2."""
     if len(value) > LONGEST_REAL:
         return None
     if "e" in value or "E" in value:
@@ -286,7 +285,7 @@ def _low_bits(number: int) -> int:
 
 
 def _unwrapped(value: object) -> int | None:
-    """Return what fastjson2 makes of an array of one number, or of an object."""
+    """Convert an array of one number, or an object, like fastjson2."""
     if isinstance(value, dict):
         inner = value.get("val")
         if isinstance(inner, Real):
@@ -303,7 +302,7 @@ def _unwrapped(value: object) -> int | None:
 
 
 def _language_of(value: object, new: bool) -> str:
-    """Return the name of a language as Java spells it; empty where Java knows none."""
+    """Return the name of a language as Java spells it; empty if Java does not know it."""
     if isinstance(value, (bool, list, dict)):
         raise _Refused(f"language {_shown(value)}")
     if isinstance(value, Real):
@@ -331,7 +330,7 @@ _LOOSE_LANGUAGES: Final = {
 
 
 def _text_of(value: object, new: bool) -> str | None:
-    """Return a value as a text: what is no text is written as JSON."""
+    """Return a value as text; other types become JSON."""
     if isinstance(value, Real):
         if value.lstrip("+-").startswith("."):
             raise _Refused(value)
@@ -344,26 +343,26 @@ def _text_of(value: object, new: bool) -> str | None:
 
 
 def _without_nulls(value: object) -> object:
-    """Return a value without the members that are null, as Java writes it."""
+    """Return a value without null members, as Java writes it."""
     if isinstance(value, dict):
-        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
     if isinstance(value, list) and not isinstance(value, PairMap):
-        return [_without_nulls(one) for one in value]
+        return [_without_nulls(item) for item in value]
     return value
 
 
 def _fields_of(value: object, new: bool) -> dict[str, str]:
-    """Return the ext fields: every value a text, those without one left out."""
-    if value is None or (new and value in ("", "null")):  # fastjson 1 of 5.x, too, where it is last
+    """Return the ext fields as texts, without null values."""
+    if value is None or (new and value in ("", "null")):  # also in fastjson 1 of 5.x, if it is last
         return {}
     if new and isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict):
         raise _Refused(f"extFields {_shown(value)}")
-    texts = {str(name): _text_of(one, new) for name, one in value.items()}
+    texts = {str(name): _text_of(item, new) for name, item in value.items()}
     return {name: text for name, text in texts.items() if text is not None}
 
 
 def _shown(value: object) -> str:
-    """Return a value as it is written, for a note."""
+    """Format a value for a note."""
     return encode_json(value).decode()[:_SHOWN]

@@ -1,4 +1,4 @@
-"""Refusals after which a Java producer tries another broker, by the release of the client.
+"""Response codes after which a Java producer tries another broker, by client release.
 
 RocketMQ: DefaultMQProducer.retryResponseCodes.
 """
@@ -26,7 +26,7 @@ RETRIED_SINCE: Final[Mapping[int, int]] = MappingProxyType(
         int(ResponseCode.GO_AWAY): V5_3_1,
     }
 )
-"""Response code → MQVersion ordinal of the first client that tries another broker after it."""
+"""Response code → MQVersion ordinal of the first client that retries it on another broker."""
 
 
 def retry_codes_of(version: int) -> frozenset[int]:

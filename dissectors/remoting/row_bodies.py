@@ -1,9 +1,9 @@
-"""Which bodies a row of an exchange takes something from; all others are passed over.
+"""Bodies that rows of exchanges need; all others are skipped.
 
-Batch sends and responses with messages are counted, heartbeats name their groups, routes and
-descriptions of a cluster name brokers; some bodies give facts (`row_facts`).
-RocketMQ: SendMessageRequestHeader.batch, HeartbeatData, PullMessageResponseHeader,
-PopMessageResponseHeader, QueryMessageResponseHeader, TopicRouteData, ClusterInfo.
+Batch sends and responses with messages are counted, heartbeats name groups, routes and cluster
+descriptions name brokers; some bodies give facts (`row_facts`). RocketMQ:
+SendMessageRequestHeader.batch, HeartbeatData, PullMessageResponseHeader, PopMessageResponseHeader,
+QueryMessageResponseHeader, TopicRouteData, ClusterInfo.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .codes import RequestCode, ResponseCode
 from .row_facts.bodies import BODY_REQUESTS
 
 COUNTED_REQUEST: Final = int(RequestCode.SEND_BATCH_MESSAGE)
-"""The request whose messages are counted."""
+"""The request with counted messages."""
 NAMING_REQUEST: Final = int(RequestCode.HEART_BEAT)
-"""The request whose groups are named."""
+"""The request with group names."""
 WANTED_REQUESTS: Final = (COUNTED_REQUEST, *BODY_REQUESTS)
-"""Requests of whose body a row needs something."""
+"""Requests with bodies for rows of exchanges."""
 CARRYING_REQUESTS: Final = (*WANTED_REQUESTS, *MESSAGE_BODIES)
-"""Requests of whose body a row needs something, or rows of messages do."""
+"""Requests with bodies for rows of exchanges or of messages."""
 WANTED_RESPONSE: Final = int(ResponseCode.SUCCESS)
-"""The only response code of whose body a row needs something."""
+"""The only response code with bodies for rows."""
 MESSAGE_FIELDS: Final = ("nextBeginOffset", "restNum", "indexLastUpdate")
-"""Ext fields by which the responses to pull, pop and query are told: their bodies have messages."""
+"""Ext fields that identify responses to pull, pop, and query: their bodies have messages."""

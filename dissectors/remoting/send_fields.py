@@ -1,9 +1,8 @@
-"""Names of the fields of a send header on the wire, in both of its forms, and those of others.
+"""Wire names of header fields: sends in both forms, and other requests.
 
-Those of a send come from the header tables. The first form has Java's names, the second a letter
-for each; code that reads or writes sends takes the names of the form that the request code asks
-for.
-RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2.
+Those of sends come from the header tables. The first form has Java's names, the second a letter for
+each; code that reads or writes sends uses the names of the form of the request code. RocketMQ:
+SendMessageRequestHeader, SendMessageRequestHeaderV2.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from .header_tables.classes import HEADER_CLASSES
 
 
 class SendFields(NamedTuple):
-    """Ext field names of one form, in the order in which producers write them."""
+    """Ext field names of one form, in the order of producers."""
 
     producer_group: str
     topic: str
@@ -32,28 +31,28 @@ class SendFields(NamedTuple):
     max_reconsume_times: str
     batch: str
     broker_name: str
-    """the first form has it among the fields of all requests"""
+    """in the first form a field that all requests share"""
 
 
 RPC_BROKER_NAME: Final = "bname"
-"""Broker name among the fields that all requests have in common."""
+"""Broker name field that all requests share."""
 
 
 TOPICS: Final = ("topic", "originTopic")
-"""Fields of other requests that name the topic: the first that says something counts."""
+"""Topic fields of other requests: the first non-empty one counts."""
 GROUPS: Final = ("consumerGroup", "group", "producerGroup")
-"""Fields of other requests that name the group, likewise."""
+"""Group fields of other requests; the first non-empty one counts."""
 BROKERS: Final = (RPC_BROKER_NAME, "brokerName")
-"""Fields of other requests that name the broker, likewise."""
+"""Broker fields of other requests; the first non-empty one counts."""
 OFFSETS: Final = ("queueOffset", "commitOffset", "offset")
-"""Fields of other requests that say a queue offset, likewise."""
+"""Queue offset fields of other requests; the first non-empty one counts."""
 
 DEFAULT_REGION: Final = "DefaultRegion"
-"""MSG_REGION in the answer of a broker that was told none (MixAll.DEFAULT_TRACE_REGION_ID)."""
+"""Default MSG_REGION in responses of a broker (MixAll.DEFAULT_TRACE_REGION_ID)."""
 
 
 def first_of(fields: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    """Return the first of these fields that is not empty, else what the last one is."""
+    """Return the first non-empty field of these, or the value of the last one."""
     value = None
     for name in names:
         value = fields.get(name)
@@ -78,5 +77,5 @@ V2: Final = _fields_of("SendMessageRequestHeaderV2")
 
 
 def send_fields_of(code: int) -> SendFields:
-    """Return the names in a send with this request code; the long ones for any other code."""
+    """Return the field names of a send with this request code; the long ones for other codes."""
     return V2 if code in V2_SENDS else V1

@@ -1,7 +1,7 @@
-"""The bits of a message's sysFlag: compression, tags, transaction, host family, batches.
+"""Bits of a message's sysFlag: compression, tags, transaction, host family, batches.
 
-The same number stands in the stored record and (without the host bits) in the send headers.
-RocketMQ: MessageSysFlag, CompressionType.
+The same number is in stored records and (without the host bits) in send headers. RocketMQ:
+MessageSysFlag, CompressionType.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class SysFlag(IntFlag):
     INNER_BATCH = 0x080
 
 
-# Plain numbers, because `~` of an IntFlag forgets the bits that have no name.
+# Plain numbers, because `~` of an IntFlag drops unnamed bits.
 HOST_BITS: Final = 0x030
 UNWRAP_BITS: Final = 0x0C0
 COMPRESSION_BITS: Final = 0x701
-"""All that is said of the compression: whether, and how."""
+"""All bits about compression: whether, and how."""
 TRANSACTION_MASK: Final = 0x00C
 COMPRESSION_MASK: Final = 0x700
 
 NO_TRANSACTION: Final = 0x0
-"""As commitOrRollback: it is not known yet."""
+"""As commitOrRollback: unknown yet."""
 PREPARED: Final = 0x4
 COMMIT: Final = 0x8
 ROLLBACK: Final = 0xC
@@ -42,9 +42,9 @@ TRANSACTION_NAMES: Final = {
 }
 """Transaction type by the bits of `TRANSACTION_MASK`."""
 
-# Type 0 is what clients older than the type bits write: they know zlib only.
+# Type 0 is written by clients older than the type bits, which support only zlib.
 COMPRESSION_NAMES: Final = {0x000: "zlib", 0x100: "lz4", 0x200: "zstd", 0x300: "zlib"}
-"""Compression kind by the bits of `COMPRESSION_MASK`, of a body that is compressed."""
+"""Compression kind by the bits of `COMPRESSION_MASK`, for a compressed body."""
 COMPRESSION_TYPES: Final = {"lz4": 0x100, "zstd": 0x200, "zlib": 0x300}
 """Bits of `COMPRESSION_MASK` that a current client writes, by compression kind."""
 
@@ -55,9 +55,7 @@ def transaction_of(sys_flag: int) -> str:
 
 
 def compression_of(sys_flag: int) -> str | None:
-    """Return the compression kind, `unknown(0x..)` for types nobody defined, None when not
-    compressed.
-    """
+    """Return the compression kind, `unknown(0x..)` if undefined, None if not compressed."""
     if not sys_flag & 0x001:
         return None
     bits = sys_flag & COMPRESSION_MASK
@@ -65,9 +63,7 @@ def compression_of(sys_flag: int) -> str | None:
 
 
 def names_of(sys_flag: int) -> tuple[str, ...]:
-    """Return the names of the bits that are set, as RocketMQ calls them, unknown bits as one
-    number.
-    """
+    """Return RocketMQ's names of the set bits, unknown bits as one number."""
     names = [flag.name for flag in SysFlag if sys_flag & flag and flag.name]
     if sys_flag & TRANSACTION_MASK:
         names.append(f"TRANSACTION_{transaction_of(sys_flag).upper()}")

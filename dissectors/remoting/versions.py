@@ -1,9 +1,8 @@
-"""MQVersion: the release that a command's `version` number stands for.
+"""MQVersion: the release behind a command's `version` number.
 
 The number is the ordinal of a Java enum constant, so the table is an order, not a set of numbers: a
 patch release has an ordinal, its SNAPSHOT the one before. Clients in other languages send a fixed
-ordinal of their own choice and 0 when they set none, so the name says what the sender claims.
-RocketMQ: MQVersion.
+ordinal of their choice, or 0, so the name is only the sender's claim. RocketMQ: MQVersion.
 """
 
 from __future__ import annotations
@@ -56,23 +55,27 @@ VERSIONS: tuple[str, ...] = tuple(_constants())
 """Constant names in order: the index is the ordinal on the wire."""
 
 HIGHER_VERSION = len(VERSIONS) - 1
-"""Ordinal of the last constant; the Java reader shows every larger one as this."""
+"""Ordinal of the last constant; Java's reader shows every larger one as this."""
 
 _ORDINALS = {name: ordinal for ordinal, name in enumerate(VERSIONS)}
 
-# Releases with which something changed on the wire; who compares a version compares it with these.
+# Releases with relevant changes, for comparisons of versions.
 V4_1_0_SNAPSHOT: Final = _ORDINALS["V4_1_0_SNAPSHOT"]
-"""What 4.1.0 sends."""
+"""Sent by 4.1.0."""
 V4_3_0: Final = _ORDINALS["V4_3_0"]
 V4_5_1: Final = _ORDINALS["V4_5_1"]
+V4_6_0: Final = _ORDINALS["V4_6_0"]
+V4_7_0: Final = _ORDINALS["V4_7_0"]
 V4_9_0: Final = _ORDINALS["V4_9_0"]
 V4_9_4: Final = _ORDINALS["V4_9_4"]
 V4_9_5: Final = _ORDINALS["V4_9_5"]
+V4_9_8: Final = _ORDINALS["V4_9_8"]
 V5_0_0_SNAPSHOT: Final = _ORDINALS["V5_0_0_SNAPSHOT"]
 """The first ordinal of 5.x."""
 V5_0_0: Final = _ORDINALS["V5_0_0"]
 V5_1_0: Final = _ORDINALS["V5_1_0"]
 V5_1_3: Final = _ORDINALS["V5_1_3"]
+V5_1_4: Final = _ORDINALS["V5_1_4"]
 V5_2_0: Final = _ORDINALS["V5_2_0"]
 V5_3_0: Final = _ORDINALS["V5_3_0"]
 V5_3_1: Final = _ORDINALS["V5_3_1"]
@@ -91,8 +94,8 @@ def version_name(ordinal: int) -> str:
 def release_of(ordinal: int) -> str:
     """Return the release: `5.3.3` or `4.9.4-SNAPSHOT`; outside the table `version_name`.
 
-    The releases 4.0.0, 4.1.0 and 4.2.0 themselves send the ordinal of their SNAPSHOT, and the
-    previews of 5.0.0 those of 5.0.0 and 5.0.1.
+    The releases 4.0.0, 4.1.0 and 4.2.0 send the ordinal of their SNAPSHOT, and the previews of
+    5.0.0 those of 5.0.0 and 5.0.1.
     """
     name = version_name(ordinal)
     if not name.startswith("V"):

@@ -1,4 +1,1 @@
-"""Decode replication between brokers: what a slave fetched and how far behind it is.
-
-May import `expert` and `histogram`; knows no capture.
-"""
+"""Decode replication between brokers: transfers of a slave, and its lag."""

@@ -1,7 +1,7 @@
-"""What stands on the wire between a slave and its master: the layouts of both kinds, as values.
+"""Wire layouts between a slave and its master, for both kinds of replication.
 
-Every function says None (or False) where the bytes can be no such message; plausible is what a
-RocketMQ of any release could write.
+Functions return None (or False) if the bytes cannot be such a message; anything that a RocketMQ
+release could write is plausible.
 
 RocketMQ: DefaultHAConnection, AutoSwitchHAConnection, HAConnectionState.
 """
@@ -14,15 +14,15 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 MAX_TRANSFER: Final = 4 * 1024 * 1024
-"""largest transfer with its header: the slave's read buffer"""
+"""largest transfer with its header: the read buffer of a slave"""
 EMPTY_LOG: Final = -1
-"""offset of the heartbeats of an AutoSwitch master that has nothing to transfer yet"""
+"""heartbeat offset of an AutoSwitch master that has nothing to transfer yet"""
 MAX_OFFSET: Final = 1 << 56
-"""physical offsets from here on are not offsets"""
+"""physical offsets are below this"""
 MIN_RECORD: Final = 91
-"""bytes of the smallest stored message: an offset above 0 is not smaller"""
+"""bytes of the smallest stored message: a non-zero offset is at least this"""
 MAX_ENTRIES: Final = 1024
-"""epochs that a master's handshake may list"""
+"""maximum epochs in a master's handshake"""
 RECORD_HEAD: Final = 36
 """bytes of a stored message up to the end of its physical offset"""
 RECORD_MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
@@ -31,25 +31,26 @@ RECORD_MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
 CLASSIC_HEADER: Final = Struct(">qi")
 """physical offset, size"""
 AUTO_HEADER: Final = Struct(">iiqiqq")
-"""state, size, physical offset, epoch, where the epoch begins, confirm offset"""
+"""state, size, physical offset, epoch, start of the epoch, confirm offset"""
 CLASSIC_REPORT: Final = Struct(">q")
 """largest offset"""
 AUTO_REPORT: Final = Struct(">iq")
 """state, largest offset"""
 HANDSHAKE: Final = Struct(">ihhq")
-"""of a slave: state, sync from last file, async learner, broker id"""
+"""by a slave: state, sync from last file, async learner, broker id"""
 OLD_HANDSHAKE: Final = Struct(">ihhi50s")
-"""of a slave, 5.0.0 to 5.1.0: state, two flags, length of the address, address"""
+"""by a slave, 5.0.0 to 5.1.0: state, two flags, length of the address, address"""
 ANSWER: Final = Struct(">iiqi")
-"""of a master: state, bytes of the entries, largest offset, last epoch; the entries follow, in
-5.0.0 behind 16 zero bytes"""
+"""by a master: state, bytes of the entries, largest offset, last epoch; the entries follow, in
+5.0.0 after 16 zero bytes
+"""
 ENTRY: Final = Struct(">iq")
-"""epoch, where it begins"""
+"""epoch, its start offset"""
 INT: Final = Struct(">i")
 
 
 class HaState(IntEnum):
-    """HAConnectionState: where an AutoSwitch connection is."""
+    """HAConnectionState: state of an AutoSwitch connection."""
 
     READY = 0
     HANDSHAKE = 1
@@ -59,24 +60,24 @@ class HaState(IntEnum):
 
 
 class Header(NamedTuple):
-    """What stands before the commit log bytes of a transfer; a classic one has no epoch."""
+    """Header of a transfer; classic ones have no epoch."""
 
     size: int
-    """bytes of the commit log that follow; 0: a heartbeat"""
+    """commit log bytes that follow; 0: a heartbeat"""
     offset: int
-    """physical offset of the first of them"""
+    """physical offset of the first byte"""
     state: int = HaState.TRANSFER
     """HaState"""
     epoch: int = -1
     """epoch of the data"""
     epoch_start: int = -1
-    """physical offset where that epoch begins"""
+    """physical offset at which that epoch begins"""
     confirm: int = -1
     """confirm offset of the master"""
 
 
 def read_classic(data: bytes, at: int) -> Header | None:
-    """Return the header of 12 bytes at a place; None where none can stand there."""
+    """Parse the 12-byte header at a place, or return None if it is invalid."""
     offset, size = CLASSIC_HEADER.unpack_from(data, at)
     if not (0 <= size <= MAX_TRANSFER and 0 <= offset < MAX_OFFSET):
         return None
@@ -84,7 +85,7 @@ def read_classic(data: bytes, at: int) -> Header | None:
 
 
 def read_auto_switch(data: bytes, at: int) -> Header | None:
-    """Return the header of 36 bytes at a place; None where none can stand there."""
+    """Parse the 36-byte header at a place, or return None if it is invalid."""
     state, size, offset, epoch, start, confirm = AUTO_HEADER.unpack_from(data, at)
     if not (HaState.TRANSFER <= state <= HaState.SHUTDOWN and 0 <= size <= MAX_TRANSFER):
         return None
@@ -100,7 +101,7 @@ def read_auto_switch(data: bytes, at: int) -> Header | None:
 
 
 def slave_of(head: bytes) -> str | None:
-    """Return who a slave's handshake says it is: its broker id, or its address (5.0.0 to 5.1.0)."""
+    """Return the broker id, or the address (5.0.0 to 5.1.0), in a slave's handshake."""
     if len(head) == HANDSHAKE.size:
         _, last_file, learner, broker = HANDSHAKE.unpack(head)
         fits = last_file in (0, 1) and learner in (0, 1) and broker >= 0
@@ -113,7 +114,7 @@ def slave_of(head: bytes) -> str | None:
 
 
 def need_of_answer(head: bytes) -> int:
-    """Return the bytes of a master's handshake that begins so; all there are where it is none."""
+    """Return the size of a master's handshake that begins so; that of `head` if it is none."""
     if len(head) < ANSWER.size:
         return ANSWER.size
     size: int = ANSWER.unpack_from(head)[1]
@@ -127,7 +128,7 @@ def need_of_answer(head: bytes) -> int:
 
 
 def entries_of(head: bytes) -> list[tuple[int, int]] | None:
-    """Return the epochs and their first offsets of a master's handshake; None: it is none."""
+    """Return the epochs and their start offsets in a master's handshake, or None if it is none."""
     if len(head) < ANSWER.size:
         return None
     size = ANSWER.unpack_from(head)[1]
@@ -139,7 +140,7 @@ def entries_of(head: bytes) -> list[tuple[int, int]] | None:
 
 
 def _entries_at(head: bytes, at: int) -> list[tuple[int, int]] | None:
-    """Return the entries at a place, if they ascend and end with the last epoch."""
+    """Return the entries at a place if they ascend and end with the last epoch."""
     _, size, largest, last = ANSWER.unpack_from(head)
     if len(head) < at + size or not 0 <= largest < MAX_OFFSET:
         return None
@@ -157,7 +158,7 @@ def _entries_at(head: bytes, at: int) -> list[tuple[int, int]] | None:
 
 
 def is_record_at(data: bytes, at: int, offset: int) -> bool:
-    """Return whether a stored message of this physical offset begins at a place of `data`."""
+    """Return whether a stored message with this physical offset begins at a place of `data`."""
     total = INT.unpack_from(data, at)[0]
     return (
         total >= MIN_RECORD
@@ -167,7 +168,7 @@ def is_record_at(data: bytes, at: int, offset: int) -> bool:
 
 
 def is_auto_switch_at(window: bytes, record: int, offset: int) -> bool:
-    """Return whether a longer header stands before a message: a shorter one seems to, at 0."""
+    """Return whether a 36-byte header precedes a message; at offset 0 a shorter one seems to."""
     at = record - AUTO_HEADER.size
     header = read_auto_switch(window, at) if at >= 0 else None
     return header is not None and header.offset == offset and header.size >= RECORD_HEAD

@@ -1,7 +1,7 @@
-"""When a replication passed which offset: a bounded list of points.
+"""When a replication reached which offset: a bounded list of points.
 
-Of many points every second one goes, then every second again, so the list spans all of the capture
-and says "at the latest". RocketMQ: DefaultHAConnection.
+When full, every second point is dropped, so the list spans the whole capture and gives upper
+bounds. RocketMQ: DefaultHAConnection.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import Final, final
 
 MOST_POINTS: Final = 256
-"""points of one list"""
+"""maximum points of a list"""
 
 Point = tuple[int, int]
-"""offset in the commit log and a time, ns since the epoch: all before it had passed by then"""
+"""commit log offset, and a time (ns since the epoch) by which everything before it was passed"""
 
 
 @final
 class Passed:
-    """Offsets that grow, each with the time when it was reached."""
+    """Increasing offsets, each with its time."""
 
     __slots__ = ("_points", "_skip", "_step")
 
@@ -33,7 +33,7 @@ class Passed:
         return tuple(self._points)
 
     def note(self, offset: int, ts: int) -> None:
-        """Take an offset; one that is not beyond the last is none."""
+        """Add an offset, if it is beyond the last one."""
         points = self._points
         if points and offset <= points[-1][0]:
             return
@@ -48,5 +48,5 @@ class Passed:
 
 
 def passed_at(points: Sequence[Sequence[int]], offset: int) -> int | None:
-    """Return when all up to and with `offset` had passed at the latest; None: that was not seen."""
+    """Return a time by which `offset` was passed, or None if that was not captured."""
     return next((ts for beyond, ts in points if beyond > offset), None)

@@ -1,11 +1,11 @@
-"""Replication between brokers: what a slave fetched from its master, and how far behind it was.
+"""Replication between brokers: what a slave fetched from its master, and its lag.
 
-An HA connection is recognised by its framing, never by its port: a transfer of which the data is
-a stored message with the transfer's own physical offset; headers of which each continues the one
-before; an AutoSwitch handshake with its answer; or, while nothing is sent, heartbeats and reports
-that agree. Until then up to four readings of a conversation are tried side by side (classic or
-AutoSwitch, either end the master), and each is dropped with the first bytes that contradict it.
-Memory does not depend on what is transferred.
+An HA connection is recognised by its framing, never by its port: a transfer whose data is a stored
+message with the physical offset of the transfer; headers that continue each other; an AutoSwitch
+handshake with its response; or, on an idle connection, heartbeats and reports that agree. Until
+then up to four readings of a conversation are tried in parallel (classic or AutoSwitch, either end
+the master), and each is dropped at the first bytes that contradict it. Memory is independent of the
+amount of data.
 
 RocketMQ: DefaultHAClient, DefaultHAConnection, AutoSwitchHAClient, AutoSwitchHAConnection.
 """
@@ -26,20 +26,20 @@ from .streams import MasterStream, SlaveStream
 CLASSIC: Final = "classic"
 AUTO_SWITCH: Final = "autoswitch"
 MAX_UNREPORTED: Final = 64
-"""most transfers that wait for their report; the lag of those that come then is not measured"""
+"""maximum unreported transfers; the lag of further ones is not measured"""
 IDLE_ROUNDS: Final = 3
-"""equal reports and heartbeats that are believed while nothing is transferred"""
+"""equal reports and heartbeats needed to recognise an idle connection"""
 MAX_REPLICATIONS: Final = 4096
-"""connections that are listed; more are counted"""
+"""maximum listed connections; more are only counted"""
 MAX_EPOCHS: Final = 64
-"""epochs that are listed, the newest"""
+"""maximum listed epochs, the newest ones"""
 MAX_BAD: Final = 100
-"""findings of one connection"""
+"""maximum findings of a connection"""
 
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """One connection between a slave and its master."""
+    """A connection between a slave and its master."""
 
     conversation: int
     """number of the conversation"""
@@ -50,61 +50,61 @@ class Replication:
     slave: str
     """`address:port`"""
     slave_id: str | None
-    """broker id, or address, that an AutoSwitch slave gave in its handshake"""
+    """broker id or address in the handshake of an AutoSwitch slave"""
     state: str
-    """last state that either end said, HAConnectionState; a classic one is always TRANSFER"""
+    """last HAConnectionState of either end; TRANSFER for classic ones"""
     first_time: int
     """time of the first message, nanoseconds since the epoch"""
     last_time: int
     """time of the last message"""
     first_offset: int | None
-    """physical offset of the first byte transferred; None: nothing was transferred"""
+    """physical offset of the first transferred byte, or None if nothing was transferred"""
     last_offset: int | None
-    """physical offset behind the last one"""
+    """physical offset after the last transferred byte"""
     bytes: int
     """commit log bytes captured"""
     missing: int
-    """commit log bytes that were transferred and not captured"""
+    """transferred commit log bytes that were not captured"""
     transfers: int
-    """transfers captured, whole or in part"""
+    """transfers captured, at least in part"""
     largest_transfer: int
-    """bytes of the largest"""
+    """bytes of the largest transfer"""
     heartbeats: int
-    """transfers of nothing"""
+    """empty transfers"""
     reports: int
     """reports of the slave"""
     acknowledged: int | None
-    """the last offset reported; None: no report was captured"""
+    """last reported offset, or None if no report was captured"""
     lag_bytes: int | None
-    """bytes transferred and not yet reported, at the end; None: no report was captured"""
+    """bytes transferred but not reported at the end, or None if no report was captured"""
     largest_lag_bytes: int | None
-    """the most that it was; a report that the capture does not have makes it larger"""
+    """maximum of these bytes; uncaptured reports make it larger"""
     lags: int
-    """transfers of which the report that covers them was captured"""
+    """transfers with a captured report that covers them"""
     lag_p50_us: int | None
-    """median time from a transfer to that report, microseconds"""
+    """median time from a transfer to its report, microseconds"""
     largest_lag_us: int | None
-    """the longest"""
+    """maximum of these times"""
     gaps: int
     """holes in both streams"""
     epochs: tuple[tuple[int, int], ...]
-    """epochs seen and the physical offset where each begins"""
+    """epochs and their start offsets"""
     confirm_offset: int | None
-    """the last confirm offset of an AutoSwitch master"""
+    """last confirm offset of an AutoSwitch master"""
     transferred: tuple[Point, ...] = field(default=(), compare=False)
-    """offsets behind whole transfers, and when; at most 256 over all of the time"""
+    """end offsets and times of complete transfers; at most 256, over the whole capture"""
     reported: tuple[Point, ...] = field(default=(), compare=False)
-    """offsets that the slave reported, and when; as many"""
+    """reported offsets and times; at most as many"""
 
 
-def first_of(found: list[Replication]) -> list[Replication]:
-    """Return those that are listed, by number of the conversation."""
-    return sorted(found, key=attrgetter("conversation"))[:MAX_REPLICATIONS]
+def first_of(replications: list[Replication]) -> list[Replication]:
+    """Return the listed connections, by conversation number."""
+    return sorted(replications, key=attrgetter("conversation"))[:MAX_REPLICATIONS]
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What a reading has counted, and what speaks for it."""
+    """Counters and evidence of a reading."""
 
     slave_id: str | None = None
     state: int = HaState.TRANSFER
@@ -113,13 +113,13 @@ class _Seen:
     first: int | None = None
     """physical offset of the first byte"""
     last: int = 0
-    """physical offset behind the last byte"""
+    """physical offset after the last byte"""
     complete_to: int = 0
-    """physical offset behind the last whole transfer"""
+    """physical offset after the last complete transfer"""
     expected: int = -1
-    """physical offset of the next header; -1: there was none yet"""
+    """physical offset of the next header; -1 before the first one"""
     size: int = 0
-    """of the last header"""
+    """size in the last header"""
     bytes: int = 0
     missing: int = 0
     transfers: int = 0
@@ -129,38 +129,38 @@ class _Seen:
     acknowledged: int | None = None
     largest_lag: int = 0
     unreported: deque[tuple[int, int]] = field(default_factory=deque)
-    """end and time of transfers that wait for their report"""
+    """end and time of unreported transfers"""
     lags: Histogram = field(default_factory=Histogram)
     epochs: dict[int, int] = field(default_factory=dict)
     confirm: int = -1
     records: int = 0
-    """transfers that begin with a stored message of their offset"""
+    """transfers that begin with a stored message at their offset"""
     links: int = 0
     """headers that continue a transfer"""
     beat: int = -1
     """offset of the last heartbeat"""
     beats: int = 0
-    """heartbeats in a row that have it"""
+    """consecutive heartbeats with that offset"""
     agreeing: int = 0
-    """reports in a row that are equal"""
+    """consecutive equal reports"""
     answered: bool = False
-    """the master has listed epochs"""
+    """the master has sent its epochs"""
     transferred: Passed = field(default_factory=Passed)
     reported: Passed = field(default_factory=Passed)
 
 
 class Reading:
-    """A conversation read as replication: one kind, one end the master. A `Listener`."""
+    """A conversation read as replication of one kind, with one end as master. A `Listener`."""
 
     def __init__(self, conversation: int, auto_switch: bool, master_first: bool) -> None:
         self.master_first = master_first
-        """the first direction of the conversation is the master's"""
+        """the master sends the first direction"""
         self.refuted = False
-        """it cannot be read like this"""
+        """the conversation contradicts this reading"""
         self.certain = False
-        """nothing else looks like this"""
+        """the conversation matches no other reading"""
         self.experts: list[ExpertInfo] = []
-        """where findings are put, once it is certain"""
+        """list for findings, once certain"""
         self.gaps = 0
         self._conversation = conversation
         self._auto = auto_switch
@@ -173,7 +173,7 @@ class Reading:
     def receive(
         self, first: bool, data: bytes, offset: int, packet: int, ts: int, started: bool
     ) -> None:
-        """Receive the next bytes of a direction; `started`: offset 0 is where the stream begins."""
+        """Receive the next bytes of a direction; `started`: the stream begins at offset 0."""
         stream = self._master if first == self.master_first else self._slave
         if not stream.begun:
             stream.synchronized = started and offset == 0
@@ -181,17 +181,17 @@ class Reading:
         stream.receive(data, offset, packet, ts)
 
     def receive_gap(self, first: bool, length: int) -> None:
-        """Note bytes of a direction that the capture does not have; 0: how many is not known."""
+        """Note a hole in a direction; length 0: unknown."""
         self.gaps += 1
         self._whole = False
         if first == self.master_first:
             self._master.receive_gap(length)
         else:
             self._slave.receive_gap(length)
-            self._seen.unreported.clear()  # the report that covers them may be among what is lost
+            self._seen.unreported.clear()  # the report may be in the hole
 
     def value(self, first: str, second: str) -> Replication:
-        """Return what is known by now; the arguments are the senders of both directions."""
+        """Return the current state; the arguments are the senders of both directions."""
         known = self._seen.acknowledged is not None
         ends = (first, second) if self.master_first else (second, first)
         return Replication(
@@ -224,7 +224,7 @@ class Reading:
             reported=self._seen.reported.points,
         )
 
-    # -- what the streams tell ------------------------------------------------------------------
+    # -- stream events --------------------------------------------------------------------------
 
     def header(self, header: Header, packet: int, ts: int, adrift: bool) -> bool:
         """Begin a transfer or heartbeat."""
@@ -273,12 +273,12 @@ class Reading:
             self._seen.bytes += length
 
     def record(self) -> None:
-        """Handle the start of a transfer: a stored message that has its offset."""
+        """Handle a transfer that starts with a stored message at its offset."""
         self._seen.records += 1
         self._judge()
 
     def complete(self, ts: int | None) -> None:
-        """Handle a transfer that is whole."""
+        """Handle a complete transfer."""
         self._seen.complete_to = self._seen.last
         if ts is not None:
             self._note(ts)
@@ -289,7 +289,7 @@ class Reading:
             self._seen.unreported.append((self._seen.last, ts))
 
     def report(self, offset: int, state: int, packet: int, ts: int) -> bool:
-        """Note the slave's largest offset; return False where it cannot be."""
+        """Record the slave's largest offset; return False if it is impossible."""
         before = self._seen.acknowledged
         if before is not None and offset < before:
             if not self.certain:
@@ -322,7 +322,7 @@ class Reading:
         self._judge()
 
     def bad(self, detail: str, packet: int, ts: int, offset: int) -> None:
-        """Handle bytes that can be no message: nothing that is not certain survives them."""
+        """Handle invalid bytes, which refute a reading that is not certain."""
         if self.certain:
             self._say(detail, packet, ts, offset)
         elif self._whole:
@@ -330,10 +330,10 @@ class Reading:
         else:
             self._seen = _Seen()
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------
 
     def _judge(self) -> None:
-        """Judge whether what was seen by now can be nothing else."""
+        """Decide whether the evidence so far makes this reading certain."""
         if self.certain:
             return
         idle = (
@@ -346,7 +346,7 @@ class Reading:
         self.certain = self._seen.records > 0 or self._seen.links >= 2 or idle or handshake
 
     def _lag_bytes(self) -> int:
-        """Return the bytes transferred and not yet reported; a slave that has nothing reports 0."""
+        """Return the bytes transferred but not reported; a slave without data reports 0."""
         if self._seen.first is None:
             return 0
         return max(self._seen.complete_to - max(self._seen.acknowledged or 0, self._seen.first), 0)
@@ -367,3 +367,35 @@ class Reading:
         if self._said <= MAX_BAD:
             kind = ExpertKind.BAD_REPLICATION
             self.experts.append(ExpertInfo(kind, detail, ts, packet, self._conversation, offset))
+
+
+class ReplicationFinder:
+    """Tries the readings of an unknown conversation."""
+
+    def __init__(self, conversation: int) -> None:
+        self._readings = [
+            Reading(conversation, auto_switch, master_first)
+            for auto_switch in (False, True)
+            for master_first in (False, True)
+        ]
+
+    @property
+    def possible(self) -> bool:
+        """Whether a reading is left."""
+        return len(self._readings) > 0
+
+    def receive(
+        self, first: bool, data: bytes, offset: int, packet: int, ts: int, started: bool
+    ) -> Reading | None:
+        """Receive the next bytes of a direction; return the reading that becomes certain."""
+        for reading in self._readings:
+            reading.receive(first, data, offset, packet, ts, started)
+            if reading.certain:
+                return reading
+        self._readings = [left for left in self._readings if not left.refuted]
+        return None
+
+    def receive_gap(self, first: bool, length: int) -> None:
+        """Note a hole in a direction; length 0: unknown."""
+        for reading in self._readings:
+            reading.receive_gap(first, length)

@@ -1,10 +1,9 @@
-"""The two byte streams of a broker's HA connection, sans-IO: what slave and master write.
+"""The two byte streams of a broker's HA connection, sans-IO: slave and master.
 
-Each stream is told what can happen to it (data, gap) and tells a `Listener` what it found. Commit
-log bytes are counted and not kept. A hole in the data of a transfer does not lose the boundary;
-after any other the master's stream is searched for a header that is certain: the record behind
-it has its physical offset, or the next header continues it. The slave's messages are so short that
-a hole of known length leaves their boundary known.
+Each stream receives data and gaps and notifies a `Listener`. Commit log bytes are counted, not
+kept. A hole in the data of a transfer keeps the boundary; after any other hole the master's stream
+is searched for a certain header: the record after it has its physical offset, or the next header
+continues it. The slave's messages are so short that a hole of known length keeps their boundary.
 
 RocketMQ: DefaultHAClient, DefaultHAConnection, AutoSwitchHAClient, AutoSwitchHAConnection.
 """
@@ -38,43 +37,41 @@ from .layouts import (
 )
 
 MAX_CANDIDATES: Final = 8
-"""places at a time that may turn out to be a header"""
+"""maximum header candidates at a time"""
 
 
 class Listener(Protocol):
-    """Who is told what the streams of a connection hold."""
+    """Receives the events of a connection's streams."""
 
     def header(self, header: Header, packet: int, ts: int, adrift: bool) -> bool:
-        """Begin a transfer or heartbeat; `adrift`: bytes before it were lost. False: it
-        cannot.
+        """Begin a transfer or heartbeat; `adrift`: bytes before it were lost. Return False if it is
+        impossible.
         """
 
     def data(self, length: int, missing: bool) -> None:
-        """Handle bytes of the transfer; `missing`: the capture does not have them."""
+        """Handle bytes of the transfer; `missing`: not captured."""
 
     def record(self) -> None:
-        """Handle the start of a transfer: a stored message that has the transfer's offset."""
+        """Handle a transfer that starts with a stored message at its offset."""
 
     def complete(self, ts: int | None) -> None:
-        """Handle a transfer that is whole since this time; None: its last bytes were not
-        captured.
-        """
+        """Handle a transfer complete at this time, or None if its last bytes were not captured."""
 
     def report(self, offset: int, state: int, packet: int, ts: int) -> bool:
-        """Handle the slave's largest offset; return False where it cannot be."""
+        """Handle the slave's largest offset; return False if it is impossible."""
 
     def handshake(self, slave: str) -> None:
         """Handle the handshake of the slave."""
 
     def answer(self, entries: list[tuple[int, int]]) -> None:
-        """Handle the master's epochs with their first offsets."""
+        """Handle the master's epochs with their start offsets."""
 
     def bad(self, detail: str, packet: int, ts: int, offset: int) -> None:
-        """Handle bytes that can be no message of this protocol; `offset` is that in the stream."""
+        """Handle invalid bytes; `offset` is that in the stream."""
 
 
 class _Candidate:
-    """A place that may be a header's: it is when the next header continues it."""
+    """A possible header, confirmed if the next header continues it."""
 
     __slots__ = ("at", "done_ts", "header", "next", "packet", "ts")
 
@@ -88,7 +85,7 @@ class _Candidate:
 
 
 class MasterStream:
-    """What a master writes: transfers and heartbeats, in AutoSwitch after a handshake."""
+    """Stream of a master: transfers and heartbeats, in AutoSwitch after a handshake."""
 
     def __init__(self, auto_switch: bool, listener: Listener) -> None:
         self.synchronized = False
@@ -116,7 +113,7 @@ class MasterStream:
         at = 0
         while at < len(data):
             if self._left:
-                at = self._receive_data(data, at, ts)
+                at = self._receive_data(data, at, offset, ts)
             elif self.synchronized:
                 at = self._receive_head(data, at, offset, packet, ts)
             else:
@@ -124,7 +121,7 @@ class MasterStream:
                 data, offset, at = rest, offset + len(data) - len(rest), 0
 
     def receive_gap(self, length: int) -> None:
-        """Note bytes that the capture does not have; 0: how many cannot be known."""
+        """Note bytes that were not captured; 0: unknown number."""
         self.begun = True
         if self._left and 0 < length <= self._left:
             self._record = None
@@ -139,7 +136,7 @@ class MasterStream:
         self.lose()
 
     def lose(self) -> None:
-        """Look for the boundary from here on: it is lost."""
+        """Search for the boundary, which is lost."""
         self.synchronized = False
         self._adrift = True
         self._head = b""
@@ -147,9 +144,9 @@ class MasterStream:
         self._record = None
         self._forget_search()
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------
 
-    def _receive_data(self, data: bytes, at: int, ts: int) -> int:
+    def _receive_data(self, data: bytes, at: int, offset: int, ts: int) -> int:  # noqa: ARG002 - for those that read it
         take = min(self._left, len(data) - at)
         if self._record is not None:
             self._record += data[at : at + min(take, RECORD_HEAD - len(self._record))]
@@ -184,7 +181,7 @@ class MasterStream:
         return at
 
     def _need(self, head: bytes) -> int:
-        """Return the bytes of the message that begins so, as far as they tell."""
+        """Return the length of the message that begins so, as far as known."""
         if not self._auto or len(head) < 4:
             return 4 if self._auto else self._size
         if INT.unpack_from(head)[0] != HaState.HANDSHAKE:
@@ -200,7 +197,7 @@ class MasterStream:
         self._listener.answer(entries)
 
     def _begin(self, header: Header, packet: int, ts: int) -> None:
-        """Take a header whose place is certain."""
+        """Begin a transfer with a certain header."""
         adrift = self._adrift
         self._adrift = False
         if not self._listener.header(header, packet, ts, adrift):
@@ -212,7 +209,7 @@ class MasterStream:
         self._record = b"" if header.size >= RECORD_HEAD else None
 
     def _search(self, data: bytes, offset: int, packet: int, ts: int) -> bytes:
-        """Look for a certain header; give what is to be read behind it, or nothing."""
+        """Search for a certain header; return the bytes after it, or nothing."""
         self._starts.append(offset)
         window = self._window + data
         base = offset - len(self._window)
@@ -224,22 +221,22 @@ class MasterStream:
                 self._begin(header, packet, ts)
                 return window[begin + self._size :]
         self._note_places(window, base, offset)
-        found = self._by_chain(window, base, packet, ts)
-        if found is not None:
+        candidate = self._by_chain(window, base, packet, ts)
+        if candidate is not None:
             self._forget_search()
-            self._begin(found.header, found.packet, found.ts)
+            self._begin(candidate.header, candidate.packet, candidate.ts)
             if self._left:
                 self._left = 0
                 self._record = None
-                self._listener.data(found.header.size, False)
-                self._listener.complete(found.done_ts)
-            return window[found.next - base :]
+                self._listener.data(candidate.header.size, False)
+                self._listener.complete(candidate.done_ts)
+            return window[candidate.next - base :]
         keep = self._size + RECORD_HEAD - 1
         self._window = window[-keep:]
         return b""
 
     def _by_record(self, window: bytes) -> int:
-        """Return the place of a header whose data is a stored message with its offset; -1: none."""
+        """Return the place of a header followed by a stored message with its offset, or -1."""
         for match in RECORD_MAGIC.finditer(window):
             record = match.start() - 4
             at = record - self._size
@@ -255,9 +252,9 @@ class MasterStream:
         return -1
 
     def _note_places(self, window: bytes, base: int, offset: int) -> None:
-        """Note where a header may be inside a packet: bytes that say the offset of their own place.
+        """Note header candidates inside a packet: bytes that contain the offset of their own place.
 
-        A stored message tells which physical offset stands where, until the next header.
+        A stored message tells the physical offset of each place up to the next header.
         """
         low = max(offset - base - self._size + 1, 0)
         for match in RECORD_MAGIC.finditer(window):
@@ -272,7 +269,7 @@ class MasterStream:
         self._note_between(window, base, low, len(window))
 
     def _note_between(self, window: bytes, base: int, low: int, high: int) -> None:
-        """Do the same for headers that begin in a range, by the stored message before it."""
+        """Note candidates in a range, by the stored message before it."""
         shift = self._shift
         if shift is None or base + low + shift < 0:
             return
@@ -295,19 +292,22 @@ class MasterStream:
                 continue
             header = self._read(window, start - base)
             if header is not None and (header.size or header.offset >= MIN_RECORD):
-                one = _Candidate(start, self._size, header, packet, ts)
-                self._candidates.append(one)
+                candidate = _Candidate(start, self._size, header, packet, ts)
+                self._candidates.append(candidate)
         self._starts = waiting
         del self._candidates[:-MAX_CANDIDATES]
-        for one in list(self._candidates):
-            if one.done_ts < 0 and one.next <= end:
-                one.done_ts = ts
-            if one.next + self._size > end:
+        for candidate in list(self._candidates):
+            if candidate.done_ts < 0 and candidate.next <= end:
+                candidate.done_ts = ts
+            if candidate.next + self._size > end:
                 continue
-            following = self._read(window, one.next - base)
-            if following is not None and following.offset == one.header.offset + one.header.size:
-                return one
-            self._candidates.remove(one)
+            following = self._read(window, candidate.next - base)
+            if (
+                following is not None
+                and following.offset == candidate.header.offset + candidate.header.size
+            ):
+                return candidate
+            self._candidates.remove(candidate)
         return None
 
     def _forget_search(self) -> None:
@@ -318,7 +318,7 @@ class MasterStream:
 
 
 class SlaveStream:
-    """What a slave writes: reports, in AutoSwitch after a handshake."""
+    """Stream of a slave: reports, in AutoSwitch after a handshake."""
 
     def __init__(self, auto_switch: bool, listener: Listener) -> None:
         self.synchronized = False
@@ -352,18 +352,18 @@ class SlaveStream:
             self._take(head, offset + at - len(head), packet, ts)
 
     def receive_gap(self, length: int) -> None:
-        """Note bytes that the capture does not have; 0: how many cannot be known."""
+        """Note bytes that were not captured; 0: unknown number."""
         self.begun = True
         known = length > 0 and self.synchronized and self._met
         if not known or self._need(self._head) > self._unit:
-            self.lose()  # where a message ends cannot be told
+            self.lose()  # message boundaries are unknown
             return
         behind = (len(self._head) + length - self._skip) % self._unit
         self._head = b""
         self._skip = -behind % self._unit
 
     def lose(self) -> None:
-        """Look for the boundary: a packet of whole reports gives it back."""
+        """Search for the boundary: a packet of whole reports restores it."""
         self.synchronized = False
         self._head = b""
         self._skip = 0

@@ -1,4 +1,1 @@
-"""Define what one row of output says and write rows as JSON lines, CSV and Parquet.
-
-May import `facts`, `json_bytes`, `printable` and `times`; knows no capture and no connection.
-"""
+"""Define the rows of output, and write them as JSON lines, CSV, and Parquet."""

@@ -1,19 +1,19 @@
-"""Bytes in, lines out: no line is held that is longer than the bound, and none is joined twice."""
+"""Line splitting with a bounded line length; no bytes are joined twice."""
 
 from __future__ import annotations
 
 from typing import Final
 
 LONGEST_LINE: Final = 128 * 1024 * 1024
-"""bytes of one line of JSON: the row of a command with 32 MiB of bodies has fewer"""
+"""maximum bytes of one JSON line: a command row with 32 MiB of bodies has fewer"""
 
 
 class LineTooLong(Exception):
-    """A line goes on beyond the bound; its text says so."""
+    """A line exceeds the bound; the message says so."""
 
 
 class BoundedLines:
-    """Splits what is received at line feeds."""
+    """Splits received bytes at line feeds."""
 
     __slots__ = ("_held", "_longest", "_parts")
 
@@ -37,7 +37,7 @@ class BoundedLines:
         return lines
 
     def finish(self) -> bytes:
-        """Return what follows the last line feed, and forget it."""
+        """Return what follows the last line feed, and clear it."""
         line = b"".join(self._parts)
         self._parts, self._held = [], 0
         return line

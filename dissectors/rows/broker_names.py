@@ -1,13 +1,12 @@
-"""The name of the broker at an address, from what all rows together say: one rule for every view.
+"""Broker names by address, resolved from all rows: one rule for every view.
 
-What NameServers say counts most: a route, a cluster query, or a registration names the broker at
-an address. An address with the names of several brokers is a proxy and has none of them. An address
-that no route names gets the name that sends and fetches to it carry. They carry the name of the
-broker that they were meant for, and an asynchronous retry keeps the old one
-(https://github.com/apache/rocketmq/issues/1497), so a name goes where its share of the requests is
-largest, and an address needs a clear majority.
+NameServers take precedence: a route, a cluster query, or a registration names the broker at an
+address. An address with the names of several brokers is a proxy and gets none of them. An address
+without a route gets the broker name in sends and fetches to it. Those carry the intended broker,
+and an asynchronous retry keeps the old name (https://github.com/apache/rocketmq/issues/1497), so a
+name is assigned where its share of the requests is largest, and an address needs a clear majority.
 
-The state is bounded, merges, and does not depend on the order of rows.
+The state is bounded, mergeable, and independent of the order of rows.
 RocketMQ: TopicRouteData, ClusterInfo, MixAll.brokerVIPChannel.
 """
 
@@ -23,20 +22,20 @@ from ..remoting.code_names import request_name
 from ..remoting.code_sets import FETCHES, SENDS
 
 MAX_ADDRESSES: Final = 65_536
-"""addresses with a name; the others are shown as addresses"""
+"""addresses with a name; others are shown as addresses"""
 MAX_NAMES: Final = 64
-"""different names of one address; a proxy's further ones change nothing"""
+"""different names per address; further names of a proxy change nothing"""
 NAMING_CODES: Final = SENDS | FETCHES
-"""codes of the requests that name the broker they are for"""
+"""codes of the requests that name their broker"""
 NAMING_REQUESTS: Final = frozenset(map(request_name, NAMING_CODES))
-"""their names"""
+"""names of these requests"""
 VIP_BELOW: Final = 2
 """a broker's VIP channel listens this many ports below its own"""
 _LAST_PORT: Final = 65_535
 _AGREEMENT: Final = 0.8
-"""share of the requests to an address that must agree where several names are at home there"""
+"""share of the requests to an address that must agree if several names are at home there"""
 _AT_HOME: Final = 0.7
-"""a name is at home where its share of the requests is at least this part of its largest share"""
+"""a name is at home where its share is at least this fraction of its largest share"""
 
 Counts = dict[str, dict[str, int]]
 """address -> name -> how often"""
@@ -44,50 +43,50 @@ Counts = dict[str, dict[str, int]]
 
 @dataclass(slots=True)
 class BrokerNames:
-    """Names of brokers by address, as routes and requests give them."""
+    """Broker names by address, from routes and requests."""
 
     routed: Counts = field(default_factory=dict)
     """from routes, cluster queries, and registrations"""
     served: Counts = field(default_factory=dict)
     """from sends and fetches that succeeded"""
     asked: Counts = field(default_factory=dict)
-    """from the others, for addresses where none succeeded"""
-    _found: dict[str, str] | None = field(default=None, init=False, compare=False, repr=False)
-    """the resolved names; None: to be resolved"""
+    """from other requests, for addresses without a success"""
+    _resolved: dict[str, str] | None = field(default=None, init=False, compare=False, repr=False)
+    """the resolved names; None: not yet resolved"""
 
     def add_routed(self, brokers: Iterable[str], count: int = 1) -> None:
-        """Take a value of the column `brokers`: ``name=address`` each."""
-        for told in brokers:
-            name, _, address = told.rpartition(SEPARATOR)
+        """Add a value of the column `brokers`: ``name=address`` each."""
+        for entry in brokers:
+            name, _, address = entry.rpartition(SEPARATOR)
             self._add(self.routed, address, name, count)
 
     def add_asked(self, address: str, name: str, count: int = 1, served: bool = True) -> None:
-        """Take sends or fetches to `address` that carry a broker's name; `served`: they succeeded.
+        """Add sends or fetches to `address` that name a broker; `served`: they succeeded.
 
         A refused retry may carry the name of another broker.
         """
         self._add(self.served if served else self.asked, address, name, count)
 
     def merge(self, other: BrokerNames) -> None:
-        """Add what other rows say."""
-        for counts, more in (
+        """Merge the names from other rows."""
+        for counts, other_counts in (
             (self.routed, other.routed), (self.served, other.served), (self.asked, other.asked),
         ):  # fmt: skip
-            for address, names in more.items():
+            for address, names in other_counts.items():
                 for name, count in names.items():
                     self._add(counts, address, name, count)
 
     def names(self) -> Mapping[str, str]:
-        """Return address -> name for the addresses that have one, without VIP channels."""
-        if self._found is None:
-            found = {address: _at_home_alone(names) for address, names in self.routed.items()}
+        """Return address -> name for all named addresses, without VIP channels."""
+        if self._resolved is None:
+            resolved = {address: _only_name(names) for address, names in self.routed.items()}
             for address, name in _at_home(self.asked | self.served).items():
-                found.setdefault(address, name)
-            self._found = {address: name for address, name in found.items() if name}
-        return self._found
+                resolved.setdefault(address, name)
+            self._resolved = {address: name for address, name in resolved.items() if name}
+        return self._resolved
 
     def names_with_vip(self) -> dict[str, str]:
-        """Return `names`, and the same names for the brokers' VIP channels."""
+        """Return `names`, extended to the brokers' VIP channels."""
         names = dict(self.names())
         for address, name in self.names().items():
             if (vip := _moved(address, -VIP_BELOW)) is not None:
@@ -95,7 +94,7 @@ class BrokerNames:
         return names
 
     def own_address(self, address: str) -> str:
-        """Return the address that has a name: itself, or the one whose VIP channel it is."""
+        """Return the named address: this one, or the one whose VIP channel it is."""
         names = self.names()
         if address not in names:
             own = _moved(address, VIP_BELOW)
@@ -104,7 +103,7 @@ class BrokerNames:
         return address
 
     def of(self, address: str) -> str:
-        """Return the name of the broker at an address or behind a VIP channel, else the address."""
+        """Return the broker name for an address or VIP channel, or else the address."""
         return self.names().get(self.own_address(address), address)
 
     def _add(self, counts: Counts, address: str, name: str, count: int) -> None:
@@ -119,24 +118,24 @@ class BrokerNames:
                 return
             known = 0
         if known == 0 or len(names) > 1 or counts is not self.routed:
-            self._found = None
+            self._resolved = None
         names[name] = known + count
 
 
-def _at_home_alone(names: Mapping[str, int]) -> str:
-    """Return the one name of an address; empty: several brokers have it, as a proxy's."""
+def _only_name(names: Mapping[str, int]) -> str:
+    """Return the only name of an address, or "" for several, as at a proxy."""
     return next(iter(names)) if len(names) == 1 else ""
 
 
-def _at_home(asked: Counts) -> dict[str, str]:
-    """Return address -> name by the shares of the requests."""
-    totals = {address: sum(names.values()) for address, names in asked.items()}
+def _at_home(requests: Counts) -> dict[str, str]:
+    """Return address -> name from the shares of the requests."""
+    totals = {address: sum(names.values()) for address, names in requests.items()}
     best: dict[str, float] = {}
-    for address, names in asked.items():
+    for address, names in requests.items():
         for name, count in names.items():
             best[name] = max(best.get(name, 0.0), count / totals[address])
-    found = {}
-    for address, names in asked.items():
+    resolved = {}
+    for address, names in requests.items():
         home = [
             (count, name)
             for name, count in names.items()
@@ -145,12 +144,12 @@ def _at_home(asked: Counts) -> dict[str, str]:
         if home:
             count, name = max(home)
             if len(home) == 1 or count / totals[address] >= _AGREEMENT:
-                found[address] = name
-    return found
+                resolved[address] = name
+    return resolved
 
 
 def _moved(address: str, by: int) -> str | None:
-    """Return an address with another port; None: there is no such port."""
+    """Return an address with its port shifted, or None if there is no such port."""
     host, _, port = address.rpartition(":")
     number = natural_of(port) if len(port) < 6 else None
     if not host or number is None or not 0 < number + by <= _LAST_PORT:

@@ -1,28 +1,29 @@
-"""What a column of a row is: declared beside its field, read from there by everything else.
+"""Columns of rows, derived from the declaration of their fields.
 
 A row is a struct whose fields are annotated with a `Description`; the columns follow from it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from types import NoneType
 from typing import Final, NamedTuple, get_args, get_origin, get_type_hints
 
 
 class Description(NamedTuple):
-    """What a field of a row holds, beside its name and Python type."""
+    """Description of a field, besides its name and Python type."""
 
     meaning: str
     source: str = ""
-    """where the value is taken from"""
+    """origin of the value"""
     unit: str = ""
     """unit of a number; empty: none"""
     type: str = ""
-    """column type where the Python type does not say it: `time` of an int or a text"""
+    """column type if the Python type is ambiguous: `time` of an int or a str"""
 
 
 class Column(NamedTuple):
-    """What one column of a row holds."""
+    """A column of a row."""
 
     name: str
     type: str
@@ -31,7 +32,32 @@ class Column(NamedTuple):
     """unit of a number; empty: none"""
     meaning: str
     source: str
-    """where the value is taken from"""
+    """origin of the value"""
+
+
+RENAMED: Final = {
+    "requester": "client_address",
+    "responder": "server_address",
+    "broker_address": "server_address",
+    "client": "client_address",
+    "server": "server_address",
+    "expert": "findings",
+    "header_length": "header_bytes",
+    "body_length": "body_bytes",
+    "missing": "missing_bytes",
+}
+"""Name of a column before schema 2 → its current name. Old logs can be read, and filters and
+options accept old names unless a table has such a column.
+"""
+NAMES: Final[dict[str, tuple[str, ...]]] = {
+    new: (new, *(old for old, name in RENAMED.items() if name == new)) for new in RENAMED.values()
+}
+"""Name of a renamed column → all its names, the current one first."""
+
+
+def stored_name(name: str, stored: Container[str]) -> str:
+    """Return the name of a column among the `stored` ones: the current or an old one."""
+    return next((candidate for candidate in NAMES.get(name, ()) if candidate in stored), name)
 
 
 _TYPES: Final[dict[object, str]] = {
@@ -44,7 +70,7 @@ _TYPES: Final[dict[object, str]] = {
 
 
 def columns_of(row: type) -> tuple[Column, ...]:
-    """Return the columns of a class of rows, in the order of its fields."""
+    """Return the columns of a row class, in field order."""
     hints = get_type_hints(row, include_extras=True)
     return tuple(_column_of(name, *get_args(hint)) for name, hint in hints.items())
 
@@ -55,7 +81,7 @@ def _column_of(name: str, python_type: object, description: Description) -> Colu
 
 
 def _plain(python_type: object) -> object:
-    """Return the class of a type: without None and without what a list or dict contains."""
+    """Return the class of a type annotation, without None and type parameters."""
     parts = [part for part in get_args(python_type) if part is not NoneType]
     origin = get_origin(python_type)
     if origin in _TYPES or not parts:

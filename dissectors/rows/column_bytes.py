@@ -1,7 +1,7 @@
-"""Columns of Arrow as bytes, to which values are added without an object for each.
+"""Arrow columns as bytes, built without an object per value.
 
-Numbers are 64 bits; a text is a range of one buffer; where a value is absent its bit in the
-validity is 0. Arrow: Columnar Format, Physical Memory Layout.
+Numbers are 64 bits; a text is a range of one buffer; absent values have a validity bit of 0.
+Arrow: Columnar Format, Physical Memory Layout.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from .column import Column
 from .row_sink import RowPart, RowSink
 
 LAST_MICROSECOND: Final = 253_402_300_799_999_999
-"""of the year 9999"""
+"""last microsecond of the year 9999"""
 PER_US: Final = 1000
-"""nanoseconds"""
+"""nanoseconds per microsecond"""
 _INT64: Final = (1 << 63) - 1
 
 
 class ColumnBytes(NamedTuple):
-    """The values of a column, as Arrow has them in memory."""
+    """The values of a column in Arrow's memory layout."""
 
     rows: int
     nulls: int
     buffers: list[bytes | None]
-    """validity (None: all are there), then offsets and bytes, or numbers"""
+    """validity (None: no nulls), then offsets and bytes, or numbers"""
     child: ColumnBytes | None = None
-    """of lists: all their items"""
+    """of lists: all items"""
 
 
 class ColumnWriter:
-    """Takes the values of one column."""
+    """Writer of the values of one column."""
 
     __slots__ = ("_bits", "_nulls", "_rows", "_word")
 
@@ -46,7 +46,7 @@ class ColumnWriter:
         self._nulls: i64 = 0
 
     def _note(self, valid: bool) -> None:
-        """Note whether the value that was added is there."""
+        """Record whether the added value is valid."""
         at: i64 = self._rows & 7
         if valid:
             self._word |= 1 << at
@@ -58,7 +58,7 @@ class ColumnWriter:
             self._word = 0
 
     def _note_times(self, valid: bool, count: i64) -> None:
-        """Note whether so many values that were added are there."""
+        """Record whether `count` added values are valid."""
         while count > 0 and self._rows & 7:
             self._note(valid)
             count -= 1
@@ -74,7 +74,7 @@ class ColumnWriter:
             count -= 1
 
     def _taken_validity(self) -> bytes | None:
-        """Return the bits of all values, None where none is absent, and begin anew."""
+        """Return the validity bits, or None if all values are valid, and reset them."""
         if self._rows & 7:
             self._bits.append(u8(self._word))
         bits = self._bits.getvalue() if self._nulls else None
@@ -84,15 +84,15 @@ class ColumnWriter:
         return bits
 
     def add_value(self, value: object) -> None:
-        """Add a value of a row; what does not fit is clamped or replaced."""
+        """Add a value of a row, clamped or replaced if it does not fit."""
         raise NotImplementedError
 
     def add_null(self) -> None:
-        """Add nothing."""
+        """Add a null."""
         raise NotImplementedError
 
     def add_times(self, value: object, count: i64) -> None:
-        """Add a value of so many rows."""
+        """Add a value `count` times."""
         while count > 0:
             self.add_value(value)
             count -= 1
@@ -103,12 +103,12 @@ class ColumnWriter:
 
 
 class NumberWriter(ColumnWriter):
-    """Takes integers of 64 bits."""
+    """Writer of 64-bit integers."""
 
     __slots__ = ("_data", "_most", "_per")
 
     def __init__(self, per: int = 1, most: int = _INT64) -> None:
-        """`per`: so many of a row's unit are one here; `most` stands for what does not fit."""
+        """Divide row units by `per`; `most` replaces values that do not fit."""
         super().__init__()
         self._data = BytesWriter()
         self._per = per
@@ -120,14 +120,14 @@ class NumberWriter(ColumnWriter):
         self._note(True)
 
     def add_known(self, number: i64) -> None:
-        """Add a number, none for NOTHING."""
+        """Add a number, or a null for NOTHING."""
         if number == NOTHING:
             self.add_null()
         else:
             self.add(number)
 
     def add_null(self) -> None:
-        """Add nothing."""
+        """Add a null."""
         write_i64_le(self._data, 0)
         self._note(False)
 
@@ -139,14 +139,14 @@ class NumberWriter(ColumnWriter):
         self.add(self._fitting(value))
 
     def _fitting(self, value: int) -> int:
-        """Return a number of a row as it is here."""
+        """Return a row's number in the unit and range of the column."""
         number = value // self._per
         if not -_INT64 - 1 <= number <= _INT64:
             number = min(max(number, -self._most), self._most)
         return number
 
     def add_times(self, value: object, count: i64) -> None:
-        """Add an integer, or None, of so many rows."""
+        """Add an integer, or None, `count` times."""
         number: i64 = 0
         if isinstance(value, int):
             number = self._fitting(value)
@@ -159,13 +159,13 @@ class NumberWriter(ColumnWriter):
     def take(self) -> ColumnBytes:
         """Return the numbers since the last call."""
         rows, nulls = int(self._rows), int(self._nulls)
-        taken = ColumnBytes(rows, nulls, [self._taken_validity(), self._data.getvalue()])
+        column = ColumnBytes(rows, nulls, [self._taken_validity(), self._data.getvalue()])
         self._data.truncate(0)
-        return taken
+        return column
 
 
 class TextWriter(ColumnWriter):
-    """Takes texts, as UTF-8."""
+    """Writer of UTF-8 texts."""
 
     __slots__ = ("_data", "_ends")
 
@@ -181,28 +181,19 @@ class TextWriter(ColumnWriter):
         self._end(True)
 
     def add_range(self, data: bytes, at: i64, end: i64) -> None:
-        """Add a text that is a range of bytes."""
+        """Add a text from a range of bytes."""
         copy_range(self._data, data, at, end)
         self._end(True)
 
     def add_place(self, data: bytes, place: i64) -> None:
-        """Add the text at a place, none for ABSENT."""
+        """Add the text at a position, or a null for ABSENT."""
         if place == ABSENT:
             self.add_null()
         else:
             self.add_range(data, place >> 32, place & PLACE_END)
 
-    def add_property(self, data: bytes, place: i64) -> None:
-        """Add the value of a property; an empty one is none."""
-        start: i64 = place >> 32
-        end: i64 = place & PLACE_END
-        if start == end:
-            self.add_null()
-        else:
-            self.add_range(data, start, end)
-
     def add_null(self) -> None:
-        """Add nothing."""
+        """Add a null."""
         self._end(False)
 
     def _end(self, valid: bool) -> None:
@@ -210,7 +201,7 @@ class TextWriter(ColumnWriter):
         self._note(valid)
 
     def add_value(self, value: object) -> None:
-        """Add a text, also as UTF-8, or None; half a surrogate pair is replaced."""
+        """Add a str, UTF-8 bytes, or None; lone surrogates are replaced."""
         if isinstance(value, bytes):
             self.add(value)
         elif isinstance(value, str):
@@ -219,7 +210,7 @@ class TextWriter(ColumnWriter):
             self.add_null()
 
     def add_times(self, value: object, count: i64) -> None:
-        """Add a text, or None, of so many rows."""
+        """Add a text, or None, `count` times."""
         is_known = value is not None
         data = value if isinstance(value, bytes) else b""
         if isinstance(value, str):
@@ -245,7 +236,7 @@ class TextWriter(ColumnWriter):
 
 
 class FlagWriter(ColumnWriter):
-    """Takes what is true or false."""
+    """Writer of booleans."""
 
     __slots__ = ("_data", "_flags")
 
@@ -255,12 +246,12 @@ class FlagWriter(ColumnWriter):
         self._flags: i64 = 0
 
     def add(self, flag: bool) -> None:
-        """Add what is true or false."""
+        """Add a boolean."""
         self._put(flag)
         self._note(True)
 
     def add_null(self) -> None:
-        """Add nothing."""
+        """Add a null."""
         self._put(False)
         self._note(False)
 
@@ -274,7 +265,7 @@ class FlagWriter(ColumnWriter):
             self._flags = 0
 
     def add_value(self, value: object) -> None:
-        """Add what is true or false, or None."""
+        """Add a boolean, or None."""
         if isinstance(value, bool):
             self.add(value)
         else:
@@ -285,14 +276,14 @@ class FlagWriter(ColumnWriter):
         rows, nulls = int(self._rows), int(self._nulls)
         if rows & 7:
             self._data.append(u8(self._flags))
-        taken = ColumnBytes(rows, nulls, [self._taken_validity(), self._data.getvalue()])
+        column = ColumnBytes(rows, nulls, [self._taken_validity(), self._data.getvalue()])
         self._data.truncate(0)
         self._flags = 0
-        return taken
+        return column
 
 
 class ListWriter(ColumnWriter):
-    """Takes lists of texts."""
+    """Writer of lists of texts."""
 
     __slots__ = ("_ends", "_items", "_seen")
 
@@ -312,7 +303,7 @@ class ListWriter(ColumnWriter):
         self._note(True)
 
     def add_null(self) -> None:
-        """Add nothing."""
+        """Add a null."""
         write_i32_le(self._ends, i32(self._seen))
         self._note(False)
 
@@ -333,7 +324,7 @@ class ListWriter(ColumnWriter):
 
 
 def writer_of(kind: str) -> ColumnWriter:
-    """Return what takes the values of a column of a type of `dissectors.rows.column.Column`."""
+    """Return the writer for a column type of `dissectors.rows.column.Column`."""
     if kind == "time":
         return NumberWriter(PER_US, LAST_MICROSECOND)
     if kind == "list":
@@ -344,16 +335,25 @@ def writer_of(kind: str) -> ColumnWriter:
 
 
 _WIDEST: Final = 4
-"""bytes of a character at most"""
+"""maximum bytes per character"""
 _MOST_BYTES: Final = 64 * 1024 * 1024
-"""bytes of texts after which columns are ended: their offsets have 31 bits"""
+"""maximum text bytes of a column part: Arrow offsets have 31 bits"""
 
 
 @final
 class ArrowSink(RowSink):
-    """Columns of Arrow that wait to be taken."""
+    """Buffered Arrow columns."""
 
-    __slots__ = ("_at", "_bytes", "_columns", "_done", "_places", "_rows", "_taken", "_told")
+    __slots__ = (
+        "_announced_until",
+        "_at",
+        "_bytes",
+        "_columns",
+        "_done",
+        "_places",
+        "_rows",
+        "_taken",
+    )
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = [writer_of(column.type) for column in columns]
@@ -363,7 +363,7 @@ class ArrowSink(RowSink):
         self._taken: i64 = 0
         self._bytes: i64 = 0
         self._places = {column.name: place for place, column in enumerate(columns)}
-        self._told: i64 = 0
+        self._announced_until: i64 = 0
 
     @property
     def waiting(self) -> int:
@@ -371,18 +371,18 @@ class ArrowSink(RowSink):
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to take what waits."""
+        """Whether the buffered columns should be taken."""
         return bool(self._done)
 
     def take(self) -> list[list[ColumnBytes]]:
-        """Return the columns of the rows since the last call, in parts of a bounded size."""
+        """Return the columns since the last call, in parts of bounded size."""
         self._end_part()
-        taken, self._done = self._done, []
-        self._rows = self._taken = self._told = 0
-        return taken
+        parts, self._done = self._done, []
+        self._rows = self._taken = self._announced_until = 0
+        return parts
 
     def _end_part(self) -> None:
-        """End the columns, where they have rows."""
+        """End the current part if it has rows."""
         if self._rows > self._taken:
             self._done.append([column.take() for column in self._columns])
             self._taken = self._rows
@@ -463,22 +463,22 @@ class ArrowSink(RowSink):
         self._next().add_value(value)
 
     def repeat(self, parts: list[RowPart], count: i64) -> None:
-        # Columns need no rows: the values of all are added now, unless they are too many.
+        # Columns need no rows: add all values now, unless there are too many.
         size: i64 = 0
         for part in parts:
             size += part.text_bytes * count
         if size >= _MOST_BYTES:
             return
         for part in parts:
-            part.is_told = True
+            part.is_announced = True
             at: i64 = part.place
             for value in part.values:
                 self._columns[at].add_times(value, count)
                 at += 1
-        self._told = self._rows + count
+        self._announced_until = self._rows + count
 
     def repeated(self, part: RowPart) -> None:
-        if part.is_told:
+        if part.is_announced:
             self._at += part.size
             self._bytes += part.text_bytes
         else:
@@ -488,7 +488,7 @@ class ArrowSink(RowSink):
         assert self._at == len(self._columns)
         self._at = 0
         self._rows += 1
-        if self._bytes >= _MOST_BYTES and self._rows >= self._told:
+        if self._bytes >= _MOST_BYTES and self._rows >= self._announced_until:
             self._end_part()
 
 

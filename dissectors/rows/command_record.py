@@ -1,4 +1,4 @@
-"""The row of a command: its columns, declared once, in the order in which they are written."""
+"""Columns of a command's row, in output order."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from .column import Description, columns_of
 
 
 class CommandRow(msgspec.Struct, gc=False):
-    """A command, all that is known of it."""
+    """A command with everything known of it."""
 
     capture: Annotated[str, Description("name of the capture file", "the file")]
     packet: Annotated[int, Description("packet that completed the command", "capture")]
     time: Annotated[str, Description("time of that packet", "capture", type="time")]
     conversation: Annotated[int, Description("number of the TCP connection", "TCP")]
-    src: Annotated[str, Description("`address:port` of the sender", "IP and TCP header")]
-    dst: Annotated[str, Description("`address:port` of the receiver", "IP and TCP header")]
+    client_address: Annotated[
+        str, Description("`address:port` that sends the request", "IP and TCP header")
+    ]
+    server_address: Annotated[
+        str, Description("`address:port` that sends the response", "IP and TCP header")
+    ]
     kind: Annotated[str, Description("`request`, `response` or `oneway`", "flag")]
     code: Annotated[int, Description("request or response code, the real one", "frame header")]
     name: Annotated[str, Description("its name", "RequestCode, ResponseCode")]
@@ -48,12 +52,17 @@ class CommandRow(msgspec.Struct, gc=False):
     messages: Annotated[
         list[dict[str, object]] | None, Description("messages in the body, see below", "body")
     ]
-    header_length: Annotated[int, Description("length of the header", "frame prefix", unit="bytes")]
-    body_length: Annotated[
-        int, Description("length of the body on the wire", "frame prefix", unit="bytes")
+    header_bytes: Annotated[
+        int,
+        Description("length of the header", "frame prefix", unit="bytes"),
     ]
-    missing: Annotated[
-        int, Description("bytes of the body that the capture does not have", "TCP", unit="bytes")
+    body_bytes: Annotated[
+        int,
+        Description("body on the wire", "frame prefix", unit="bytes"),
+    ]
+    missing_bytes: Annotated[
+        int,
+        Description("bytes of the body that the capture does not have", "TCP", unit="bytes"),
     ]
     request_packet: Annotated[
         int | None, Description("of a response: packet of its request", "pairing")
@@ -67,9 +76,9 @@ class CommandRow(msgspec.Struct, gc=False):
     latency_us: Annotated[
         int | None, Description("of a response: time since its request", "pairing", unit="µs")
     ]
-    expert: Annotated[
+    findings: Annotated[
         list[dict[str, object]],
-        Description("findings: `kind`, `severity`, `detail`, `offset`", "ExpertKind"),
+        Description("what is unusual: `kind`, `severity`, `detail`, `offset`", "ExpertKind"),
     ]
 
 

@@ -1,7 +1,7 @@
-"""Facts of a TCP connection: what diagnosis needs that has no column of its own.
+"""Facts of a TCP connection: data for diagnosis without a column of its own.
 
-Rules: a fact is `name=value`, as in the exchanges (`remoting.row_facts`); names and what they hold
-are declared here once. Only connections that have something to say get facts.
+Rules: a fact is `name=value`, as for exchanges (`remoting.row_facts`); names and formats are
+declared here. Only unusual connections have facts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .conversation_record import CLIENT, SERVER, ConversationRecord
 
 
 class ConversationFact(NamedTuple):
-    """What one name stands for."""
+    """Declaration of a fact name."""
 
     name: str
     meaning: str
@@ -73,8 +73,9 @@ CONVERSATION_FACTS: Final = (
     ConversationFact(TLS_CLIENT_SUBJECT, "whom the client's certificate is for", "Certificate"),
     ConversationFact(
         IDLE_MS,
-        "ms without payload before the first FIN or RST, or before the payload that a RST answers"
-        " within a second, where they are at least 3 s",
+        "ms without payload before the first FIN or RST, before the payload that a RST answers"
+        " within a second, or before a segment that was retransmitted repeatedly, where they are at"
+        " least 3 s",
         "TCP",
     ),
     ConversationFact(
@@ -94,9 +95,9 @@ CONVERSATION_FACTS: Final = (
     ),
     ConversationFact(
         STALL,
-        "one segment was sent again and again: by `client` or `server`, when first again and when"
-        " last (µs since the epoch), how often, bytes of payload; once for each, eight of each end"
-        " at most",
+        "one segment was retransmitted repeatedly: by `client` or `server`, when first again and"
+        " when last (µs since the epoch), how often, bytes of payload; once for each, eight of each"
+        " end at most",
         "TCP",
     ),
     ConversationFact(
@@ -107,72 +108,72 @@ CONVERSATION_FACTS: Final = (
         "TCP",
     ),
 )
-"""All names, in the order of the document."""
+"""All names, in document order."""
 
 
 class Stall(NamedTuple):
-    """One segment that an end sent again and again, as nobody acknowledged it."""
+    """A segment that was retransmitted repeatedly without acknowledgement."""
 
     sender: str
     """`client` or `server`"""
     first: int
-    """time of the first repetition, ns since the epoch; the fact has µs"""
+    """time of the first retransmission, ns since the epoch; the fact has µs"""
     last: int
-    """time of the last one"""
+    """time of the last retransmission"""
     repeats: int
     size: int = 0
-    """payload of the segment, bytes; 0: not known, in logs of older releases"""
+    """payload of the segment, bytes; 0: unknown, in logs of older releases"""
 
 
 class Late(NamedTuple):
-    """Segments of one end that reached the other one late."""
+    """Segments of one end that were delivered late."""
 
     sender: str
     """`client` or `server`"""
     number: int
     most: int
-    """ns that the slowest of them took, at the least; the fact has µs"""
+    """lower bound of the delay of the slowest segment, ns; the fact has µs"""
 
 
 _MICROSECOND: Final = 1000
 _STALL_PARTS: Final = (len(Stall._fields) - 1, len(Stall._fields))
 LEAST_IDLE: Final = 3_000_000_000
-"""ns without payload that are worth a fact"""
+"""shortest recorded pause without payload, ns"""
 LEAST_CLOSING: Final = 50_000_000
-"""ns from the first FIN to the last packet that are worth a fact"""
+"""shortest recorded time from the first FIN to the last packet, ns"""
 
 
 conversation_fact_in = value_in
 
 
 def conversation_fact(name: str, value: object) -> str:
-    """Return a fact as it stands in the column."""
+    """Return a fact in column form."""
     return f"{name}={value}"
 
 
 def conversation_number_in(facts: Iterable[str], name: str) -> int | None:
-    """Return the number that the first fact of that name is; None where it is none."""
+    """Return the number in the first fact of this name, or None."""
     value = conversation_fact_in(facts, name) or ""
     return natural_of(value)
 
 
 def left_at(row: ConversationRecord) -> int:
-    """Return when the first end closed a connection, ns; its last packet may be the other end's."""
+    """Return when the first end closed a connection, ns; the other may still send."""
     closing = (conversation_number_in(row.facts, CLOSING_US) or 0) * _MICROSECOND
     return max(row.end_time - closing, row.start_time)
 
 
 def stall_fact(stall: Stall) -> str:
-    """Return a stall as it stands in the column."""
+    """Return a stall in column form."""
     first, last = stall.first // _MICROSECOND, stall.last // _MICROSECOND
     return conversation_fact(STALL, f"{stall.sender} {first} {last} {stall.repeats} {stall.size}")
 
 
 def stalls_in(row: ConversationRecord) -> list[Stall]:
-    """Return the stalls of a connection; those that cannot be its own are left out."""
-    found = []
-    for one in row.facts:
-        name, _, value = one.partition("=")
+    """Return the stalls of a connection, without implausible ones."""
+    stalls = []
+    for text in row.facts:
+        name, _, value = text.partition("=")
         parts = value.split(" ") if name == STALL else []
         if len(parts) not in _STALL_PARTS or parts[0] not in (CLIENT, SERVER):
             continue
@@ -181,24 +182,24 @@ def stalls_in(row: ConversationRecord) -> list[Stall]:
             continue
         first, last = first * _MICROSECOND, last * _MICROSECOND
         if row.start_time - _MICROSECOND < first <= last <= row.end_time:
-            found.append(Stall(parts[0], first, last, repeats, size))
-    return found
+            stalls.append(Stall(parts[0], first, last, repeats, size))
+    return stalls
 
 
 def late_fact(late: Late) -> str:
-    """Return late segments as they stand in the column."""
+    """Return late segments in column form."""
     return conversation_fact(LATE, f"{late.sender} {late.number} {late.most // _MICROSECOND}")
 
 
 def late_in(row: ConversationRecord) -> list[Late]:
-    """Return the late segments of either end of a connection."""
-    found = []
-    for one in row.facts:
-        name, _, value = one.partition("=")
+    """Return the late segments of both ends of a connection."""
+    result = []
+    for text in row.facts:
+        name, _, value = text.partition("=")
         parts = value.split(" ") if name == LATE else []
         if len(parts) != len(Late._fields) or parts[0] not in (CLIENT, SERVER):
             continue
         number, most = natural_of(parts[1]), natural_of(parts[2])
         if number is not None and most is not None:
-            found.append(Late(parts[0], number, most * _MICROSECOND))
-    return found
+            result.append(Late(parts[0], number, most * _MICROSECOND))
+    return result

@@ -1,7 +1,7 @@
-"""A TCP connection as one flat row: what no exchange can say, because it was none.
+"""Row of a TCP connection: what its exchanges do not show.
 
-Who connected, how long the network took, how the connection ended, what was lost and repeated. The
-row comes beside the exchanges' rows (`record.py`) and has the same number of the conversation.
+Client, network round trips, how the connection ended, losses, and retransmissions. These rows come
+beside those of the exchanges (`record.py`) and share the conversation number.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ class ConversationRecord(msgspec.Struct, gc=False):
     conversation: Annotated[
         int, Description("number of the connection, as in the exchanges", "TCP")
     ]
-    client: Annotated[
+    client_address: Annotated[
         str,
         Description(
             "`address:port` that connected; without SYN: that asked first, or was seen first",
             "IP and TCP header",
         ),
     ]
-    server: Annotated[str, Description("`address:port` of the other end", "IP and TCP header")]
+    server_address: Annotated[
+        str,
+        Description("`address:port` of the other end", "IP and TCP header"),
+    ]
     protocol: Annotated[
         str,
         Description(

@@ -1,7 +1,7 @@
-"""Rows on their way to a file as they are written there: lines of text, or columns of Arrow.
+"""Encoded rows on their way to a file: lines of text, or Arrow columns.
 
-Each knows how many rows each chunk of the captures gave, so that files are cut where they would be
-if the rows had come chunk by chunk.
+The rows per chunk of the captures are kept, so that files are split at the same rows as without
+encoding.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 
 class RowForm(StrEnum):
-    """How rows are handed on."""
+    """Form in which rows are passed on."""
 
     records = "records"
-    """as they are"""
+    """as objects"""
     jsonl = "jsonl"
     csv = "csv"
     arrow = "arrow"
-    """columns, as Arrow sends them"""
+    """as Arrow columns"""
 
 
 class Lines(NamedTuple):
     """Rows as lines of text."""
 
     pieces: Sequence[bytes | memoryview]
-    """the bytes, of which each piece follows the one before; they hold until more are asked for"""
+    """consecutive pieces of the text, valid until the next batch is requested"""
     counts: list[int]
-    """rows by chunk"""
+    """rows per chunk"""
 
     @property
     def data(self) -> bytes:
@@ -39,7 +39,7 @@ class Lines(NamedTuple):
         return b"".join(self.pieces)
 
     def split(self, chunks: int) -> tuple[Lines, Lines]:
-        """Return the rows of a number of chunks, and those that follow."""
+        """Return the rows of the first `chunks` chunks, and the rest."""
         if chunks >= len(self.counts):
             return self, Lines([], [])
         data, at = self.data, 0
@@ -49,14 +49,14 @@ class Lines(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Rows as columns."""
+    """Rows as Arrow columns."""
 
     data: pyarrow.RecordBatch
     counts: list[int]
-    """rows by chunk"""
+    """rows per chunk"""
 
     def split(self, chunks: int) -> tuple[Columns, Columns]:
-        """Return the rows of a number of chunks, and those that follow."""
+        """Return the rows of the first `chunks` chunks, and the rest."""
         rows = sum(self.counts[:chunks])
         return Columns(self.data.slice(0, rows), self.counts[:chunks]), Columns(
             self.data.slice(rows), self.counts[chunks:]
@@ -67,7 +67,7 @@ EncodedRows = Lines | Columns
 
 
 def chunks_up_to(counts: list[int], rows: int) -> int:
-    """Return after how many chunks there are at least `rows` rows; all where there are less."""
+    """Return after how many chunks there are at least `rows` rows, or the number of chunks."""
     for place, count in enumerate(counts):
         rows -= count
         if rows <= 0:
@@ -76,8 +76,8 @@ def chunks_up_to(counts: list[int], rows: int) -> int:
 
 
 def parts_by_chunk(parts: Sequence[pyarrow.RecordBatch], counts: Sequence[int]) -> list[Columns]:
-    """Return columns that were ended while chunks were read, each with its rows by chunk."""
-    found: list[Columns] = []
+    """Return column parts that span chunks, each with its rows per chunk."""
+    result: list[Columns] = []
     left = list(counts)
     for part in parts:
         rows = part.num_rows
@@ -90,8 +90,8 @@ def parts_by_chunk(parts: Sequence[pyarrow.RecordBatch], counts: Sequence[int]) 
                 del left[0]
         if part is parts[-1]:
             mine += left
-        found.append(Columns(part, mine))
-    return found
+        result.append(Columns(part, mine))
+    return result
 
 
 class EncodedBatch(NamedTuple):
@@ -100,11 +100,11 @@ class EncodedBatch(NamedTuple):
     seen: int
     """rows before the filter"""
     rows: EncodedRows | None
-    """None: there are none yet"""
+    """None: no rows ready yet"""
     messages: EncodedRows | None
-    """of exchanges their messages, where the run was asked for them"""
+    """messages of the exchanges, if requested"""
 
     @property
     def chosen(self) -> int:
-        """Rows behind the filter."""
+        """Rows after the filter."""
         return sum(self.rows.counts) if self.rows is not None else 0

@@ -1,8 +1,8 @@
-"""A message where it was seen as one flat row: the third table of the decoded log.
+"""Row of a message in an exchange: the third table of the decoded log.
 
-One row per message and exchange. The event is the most that the exchange shows of the message: a
-send that was answered is `stored` or `refused`, and `sent` only where no answer was seen. What an
-offset commit covers is a range of messages, and its row says so in `covers`.
+One row per message and exchange. The event is the furthest step that the exchange shows: an
+answered send is `stored` or `refused`, and `sent` only if no response was seen. An offset commit
+covers a range of messages, which its row has in `covers`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ ROLLED_BACK = "rolled_back"
 UNDECIDED = "undecided"
 CHECKED = "checked"
 RECALLED = "recalled"
+ON_DISK = "on_disk"
 
 EVENTS: Final = {
     SENT: "sent; unanswered, or oneway",
@@ -43,6 +44,8 @@ EVENTS: Final = {
     UNDECIDED: "its producer ended the transaction or responded to a check with `unknown`",
     CHECKED: "the broker checked back with its producer",
     RECALLED: "recalled before its delivery time",
+    ON_DISK: "in the commit log of a broker: only of `decode store`, which also has the commits,"
+    " rollbacks, and offsets in the store",
 }
 """Event → what it means; the events in the order of a message's life."""
 
@@ -73,7 +76,12 @@ class MessageRecord(msgspec.Struct, gc=False):
     response_code: Annotated[int | None, Description("response code", "frame header")]
     response_name: Annotated[str | None, Description("its name", "ResponseCode")]
     remark: Annotated[
-        str | None, Description("remark of the response, else of the request", "frame header")
+        str | None,
+        Description(
+            "remark of the response, else of the request; of `on_disk` rows what the other files of"
+            " the store say of the message",
+            "frame header; consume queue and index of the store",
+        ),
     ]
     latency_us: Annotated[
         int | None, Description("response time less request time", "capture", unit="µs")
@@ -91,7 +99,10 @@ class MessageRecord(msgspec.Struct, gc=False):
         str | None,
         Description("its client id, once the connection has named it", "heartbeat and the like"),
     ]
-    broker_address: Annotated[str, Description("`address:port` of the broker", "IP and TCP header")]
+    server_address: Annotated[
+        str,
+        Description("`address:port` of the broker or proxy", "IP and TCP header"),
+    ]
     broker_name: Annotated[
         str | None, Description("name of the broker", "ext fields `bname`, `n`, `brokerName`")
     ]

@@ -1,9 +1,9 @@
-"""The outcome class of an exchange: which responses are failures, which requests wait on purpose.
+"""Outcome class of an exchange: which responses are failures, which requests wait on purpose.
 
-A response code other than SUCCESS is not by itself a failure. "No new message" is how a healthy
-consumer spends the night, and a broker holds such a request for seconds; counting either as a
-failure would bury real ones. `outcome_class_of` is the one definition: the column
-`outcome_class` stores it, and summary, filters, diagnosis, and reports read the column.
+A response code other than SUCCESS is not by itself a failure. "No new message" is what an idle
+healthy consumer receives, and a broker holds such a request for seconds; counting either as a
+failure would bury real ones. `outcome_class_of` is the only definition: the column `outcome_class`
+stores it, and summary, filters, diagnosis, and reports read the column.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ NOT_DURABLE: Final = "stored, not durable"
 EXPECTED: Final = "expected"
 FAILED: Final = "failed"
 OUTCOME_CLASSES: Final = (OK, NOT_DURABLE, EXPECTED, FAILED, UNANSWERED, ONEWAY, ORPHAN)
-"""Values of the column `outcome_class`: of an answered request the kind of response, else the
-status. Not durable: the message is stored, but not on disk or on a slave in time. Expected: an
-error that every healthy client causes."""
+"""Values of the column `outcome_class`: the kind of response, or the status if there is none.
+Not durable: the message is stored, but not on disk or on a slave in time. Expected: an error
+that every healthy client causes.
+"""
 ALARMING: Final = frozenset((FAILED, NOT_DURABLE, UNANSWERED))
-"""Outcome classes that tables show in red and the timeline counts as errors."""
+"""Outcome classes shown in red in tables and counted as errors in the timeline."""
 ROUTE_REQUEST: Final = "GET_ROUTEINFO_BY_TOPIC"
 NO_TOPIC: Final = "TOPIC_NOT_EXIST"
 
@@ -39,17 +40,17 @@ NORMAL_ANSWERS = frozenset(
         "MESSAGE_NOT_FOUND",  # nothing new: the end of a long poll by gRPC
         "PULL_NOT_FOUND",  # nothing new: the end of a long poll
         "PULL_RETRY_IMMEDIATELY",  # nothing for this filter: pull again from a later offset
-        "QUERY_NOT_FOUND",  # a group that has no offset yet
+        "QUERY_NOT_FOUND",  # a group without an offset yet
         "NO_MESSAGE",
         "POLLING_TIMEOUT",  # nothing new: the end of a long poll by POP
     )
 )
-"""Names of the response codes that say that nothing is wrong."""
+"""Names of response codes without a problem."""
 
 NOT_DURABLE_ANSWERS = frozenset(
     ("FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
 )
-"""Names of the response codes of a message that is stored, but not yet on disk or on a slave."""
+"""Response codes for a message that is stored, but not yet on disk or on a slave."""
 
 LONG_POLLS = frozenset(
     (
@@ -62,25 +63,25 @@ LONG_POLLS = frozenset(
         "PullMessage",
     )
 )
-"""Names of the requests that a broker may hold back until there is a message."""
+"""Names of requests that a broker may hold until a message arrives."""
 
 
 SEND_CALLS = frozenset(("SendMessage",))
-"""Names of the calls of gRPC that send messages."""
+"""Names of gRPC calls that send messages."""
 RECEIVE_CALLS = frozenset(("ReceiveMessage", "PullMessage"))
-"""Names of the calls of gRPC that fetch messages."""
+"""Names of gRPC calls that fetch messages."""
 
 
 def is_notable(response_name: str | None) -> bool:
-    """Return whether a response of that name is not an everyday one; None is not a response."""
+    """Return whether a response name is out of the ordinary; False for None."""
     return response_name is not None and response_name not in NORMAL_ANSWERS
 
 
 def is_failure(response_name: str | None) -> bool:
-    """Return whether a response of that name means that the request failed, whatever it asked.
+    """Return whether a response name means failure for any request.
 
-    For responses without their request. A message that is stored, but not durably in time, is
-    notable and no failure.
+    For responses without their request. A message stored without durability in time is notable, not
+    a failure.
     """
     return is_notable(response_name) and response_name not in NOT_DURABLE_ANSWERS
 
@@ -101,12 +102,12 @@ def outcome_class_of(
         and topic is not None
         and RETRY_PREFIX in topic
     ):
-        return EXPECTED  # a consumer asks for its retry topic before a broker has created it
+        return EXPECTED  # a consumer requests its retry topic before a broker has created it
     return FAILED
 
 
 def is_call(request_name: str | None) -> bool:
-    """Return whether an operation is one of gRPC: remoting's names have capitals only."""
+    """Return whether an operation is a gRPC call: remoting names are all capitals."""
     return request_name is not None and request_name != request_name.upper()
 
 
@@ -118,7 +119,7 @@ def is_send(request_name: str | None) -> bool:
 
 
 def is_pop(request_name: str | None) -> bool:
-    """Return whether an operation fetches messages by POP: calls of gRPC do."""
+    """Return whether an operation fetches messages by POP, which includes gRPC calls."""
     return request_name is not None and (
         request_name.startswith("POP_") or request_name == "ReceiveMessage"
     )

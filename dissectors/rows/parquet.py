@@ -1,19 +1,18 @@
-"""Exchanges and findings as Parquet, by pyarrow, which is imported when the first file is written.
+"""Exchanges and findings as Parquet with pyarrow, which is imported for the first file.
 
-Rules: every number is a 64-bit integer and every time a UTC timestamp of microseconds, the forms
-that Spark, pandas and DuckDB read alike; columns whose texts repeat are dictionary encoded. Rows
-become Arrow columns batch by batch, so that memory holds a row group as Arrow has it and never as
-Python objects. Values that do not fit (a number over 64 bits, half a surrogate pair) are clamped or
-replaced: nothing here raises because of what a record contains.
+Rules: numbers are 64-bit integers and times UTC timestamps in microseconds, which Spark, pandas,
+and DuckDB read alike; columns with repeated texts are dictionary encoded. Rows become Arrow columns
+in batches, so a row group is held in Arrow memory and never as Python objects. Values that do not
+fit (over 64 bits, a lone surrogate) are clamped or replaced: no record content raises an error.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import astuple
@@ -21,36 +20,36 @@ from msgspec.structs import astuple
 from .column_bytes import LAST_MICROSECOND, ColumnBytes
 from .encoded import Columns, EncodedRows, chunks_up_to
 from .record import COLUMNS
+from .row_times import RowTimes, Span
 from .tables import encodable
 
 if TYPE_CHECKING:
     import pyarrow
 
 ROW_GROUP_ROWS = 32_768
-"""Rows of a row group; with 35 columns about 10 MiB of Arrow memory."""
+"""rows per row group; about 10 MiB of Arrow memory with 35 columns"""
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""A row group ends earlier where its rows are that large, and is cut where they are larger."""
+"""maximum bytes of a row group, which then has fewer rows or is split"""
 BATCH_ROWS = 4096
-"""rows that become columns together"""
+"""rows converted to columns together"""
 _INT64 = 2**63 - 1
 # fmt: off
 REPETITIVE = (
-    "capture", "conversation", "requester", "responder", "status", "request_code", "request_name",
-    "response_code", "response_name", "remark", "language", "version", "version_name",
-    "serialize_type", "topic", "group", "queue_id", "broker_name", "tags", "missing_bytes",
-    "message_count", "end", "expert.list.element", "kind", "severity", "detail", "client", "server",
+    "capture", "conversation", "client_address", "server_address", "status", "request_code",
+    "request_name", "response_code", "response_name", "remark", "language", "version",
+    "version_name", "serialize_type", "topic", "group", "queue_id", "broker_name", "tags",
+    "missing_bytes", "message_count", "end", "findings.list.element", "kind", "severity", "detail",
     "protocol", "start", "ended_by", "syns", "directions", "max_reconsume_times",
-    "brokers.list.element", "facts.list.element", "event", "client_address", "client_id",
-    "broker_address", "original_topic", "covers", "producer_group", "consumer_group",
-    "reconsume_times", "delay_level", "body_form", "outcome_class", "src", "dst", "name",
-    "header_name",
+    "brokers.list.element", "facts.list.element", "event", "client_id", "original_topic", "covers",
+    "producer_group", "consumer_group", "reconsume_times", "delay_level", "body_form",
+    "outcome_class", "name", "header_name",
 )
 # fmt: on
-"""columns whose values repeat"""
+"""columns with repeated values"""
 
 
 class MissingLibraryError(RuntimeError):
-    """A library of an extra is not installed; the text says how to install it."""
+    """A library of an extra is missing; the message says how to install it."""
 
     def __init__(self, what: str, library: str, extra: str) -> None:
         super().__init__(
@@ -59,7 +58,7 @@ class MissingLibraryError(RuntimeError):
 
 
 def load_pyarrow() -> None:
-    """Import pyarrow and its Parquet part; raise MissingLibraryError where it is not installed."""
+    """Import pyarrow with Parquet; raise MissingLibraryError if it is not installed."""
     if "pyarrow.parquet" in sys.modules:
         return
     try:
@@ -70,7 +69,7 @@ def load_pyarrow() -> None:
 
 
 class _NoPandas:
-    """A finder that says there is no pandas."""
+    """Import finder that hides pandas."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         if name == "pandas":
@@ -78,10 +77,10 @@ class _NoPandas:
 
 
 def _look_for_pandas_in_vain() -> None:
-    """Let pyarrow's first array look for pandas now, and not find it.
+    """Make pyarrow cache that pandas is missing.
 
-    It would import pandas, where that is installed, only to see that a list is not a Series: 0.4
-    seconds and 45 MiB. Conversions to and from pandas look again, so they still work.
+    For its first array it would import pandas, if installed, only to see that a list is not a
+    Series: 0.4 seconds and 45 MiB. Conversions to and from pandas check again, so they still work.
     """
     if "pandas" in sys.modules:
         return
@@ -96,12 +95,12 @@ def _look_for_pandas_in_vain() -> None:
 
 
 class RowTable:
-    """The columns of one kind of row: how each is taken from a row, and its Arrow type."""
+    """The columns of one kind of row: their getters and Arrow types."""
 
     def __init__(self, columns: Iterable[tuple[str, str, Callable[[object], object]]]) -> None:
         """`columns` are (name, type as in `dissectors.rows.column.Column`, row -> value).
 
-        Raise MissingLibraryError where pyarrow is not installed.
+        Raise MissingLibraryError if pyarrow is not installed.
         """
         load_pyarrow()
         import pyarrow
@@ -130,7 +129,7 @@ class RowTable:
         return pyarrow.record_batch(arrays, schema=self.schema)
 
     def _values_of(self, rows: Sequence[object]) -> Iterable[Sequence[object]]:
-        """Return the values of each column; rows whose fields are the columns are taken whole."""
+        """Return the values of each column; a row whose fields are the columns needs no getters."""
         first = rows[0] if rows else None
         if isinstance(first, msgspec.Struct) and first.__struct_fields__ == self._fields:
             structs = cast(Sequence[msgspec.Struct], rows)
@@ -155,7 +154,7 @@ def _array(
         values = [value // 1000 if isinstance(value, int) else None for value in values]
     try:
         return pyarrow.array(values, type_)
-    except (OverflowError, ValueError):  # more than 64 bits, or half a surrogate pair
+    except (OverflowError, ValueError):  # more than 64 bits, or a lone surrogate
         limit = LAST_MICROSECOND if kind == "time" else _INT64
         return pyarrow.array([_fitting(value, limit) for value in values], type_)
 
@@ -169,17 +168,17 @@ def _fitting(value: object, limit: int) -> object:
 
 
 def record_batch_of(columns: Sequence[ColumnBytes], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
-    """Return columns as Arrow has them in memory as a batch; their bytes are not copied."""
+    """Return columns in Arrow layout as a batch, without copying their bytes."""
     import pyarrow
 
-    arrays = [_array_of(one, type_) for one, type_ in zip(columns, schema.types, strict=True)]
+    arrays = [_array_of(column, type_) for column, type_ in zip(columns, schema.types, strict=True)]
     return pyarrow.record_batch(arrays, schema=schema)
 
 
 def batches_of(
     parts: Sequence[Sequence[ColumnBytes]], schema: pyarrow.Schema
 ) -> list[pyarrow.RecordBatch]:
-    """Return columns that were taken in parts as batches; at least one, which may be empty."""
+    """Return the parts of columns as batches; at least one, which may be empty."""
     import pyarrow
 
     batches = [record_batch_of(part, schema) for part in parts]
@@ -191,7 +190,7 @@ def _array_of(
 ) -> pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]:
     import pyarrow
 
-    buffers = [None if one is None else pyarrow.py_buffer(one) for one in column.buffers]
+    buffers = [None if buffer is None else pyarrow.py_buffer(buffer) for buffer in column.buffers]
     children = None
     if column.child is not None:
         children = [_array_of(column.child, pyarrow.string())]
@@ -208,13 +207,63 @@ def merged_columns(
 ) -> pyarrow.RecordBatch:
     """Return the rows of several processes as columns.
 
-    `parts` are what `packed_columns` gave; `order` are the numbers of the rows, counted through all
-    parts.
+    `parts` are results of `packed_columns`; `order` are row indexes through all parts.
     """
     import pyarrow
 
     batches = [pyarrow.ipc.read_record_batch(pyarrow.py_buffer(part), schema) for part in parts]
     return _joined(batches).take(pyarrow.array(order, pyarrow.int64()))
+
+
+def columns_by_time(
+    rows: pyarrow.RecordBatch, times: RowTimes, length_us: int
+) -> Iterator[tuple[int | None, pyarrow.RecordBatch]]:
+    """Yield columns by the partition of their end time, counted from the epoch; None: no time."""
+    import pyarrow.compute
+
+    places = pyarrow.compute.divide(_micros_of(rows, times)[1], length_us)
+    for place in places.unique().to_pylist():
+        chosen = places.is_null()
+        if place is not None:
+            chosen = pyarrow.compute.equal(places, place).fill_null(False)
+        yield place, rows if chosen.true_count == rows.num_rows else rows.filter(chosen)
+
+
+def span_of_columns(rows: pyarrow.RecordBatch, times: RowTimes) -> Span:
+    """Return the time range of columns; unknown if a row has no time."""
+    import pyarrow.compute
+
+    firsts, lasts = _micros_of(rows, times)
+    if lasts.null_count or not rows.num_rows:
+        return None, None
+    first, last = pyarrow.compute.min(firsts).as_py(), pyarrow.compute.max(lasts).as_py()
+    return first * 1000, last * 1000
+
+
+def _micros_of(rows: pyarrow.RecordBatch, times: RowTimes) -> tuple[Any, Any]:
+    """Return begin and end of the rows, µs since the epoch."""
+    import pyarrow.compute
+
+    def micros(name: str) -> Any:
+        return rows.column(name).cast(pyarrow.int64())
+
+    last: Any = pyarrow.compute.coalesce(*map(micros, times.until))
+    if times.since is not None:
+        return micros(times.since), last
+    if times.took is None:
+        return last, last
+    took: Any = rows.column(times.took)
+    zero = pyarrow.scalar(0, pyarrow.int64())
+    return pyarrow.compute.subtract(last, pyarrow.compute.coalesce(took, zero)), last
+
+
+def with_added(rows: pyarrow.RecordBatch, name: str, number: int) -> pyarrow.RecordBatch:
+    """Return columns with a number added to one of them."""
+    import pyarrow.compute
+
+    place = rows.schema.get_field_index(name)
+    column: Any = pyarrow.compute.add(rows.column(place), number)
+    return rows.set_column(place, rows.schema.field(place), column)
 
 
 def _joined(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
@@ -240,7 +289,7 @@ def message_table() -> RowTable:
 
 
 class ParquetRows:
-    """A Parquet file that is being written; `close` after `finish` or instead of it."""
+    """A Parquet file being written; call `close` after `finish`, or instead of it."""
 
     def __init__(
         self, out: str | IO[bytes], table: RowTable, metadata: Mapping[str, str] | None = None
@@ -250,7 +299,7 @@ class ParquetRows:
 
         names = set(table.schema.names) | {f"{column.name}.list.element" for column in COLUMNS}
         self.rows = 0
-        """rows given so far"""
+        """rows written so far"""
         self._table = table
         self._pending: list[object] = []
         self._columns: list[pyarrow.RecordBatch] = []
@@ -269,7 +318,7 @@ class ParquetRows:
         )
 
     def write(self, rows: Sequence[object]) -> None:
-        """Add rows; they are in the file when their row group is full."""
+        """Add rows; they are written when their row group is full."""
         self.rows += len(rows)
         if not self._pending and len(rows) >= BATCH_ROWS:
             self._add(rows)
@@ -280,7 +329,7 @@ class ParquetRows:
             self._pending = []
 
     def write_encoded(self, rows: EncodedRows) -> None:
-        """Add rows that are columns."""
+        """Add rows in columns."""
         while isinstance(rows, Columns) and any(rows.counts):
             head, rows = rows.split(chunks_up_to(rows.counts, BATCH_ROWS - self._column_rows))
             self.rows += head.data.num_rows
@@ -291,7 +340,7 @@ class ParquetRows:
                 self._add_columns()
 
     def finish(self) -> None:
-        """Write what is left and the footer."""
+        """Write the remaining rows and the footer."""
         if self._pending:
             self._add(self._pending)
             self._pending = []
@@ -300,7 +349,7 @@ class ParquetRows:
         self.close()
 
     def close(self) -> None:
-        """Close the file; without `finish` before it, rows are missing."""
+        """Close the file; without a preceding `finish`, rows are missing."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             writer.close()
@@ -325,6 +374,6 @@ class ParquetRows:
 
         if self._batches and self._writer is not None:
             table = pyarrow.Table.from_batches(self._batches)
-            pieces = self._batch_bytes // ROW_GROUP_BYTES + 1  # readers take no larger columns
+            pieces = self._batch_bytes // ROW_GROUP_BYTES + 1  # readers accept no larger columns
             self._writer.write_table(table, row_group_size=-(-table.num_rows // pieces))
         self._batches, self._batch_rows, self._batch_bytes = [], 0, 0

@@ -1,21 +1,25 @@
-"""The exchange as one flat row: the contract between decode, replay and the reports.
+"""The exchange as one flat row: the contract between decode, replay, and reports.
 
-A column is one field of `ExchangeRecord` with its `Description`; JSONL, CSV, Arrow and Spark forms,
-the ``--where`` filter and ``docs/decoded-log.md`` follow from it.
+A column is a field of `ExchangeRecord` with its `Description`; JSONL, CSV, Arrow, and Spark forms,
+the ``--where`` filter, and ``docs/decoded-log.md`` follow from it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
 import msgspec
 
+from ..remoting.code_sets import SENDS
+from ..remoting.ids.message_ids import key_time_of
 from .column import Description, columns_of
 from .outcome import ANSWERED, ONEWAY, ORPHAN, STATUSES, UNANSWERED, outcome_class_of
 
 __all__ = [
     "ANSWERED",
     "COLUMNS",
+    "DERIVED",
     "ONEWAY",
     "ORPHAN",
     "STATUSES",
@@ -26,15 +30,16 @@ __all__ = [
 ]
 
 MessageIdentity = tuple[str, str | None]
-"""UNIQ_KEY and the topic that the message was sent to: a consumer that forwards a message to
-another topic, or a producer that sends one object to two, makes two messages with one UNIQ_KEY"""
+"""UNIQ_KEY and original topic: a consumer that forwards a message to another topic, or a
+producer that sends one object to two, creates two messages with one UNIQ_KEY
+"""
 
 
 class ExchangeRecord(msgspec.Struct, gc=False):
     """A request and its response, or what is known of them, as one row.
 
-    Times are nanoseconds since the epoch here; JSONL and CSV show them as ISO 8601 in UTC,
-    Parquet as UTC timestamps of microseconds.
+    Times are nanoseconds since the epoch; JSONL and CSV show them as ISO 8601 in UTC, Parquet as
+    UTC timestamps in microseconds.
     """
 
     capture: Annotated[
@@ -43,10 +48,14 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     conversation: Annotated[
         int, Description("number of the TCP connection, in order of appearance", "TCP")
     ]
-    requester: Annotated[
-        str, Description("`address:port` that sent the request", "IP and TCP header")
+    client_address: Annotated[
+        str,
+        Description("`address:port` that sent the request", "IP and TCP header"),
     ]
-    responder: Annotated[str, Description("`address:port` that must answer", "IP and TCP header")]
+    server_address: Annotated[
+        str,
+        Description("`address:port` that must respond", "IP and TCP header"),
+    ]
     status: Annotated[str, Description("`answered`, `unanswered`, `oneway` or `orphan`", "pairing")]
     request_packet: Annotated[
         int | None, Description("packet that completed the request", "capture")
@@ -74,7 +83,7 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     ]
     language: Annotated[
         str | None,
-        Description("language of the requester (of the responder for an orphan)", "frame header"),
+        Description("language of the client (of the server for an orphan)", "frame header"),
     ]
     version: Annotated[
         int | None, Description("MQVersion ordinal of the same; gRPC has none", "frame header")
@@ -164,8 +173,9 @@ class ExchangeRecord(msgspec.Struct, gc=False):
             "TCP",
         ),
     ]
-    expert: Annotated[
-        list[str], Description("kinds of the findings about the two frames", "ExpertKind")
+    findings: Annotated[
+        list[str],
+        Description("kinds of the findings about the two frames", "ExpertKind"),
     ]
     max_reconsume_times: Annotated[
         int | None,
@@ -197,17 +207,46 @@ class ExchangeRecord(msgspec.Struct, gc=False):
             "status and response code",
         ),
     ] = ""
+    key_time: Annotated[
+        int | None,
+        Description(
+            "creation time of the message that a producer sends, by the milliseconds in"
+            " `unique_key`; the client's time zone is not known, so it is the last time before the"
+            " request that they allow: exact if the message is at most 15 minutes old",
+            "property `UNIQ_KEY`, time of the request",
+            type="time",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        # Rows of older logs, and of our own sends, come without it.
+        # Rows of older logs, and of our own sends, lack these.
         if not self.outcome_class:
             self.outcome_class = outcome_class_of(
                 self.status, self.request_name, self.response_name, self.topic
             )
+        if self.key_time is None and self.request_time is not None:
+            time = _key_time_of(self.request_code, self.unique_key, self.request_time // 1000)
+            self.key_time = None if time is None else time * 1000
+
+
+def _key_time_of(
+    request_code: int | None, unique_key: str | None, asked_us: int | None
+) -> int | None:
+    """Return the column `key_time` in µs."""
+    if unique_key is None or asked_us is None or request_code not in SENDS:
+        return None
+    return key_time_of(unique_key, asked_us)
+
+
+DERIVED: Final[Mapping[str, tuple[Callable[..., object], tuple[str, ...]]]] = {
+    "outcome_class": (outcome_class_of, ("status", "request_name", "response_name", "topic")),
+    "key_time": (_key_time_of, ("request_code", "unique_key", "request_time")),
+}
+"""derived column -> its function and source columns; times are in µs; older logs lack these"""
 
 
 def identity_of(row: ExchangeRecord) -> MessageIdentity | None:
-    """Return what tells the message of an exchange from others; None: it has no UNIQ_KEY."""
+    """Return the identity of the message in an exchange, or None without UNIQ_KEY."""
     return None if row.unique_key is None else (row.unique_key, row.topic)
 
 

@@ -1,16 +1,16 @@
-"""Which requests a relay made of requests that it took: one rule for every view.
+"""Detection of requests that a relay forwarded: one rule for every view.
 
-A relay, such as the proxy of 5.x, takes a request and makes it again to a broker while its client
-waits. These are the outer and the inner hop of one request, and the inner hop is no attempt of the
-client. An inner hop goes on to another server while the outer one is open, and one of these holds:
+A relay, such as the 5.x proxy, receives a request and forwards it to a broker while its client
+waits. These are the outer and inner hop of one request; the inner hop is no attempt of the client.
+An inner hop goes to another server while the outer one is open, and one of these conditions holds:
 
-* The outer hop is a call of gRPC and the inner one is not: no client speaks both about a message.
-* Both responses have one offset message id, which is one stored message. The hop that took longer
+* The outer hop is a gRPC call and the inner one is not: no client uses both for a message.
+* Both responses have the same offset message id, so one stored message. The hop that took longer
   is the outer one.
-* It comes from the host that the outer hop was sent to, which is not the message's client.
-* Another message proved the relay: this address, asking from this host, asks this server.
+* It comes from the server host of the outer hop, which is not the message's client.
+* Another message proved the relay: this address, this source host, this server.
 
-The state is bounded, merges, and does not depend on the order of rows within its bounds.
+The state is bounded, mergeable, and independent of the order of rows within its bounds.
 RocketMQ: RemotingProtocolServer, SendMessageActivity of the proxy.
 """
 
@@ -29,37 +29,37 @@ from .outcome import is_call, is_send
 from .record import ExchangeRecord, MessageIdentity, identity_of
 
 MAX_OPEN: Final = 15 * SECOND
-"""capture time within which an inner hop begins where the outer one has no response"""
+"""maximum capture time from an unanswered outer hop to its inner hop"""
 SAME_HOST_OPEN: Final = 3 * SECOND
-"""the same where both come from one host: its client tries again that late"""
+"""the maximum if both come from one host: its client retries after that"""
 MAX_NEAR: Final = 64
-"""hops of one message before and after an inner one that may be its outer one"""
+"""hops of one message before and after an inner one that are candidates for the outer one"""
 MAX_MESSAGES: Final = 10_000
-"""messages whose further hops are waited for"""
+"""messages that may still get hops"""
 MAX_HOPS: Final = 64
-"""hops of one message that are kept"""
+"""hops kept per message"""
 MAX_RELAYS: Final = 4096
-"""relays that are kept"""
+"""relays kept"""
 _SKEW: Final = SECOND
-"""difference of the clocks of two captures"""
+"""clock difference between two captures"""
 
 
 class Hop(NamedTuple):
-    """A request and its response, as far as they tell hops apart; times in ns."""
+    """A request and its response, reduced to what distinguishes hops; times in ns."""
 
     begin: int
     end: int | None
-    """time of the response; None: not answered"""
+    """time of the response; None: unanswered"""
     host: str
     """host that sent the request"""
     server: str
-    """`address:port` that it was sent to"""
+    """`address:port` of the receiver"""
     id: str | None = None
     """offset message id of the response"""
     call: bool = False
-    """a call of gRPC"""
+    """a gRPC call"""
     capture: str | None = None
-    """its times are by the clock of this capture"""
+    """capture whose clock the times are from"""
 
     @property
     def took(self) -> int:
@@ -68,35 +68,35 @@ class Hop(NamedTuple):
 
 
 class Relay(NamedTuple):
-    """An address that makes requests again."""
+    """An address that forwards requests."""
 
     address: str
-    """`address:port` that takes them"""
+    """`address:port` that receives them"""
     from_host: str
-    """host from which it makes them again"""
+    """host that it forwards them from"""
     server: str
-    """`address:port` that it makes them to"""
+    """`address:port` that it forwards them to"""
 
 
 class HopPair(NamedTuple):
-    """An inner hop and the outer hop that it may be made of, by their places among the hops."""
+    """An inner hop and its possible outer hop, as indexes into the hops."""
 
     inner: int
     outer: int
     relay: Relay
     proven: bool
-    """by these two alone; otherwise by another message that proves the relay"""
+    """proven by these two hops; otherwise only by another message"""
     of_call: bool
-    """the outer hop is a call of gRPC"""
+    """the outer hop is a gRPC call"""
 
 
 def hop_of(row: ExchangeRecord) -> Hop:
-    """Return an exchange, which has a request, as a hop."""
+    """Return an exchange with a request as a hop."""
     return Hop(
         row.request_time or 0,
         row.response_time,
-        host_of(row.requester),
-        row.responder,
+        host_of(row.client_address),
+        row.server_address,
         row.offset_msg_id,
         row.request_code is None and is_call(row.request_name),
         row.capture,
@@ -104,7 +104,9 @@ def hop_of(row: ExchangeRecord) -> Hop:
 
 
 def hop_pairs(hops: Sequence[Hop]) -> Iterator[HopPair]:
-    """Yield the pairs of hops of one message, of each inner hop the latest outer one first."""
+    """Yield the possible pairs of a message's hops; for each inner hop, the latest outer one
+    first.
+    """
     if len(hops) < 2:
         return
     order = sorted(range(len(hops)), key=lambda n: (hops[n].begin, -hops[n].took, hops[n].server))
@@ -119,7 +121,7 @@ def hop_pairs(hops: Sequence[Hop]) -> Iterator[HopPair]:
 
 
 def _is_made_of(hop: Hop, outer: Hop, client: str) -> bool | None:
-    """Return whether two hops prove that a relay made one of the other; None: it did not.
+    """Return whether two hops prove a relay; None: they are not a pair.
 
     `client` is the host that sent the message first.
     """
@@ -140,7 +142,7 @@ def _is_made_of(hop: Hop, outer: Hop, client: str) -> bool | None:
 
 
 def proven_relays(messages: Iterable[Sequence[Hop]]) -> frozenset[Relay]:
-    """Return the relays of remoting that some messages prove."""
+    """Return the remoting relays that some messages prove."""
     return frozenset(
         pair.relay
         for hops in messages
@@ -150,16 +152,16 @@ def proven_relays(messages: Iterable[Sequence[Hop]]) -> frozenset[Relay]:
 
 
 def inner_hops(hops: Sequence[Hop], relays: Collection[Relay] = ()) -> dict[int, int]:
-    """Return inner hop -> outer hop, by their places; `relays` are those that are known."""
-    found: dict[int, int] = {}
+    """Return inner hop -> outer hop, by index; `relays` are the known relays."""
+    outer_by_inner: dict[int, int] = {}
     for inner, outer, relay, proven, _ in hop_pairs(hops):
-        if inner not in found and (proven or relay in relays):
+        if inner not in outer_by_inner and (proven or relay in relays):
             before: int | None = outer
             while before is not None and before != inner:
-                before = found.get(before)
-            if before is None:  # else the clocks of captures turn a chain of hops into a circle
-                found[inner] = outer
-    return found
+                before = outer_by_inner.get(before)
+            if before is None:  # otherwise differing capture clocks could make a cycle of hops
+                outer_by_inner[inner] = outer
+    return outer_by_inner
 
 
 @dataclass(slots=True)
@@ -167,14 +169,14 @@ class RelayedSends:
     """Sends through one relay that were answered on both sides; times in µs."""
 
     outer: Histogram = field(default_factory=Histogram)
-    """what clients waited"""
+    """latency seen by clients"""
     inner: Histogram = field(default_factory=Histogram)
-    """of that what the relay waited for the server"""
+    """part of it that the relay waited for the server"""
     own: Histogram = field(default_factory=Histogram)
-    """the rest"""
+    """the rest: time in the relay"""
     proven: bool = False
     of_calls: bool = False
-    """the relay is a proxy that takes calls of gRPC"""
+    """the relay is a proxy for gRPC calls"""
 
     def add(self, pair: HopPair, hops: Sequence[Hop]) -> None:
         """Count both hops of a send."""
@@ -182,13 +184,13 @@ class RelayedSends:
         self.of_calls |= pair.of_call
         outer, inner = hops[pair.outer], hops[pair.inner]
         if outer.end is not None and inner.end is not None:
-            waited, asked = outer.took // 1000, inner.took // 1000
+            waited, served = outer.took // 1000, inner.took // 1000
             self.outer.add(waited)
-            self.inner.add(asked)
-            self.own.add(waited - asked)
+            self.inner.add(served)
+            self.own.add(waited - served)
 
     def merge(self, other: RelayedSends) -> None:
-        """Count the sends of `other`."""
+        """Add the sends of `other`."""
         self.proven |= other.proven
         self.of_calls |= other.of_calls
         self.outer.merge(other.outer)
@@ -200,16 +202,16 @@ _Sends = dict[Relay, RelayedSends]
 
 
 class Relays:
-    """Exchanges in; the relays that they prove, and the sends through each."""
+    """Detects relays in exchanges, and measures the sends through each."""
 
     def __init__(self) -> None:
         self._open: dict[MessageIdentity, ExchangeRecord | list[Hop]] = {}
-        """message -> its only send so far, or its hops; in the order in which messages came"""
+        """message -> its only send so far, or its hops; in order of arrival"""
         self._counted: _Sends = {}
-        """sends through relays, proven or not, of messages that are no longer open"""
+        """sends through relays, proven or not, of closed messages"""
 
     def add(self, row: ExchangeRecord) -> None:
-        """Take an exchange; anything but a send is skipped."""
+        """Add an exchange; only sends count."""
         key, code = identity_of(row), row.request_code
         if key is None or row.request_time is None:
             return
@@ -221,7 +223,7 @@ class Relays:
                 self._close()
 
     def merge(self, other: Relays) -> None:
-        """Add what other rows show."""
+        """Merge the state of other rows."""
         _merge(self._counted, other._counted)
         for key, known in other._open.items():
             self._add_hops(key, _hops(known))
@@ -229,17 +231,17 @@ class Relays:
             self._close()
 
     def proven(self) -> frozenset[Relay]:
-        """Return the relays of remoting."""
+        """Return the remoting relays."""
         return frozenset(relay for relay, sends in self.sends().items() if not sends.of_calls)
 
     def sends(self) -> Mapping[Relay, RelayedSends]:
         """Return the sends through each relay and each proxy."""
-        found: _Sends = {}
-        _merge(found, self._counted)
+        counted: _Sends = {}
+        _merge(counted, self._counted)
         for known in self._open.values():
             if isinstance(known, list):
-                _count(found, known)
-        return {relay: sends for relay, sends in found.items() if sends.proven}
+                _count(counted, known)
+        return {relay: sends for relay, sends in counted.items() if sends.proven}
 
     def _add_hops(self, key: MessageIdentity, hops: Sequence[Hop]) -> None:
         known = self._open.get(key)
@@ -247,8 +249,8 @@ class Relays:
         both += hops[: max(0, MAX_HOPS - len(both))]
 
     def _close(self) -> None:
-        """Forget the oldest messages; their sends count."""
-        # many at once: to look for the first key of a dict takes long once others were removed
+        """Remove the oldest messages and count their sends."""
+        # many at once: finding the first key of a dict is slow after removals
         for key in list(islice(self._open, len(self._open) - MAX_MESSAGES * 3 // 4)):
             known = self._open.pop(key)
             if isinstance(known, list):
@@ -278,8 +280,8 @@ def _merge(counted: _Sends, more: _Sends) -> None:
 
 
 def _sends_of(counted: _Sends, relay: Relay) -> RelayedSends | None:
-    """Return what is counted of a relay; None: there are too many."""
-    found = counted.get(relay)
-    if found is None and len(counted) < MAX_RELAYS:
-        found = counted[relay] = RelayedSends()
-    return found
+    """Return the counters of a relay, or None if there are too many."""
+    sends = counted.get(relay)
+    if sends is None and len(counted) < MAX_RELAYS:
+        sends = counted[relay] = RelayedSends()
+    return sends

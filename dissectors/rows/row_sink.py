@@ -1,8 +1,8 @@
-"""Where rows go, value by value: lines of JSON and objects; columns of Arrow: `column_bytes`.
+"""Row sinks, which receive values one by one: JSON lines and objects (Arrow: `column_bytes`).
 
-Who writes a row gives its values in the order of the columns, each behind the name of its column,
-and ends it. The names are for who reads the code, and for a test that holds each writer to the
-declaration; a sink counts. What rows share is made once, as a part.
+A writer passes the values of a row in column order, each with its column name, and ends the row.
+The names are for readers, and for a test that checks each writer against the declaration; a sink
+only counts. Values shared by rows are encoded once, as a part.
 """
 
 from __future__ import annotations
@@ -26,107 +26,105 @@ _LINE_END: Final = b"}\n"
 _EMPTY: Final = b"[]"
 _NO_TEXTS: Final[list[str]] = []
 _WORD: Final = 8
-"""bytes that are looked at together"""
+"""bytes read at a time"""
 
 
 class RowPart:
-    """Values of columns that follow each other, which rows share; of the sink that made it."""
+    """Values of consecutive columns, shared by rows; valid for the sink that made it."""
 
-    __slots__ = ("encoded", "is_told", "place", "size", "text_bytes", "values")
+    __slots__ = ("encoded", "is_announced", "place", "size", "text_bytes", "values")
 
     def __init__(self, values: Sequence[object], encoded: bytes) -> None:
         self.values = list(values)
         self.encoded = encoded
-        """the values as a sink writes them, where it writes bytes"""
+        """the values as encoded by a byte sink"""
         self.size: i64 = len(self.values)
         self.place: i64 = 0
-        """column that it begins with, where a sink counts them"""
-        self.is_told = False
-        """a sink has its values already"""
+        """index of the first column, if the sink counts columns"""
+        self.is_announced = False
+        """the sink already has the values"""
         self.text_bytes: i64 = 0
-        """bytes of the texts among the values, where a sink counts them"""
+        """bytes of the texts among the values, if the sink counts them"""
 
 
 class RowSink:
-    """Takes the values of rows of one table."""
+    """Receiver of the values of rows of one table."""
 
     __slots__ = ()
 
     @property
     def waiting(self) -> int:
-        """How many rows wait to be taken."""
+        """Number of rows not yet taken."""
         raise NotImplementedError
 
     def number(self, name: str, number: i64) -> None:
-        """Take an integer, none for NOTHING."""
+        """Add an integer, or a null for NOTHING."""
         raise NotImplementedError
 
     def integer(self, name: str, number: i64) -> None:
-        """Take any integer of 64 bits."""
+        """Add any 64-bit integer."""
         raise NotImplementedError
 
     def time(self, name: str, ns: i64) -> None:
-        """Take a time in nanoseconds since the epoch."""
+        """Add a time in nanoseconds since the epoch."""
         raise NotImplementedError
 
     def flag(self, name: str, flag: bool) -> None:
-        """Take what is true or false."""
+        """Add a boolean."""
         raise NotImplementedError
 
     def plain(self, name: str, data: bytes, place: i64) -> None:
-        """Take the text at a place, none for ABSENT: ASCII that JSON writes as it is."""
+        """Add the text at a position, or a null for ABSENT: ASCII without JSON escapes."""
         raise NotImplementedError
 
     def utf8(self, name: str, data: bytes, start: i64, stop: i64) -> None:
-        """Take a text that is a range of bytes, none for an empty one; what is no UTF-8 is
-        replaced.
-        """
+        """Add a text from a range of bytes, or a null if empty; invalid UTF-8 is replaced."""
         raise NotImplementedError
 
     def text(self, name: str, text: str | None) -> None:
-        """Take a text, or none; half a surrogate pair is replaced where it cannot be written."""
+        """Add a text, or a null; lone surrogates are replaced if they cannot be written."""
         raise NotImplementedError
 
     def texts(self, name: str, texts: list[str]) -> None:
-        """Take a list of texts."""
+        """Add a list of texts."""
         raise NotImplementedError
 
     def null(self, name: str) -> None:
-        """Take nothing."""
+        """Add a null."""
         raise NotImplementedError
 
     def part(self, name: str, values: Sequence[object]) -> RowPart:
-        """Return the values of this column and those behind it as a part."""
+        """Return the values of this column and the following ones as a part."""
         raise NotImplementedError
 
     def shared(self, part: RowPart) -> None:
-        """Take the values of a part."""
+        """Add the values of a part."""
         raise NotImplementedError
 
     def value(self, name: str, value: object) -> None:
-        """Take a value as a row has it."""
+        """Add a value of a row object."""
         raise NotImplementedError
 
     def repeat(self, parts: list[RowPart], count: i64) -> None:
-        """Be told that the next rows, so many, have these parts: `repeated` takes them."""
+        """Announce that the next `count` rows have these parts, to be added with `repeated`."""
 
     def repeated(self, part: RowPart) -> None:
-        """Take the values of a part that was told."""
+        """Add the values of an announced part."""
         self.shared(part)
 
     def end(self) -> None:
-        """End a row, which has a value of each column now."""
+        """End a row, once each column has a value."""
         raise NotImplementedError
 
 
 @final
 class JsonSink(RowSink):
-    """Lines of JSON that wait to be taken."""
+    """Buffered JSON lines."""
 
     __slots__ = ("_at", "_columns", "_ends", "_names", "_nulls", "_out", "_rows", "_times")
 
     def __init__(self, columns: Sequence[Column], with_ends: bool = False) -> None:
-        """`with_ends`: `take_ends` is asked for."""
+        """`with_ends`: `take_ends` will be called."""
         self._columns = list(columns)
         starts = ["{", *["," for _ in columns[1:]]]
         self._names = [
@@ -146,22 +144,22 @@ class JsonSink(RowSink):
 
     @property
     def size(self) -> int:
-        """Bytes of the lines that wait."""
+        """Bytes of the buffered lines."""
         return len(self._out)
 
     def take(self) -> bytes:
         """Return the lines since the last call."""
-        taken = self._out.getvalue()
+        lines = self._out.getvalue()
         self._out.truncate(0)
         self._rows = 0
-        return taken
+        return lines
 
     def take_ends(self) -> bytes:
-        """Return where each of the lines ends since the last call: a 64-bit integer each."""
+        """Return the end offset of each line since the last call, as 64-bit integers."""
         assert self._ends is not None
-        taken = self._ends.getvalue()
+        ends = self._ends.getvalue()
         self._ends.truncate(0)
-        return taken
+        return ends
 
     def _begin(self) -> BytesWriter:
         """Write the name of the next column."""
@@ -256,28 +254,28 @@ class JsonSink(RowSink):
 def _encoded(value: object) -> bytes:
     try:
         return _ENCODER.encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
+    except UnicodeEncodeError:  # a lone surrogate, which a JSON header can contain
         return _ENCODER.encode(encodable_value(value))
 
 
 _UNLIKE: Final = frozenset(("unique_key", "keys", "offset_msg_id", "transaction_id"))
-"""columns whose values hardly repeat"""
+"""columns whose values rarely repeat"""
 _LONGEST_TEXT: Final = 64
-"""bytes of texts that are remembered"""
+"""maximum bytes of a cached text"""
 _MOST_TEXTS: Final = 4096
 _SMALL: Final = 1024
 _NUMBERS: Final[list[object]] = list(range(_SMALL))
-"""small numbers as objects, which rows share"""
+"""small numbers as shared objects"""
 
 
 @final
 class ObjectSink(RowSink):
-    """Rows as objects that wait to be taken."""
+    """Buffered rows as objects."""
 
     __slots__ = ("_make", "_rows", "_texts", "_values")
 
     def __init__(self, make: type[msgspec.Struct] | type[tuple[Any, ...]]) -> None:
-        """`make` takes the values of a row."""
+        """`make` builds a row from its values."""
         self._make: Any = make
         self._values: list[object] = []
         self._rows: list[Any] = []
@@ -289,8 +287,8 @@ class ObjectSink(RowSink):
 
     def take(self) -> list[Any]:
         """Return the rows since the last call."""
-        taken, self._rows = self._rows, []
-        return taken
+        rows, self._rows = self._rows, []
+        return rows
 
     def number(self, name: str, number: i64) -> None:  # noqa: ARG002
         if 0 <= number < _SMALL:

@@ -1,10 +1,10 @@
-"""Exchanges as text rows: JSON lines and CSV, one row per record, in the order of its columns.
+"""Exchanges as text rows: JSON lines and CSV, one row per record, in column order.
 
 Rules: times are ISO 8601 in UTC with microseconds and ``Z``. JSON lines are exact. CSV is for
-spreadsheets and eyes: what does not print is escaped, so that a row is one line, and a text that a
-spreadsheet would run as a formula, also where it splits at `;`, gets an apostrophe before it. An
-absent value is ``null`` in JSON and an empty cell in CSV. Nothing here raises because of what a
-record contains.
+spreadsheets and people: unprintable characters are escaped, so that a row is one line, and a text
+that a spreadsheet would run as a formula, even after splitting at `;`, is prefixed with an
+apostrophe. An absent value is ``null`` in JSON and an empty cell in CSV. No record content raises
+an error.
 """
 
 from __future__ import annotations
@@ -13,41 +13,29 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
+from typing import IO, Any
 
 import msgspec
-from msgspec.structs import replace
 
 from ..printable import printable
 from ..times import text_of_time
+from .encoded import EncodedRows, Lines
 from .record import COLUMNS, ExchangeRecord
-from .timed_rows import with_text_times
+from .timed_rows import TextTimes
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _FORMULA_LATER = re.compile(r"""(;[\s"]*)(?=[=+\-@])""")
 _CELLS_KEPT = 10_000
-_TEXT_COLUMNS = [column.name for column in COLUMNS if column.type == "string"]
 _ENCODER = msgspec.json.Encoder()
 
 
-def jsonl_of(records: Sequence[ExchangeRecord]) -> bytes:
-    """Return one JSON object per line; the records are afterwards as they were."""
-    return with_text_times(records, _encoded)
-
-
-def _encoded(records: Sequence[ExchangeRecord]) -> bytes:
-    try:
-        return _ENCODER.encode_lines(records)
-    except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
-        return _ENCODER.encode_lines([_encodable(record) for record in records])
-
-
 def encodable(text: str) -> str:
-    """Return `text` with ``?`` for what UTF-8 cannot write."""
+    """Return `text` with ``?`` for characters that UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 def encodable_value(value: object) -> object:
-    """Return a value of JSON types with ``?`` for what UTF-8 cannot write, names included."""
+    """Return a JSON value with ``?`` for characters that UTF-8 cannot encode, keys included."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, (list, tuple)):
@@ -57,15 +45,12 @@ def encodable_value(value: object) -> object:
     return value
 
 
-def _encodable(record: ExchangeRecord) -> ExchangeRecord:
-    texts = {name: getattr(record, name) for name in _TEXT_COLUMNS}
-    return replace(record, **{name: encodable(text) for name, text in texts.items() if text})
+Encode = Callable[[Sequence[Any]], bytes]
+"""encodes rows as lines"""
 
 
-def json_lines_of(
-    columns: Iterable[tuple[str, str, Callable[[object], object]]],
-) -> Callable[[Sequence[object]], bytes]:
-    """Return what makes JSON lines of rows, with these columns."""
+def json_lines_of(columns: Iterable[tuple[str, str, Callable[[Any], object]]]) -> Encode:
+    """Return an encoder of rows as JSON lines, for columns of (name, type, getter)."""
     chosen = list(columns)
 
     def value_of(row: object, type_: str, get: Callable[[object], object]) -> object:
@@ -76,14 +61,80 @@ def json_lines_of(
         objects = [{name: value_of(row, type_, get) for name, type_, get in chosen} for row in rows]
         try:
             return _ENCODER.encode_lines(objects)
-        except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
-            return _ENCODER.encode_lines([encodable_value(one) for one in objects])
+        except UnicodeEncodeError:  # a lone surrogate, which a JSON header can contain
+            return _ENCODER.encode_lines([encodable_value(item) for item in objects])
 
     return lines_of
 
 
+def row_encoder(columns: Iterable[tuple[str, str]]) -> Encode:
+    """Return an encoder of rows as JSON lines, for attributes of (name, type)."""
+    return json_lines_of((name, kind, attrgetter(name)) for name, kind in columns)
+
+
+def struct_encoder(row: type[msgspec.Struct], columns: Iterable[tuple[str, str]]) -> Encode:
+    """Return an encoder of structs as JSON lines, whose fields are the columns in order.
+
+    Structs are encoded directly, except for times: several times faster than by columns.
+    """
+    chosen = list(columns)
+    if tuple(name for name, _ in chosen) != row.__struct_fields__:
+        raise ValueError(f"the columns are not the fields of {row.__name__}")
+    times = TextTimes([name for name, kind in chosen if kind == "time"])
+    by_columns = row_encoder(chosen)
+
+    def encode(rows: Sequence[object]) -> bytes:
+        try:
+            return times.encoded(rows, _ENCODER.encode_lines)
+        except UnicodeEncodeError:
+            return by_columns(rows)
+
+    return encode
+
+
+_exchange_lines = struct_encoder(ExchangeRecord, [(one.name, one.type) for one in COLUMNS])
+
+
+def jsonl_of(records: Sequence[ExchangeRecord]) -> bytes:
+    """Return one JSON object per line; the records are unchanged afterwards."""
+    return _exchange_lines(records)
+
+
+class JsonRows:
+    """A JSON lines file being written; call `close` after `finish`, or instead of it."""
+
+    def __init__(self, path: str, encode: Encode) -> None:
+        """`encode` makes lines of rows."""
+        self.rows = 0
+        """rows written so far"""
+        self._encode = encode
+        self._file: IO[bytes] | None = open(path, "wb", buffering=1 << 18)  # noqa: SIM115
+
+    def write(self, rows: Sequence[object]) -> None:
+        """Add rows."""
+        if self._file is not None:
+            self.rows += len(rows)
+            self._file.write(self._encode(rows))
+
+    def write_encoded(self, rows: EncodedRows) -> None:
+        """Add encoded lines."""
+        if self._file is not None and isinstance(rows, Lines):
+            self.rows += sum(rows.counts)
+            self._file.writelines(rows.pieces)
+
+    def finish(self) -> None:
+        """Write the remaining rows."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; without a preceding `finish`, rows may be missing."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+
+
 def csv_header() -> bytes:
-    """Return the line with the names of the columns."""
+    """Return the header line with the column names."""
     return _csv_lines([tuple(column.name for column in COLUMNS)])
 
 
@@ -95,9 +146,9 @@ def csv_of(records: Sequence[ExchangeRecord]) -> bytes:
 def csv_lines_of(
     columns: Iterable[tuple[str, str, Callable[[object], object]]],
 ) -> tuple[bytes, Callable[[Sequence[object]], bytes]]:
-    """Return the line with the names of these columns, and what makes lines of rows with them.
+    """Return the header line, and an encoder of rows, for these columns.
 
-    A column is its name, its type, and what takes its value from a row.
+    A column is (name, type, getter).
     """
     chosen = list(columns)
     cells = [(get, _CELLS[type_]) for _, type_, get in chosen]
@@ -110,7 +161,7 @@ def _csv_rows(cells: Sequence[_Cells], rows: Sequence[object]) -> bytes:
 
 
 def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
-    import csv  # not what the start of every command waits for
+    import csv  # keep it out of the start of every command
 
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\n").writerows(rows)
@@ -118,9 +169,9 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def safe_cell(text: str) -> str:
-    """Return `text` as a spreadsheet may open it: printable, and never a formula.
+    """Return `text` as a safe spreadsheet cell: printable, and never a formula.
 
-    Where the decimal sign is a comma a spreadsheet splits cells at each `;`, also within quotes.
+    In locales with a decimal comma, a spreadsheet splits cells at each `;`, even within quotes.
     """
     if text.startswith(_FORMULA_STARTS):
         text = "'" + text
@@ -130,7 +181,7 @@ def safe_cell(text: str) -> str:
 
 
 class _SafeCells(dict[object, object]):
-    """Text -> the text as a cell; most columns repeat theirs."""
+    """Cache of text -> safe cell; most columns repeat their texts."""
 
     def __missing__(self, value: object) -> object:
         if len(self) >= _CELLS_KEPT:

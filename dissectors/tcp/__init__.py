@@ -1,4 +1,1 @@
-"""Read captures and reassemble TCP streams.
-
-May import `budget` and `expert`; knows no RocketMQ.
-"""
+"""Read captures and reassemble TCP streams."""

@@ -1,9 +1,9 @@
-"""Packets, and what the readers of both capture formats share: bytes in, packets out, no I/O.
+"""Packets, and the common base of the pcap and pcapng readers: bytes in, packets out, no I/O.
 
-A reader is given the file's bytes in chunks of any size (`receive`) and gives the packets that are
-complete. A packet does not copy its bytes: it names a range of the chunk it came with. Damaged
-bytes are skipped to the next plausible record and said with their offset; a file that ends inside
-a record is said to be truncated.
+A reader receives the file's bytes in chunks of any size (`receive`) and returns complete packets. A
+packet does not copy its bytes: it is a range of the chunk that it came with. Damaged bytes are
+skipped up to the next plausible record and reported with their offset; a file that ends inside a
+record is reported as truncated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_PACKET: Final = 1024 * 1024
 """largest captured packet, bytes: four times tcpdump's largest snap length, room for BIG TCP"""
 LINKTYPE_ETHERNET: Final = 1
 ORDINARY_PACKET: Final = 128 * 1024
-"""bytes: a longer captured packet is so rare that what follows it must prove it"""
+"""bytes: a longer captured packet is so rare that the next record must confirm it"""
 
 CAPTURE_SHIFT: Final = 40
 """a packet id is the capture's index shifted by this, plus the packet's number in it"""
@@ -40,7 +40,7 @@ def capture_index(packet: int) -> int:
 
 
 class RecordCheck(Enum):
-    """Whether records stand where they are looked for."""
+    """Whether valid records begin at an offset."""
 
     RECORDS = "as many in a row as prove each other"
     NO_RECORDS = "the bytes are something else"
@@ -50,7 +50,7 @@ class RecordCheck(Enum):
 @final
 @mypyc_attr(acyclic=True)
 class Packet:
-    """One captured packet: a range of the chunk that it was read with."""
+    """One captured packet: a range of the chunk that contains it."""
 
     __slots__ = ("data", "end", "length", "linktype", "packet", "start", "ts")
 
@@ -64,22 +64,23 @@ class Packet:
         self.linktype: i64 = linktype
         """LINKTYPE_ number of its interface"""
         self.data = data
-        """the bytes that hold it"""
+        """the chunk that contains the packet"""
         self.start: i64 = start
-        """where it begins in `data`"""
+        """offset of the first byte in `data`"""
         self.end: i64 = end
-        """where its captured bytes end in `data`"""
+        """offset after the last captured byte in `data`"""
         self.length: i64 = length
-        """its length on the wire; more than was captured where the snap length cut it"""
+        """length on the wire, bytes; larger than the captured length if the snap length cut the
+        packet"""
 
 
 def read_u32(data: bytes, at: i64, big: bool) -> i64:
-    """Return an unsigned 32-bit integer in the byte order given."""
+    """Return an unsigned 32-bit integer in the given byte order."""
     return i64(read_i32_be(data, at) if big else read_i32_le(data, at)) & 0xFFFFFFFF
 
 
 def read_u32_pair(data: bytes, at: i64, big: bool) -> tuple[i64, i64]:
-    """Return two unsigned 32-bit integers that follow each other, with one look at the bytes."""
+    """Return two consecutive unsigned 32-bit integers with a single read."""
     if big:
         both = read_i64_be(data, at)
         return (both >> 32) & 0xFFFFFFFF, both & 0xFFFFFFFF
@@ -88,20 +89,21 @@ def read_u32_pair(data: bytes, at: i64, big: bool) -> tuple[i64, i64]:
 
 
 class CaptureReader:
-    """What both formats share: the bytes not yet used, their place in the file, the findings."""
+    """Base of both readers: unread bytes, their offset in the file, and findings."""
 
     def __init__(self, index: int, head: bytes) -> None:
-        """`head`: what was read already, behind which `receive` goes on."""
+        """`head` is what was already read; `receive` continues after it."""
         self.format = ""
         self.packets: i64 = 0
         """packets so far"""
         self.passed: PassedFlows | None = None
-        """packets of these are counted, but not given out, unless they are the first or the last
-        that come together"""
+        """flows whose packets are counted but not returned, unless first or last of a chunk"""
         self.experts: list[ExpertInfo] = []
-        """findings that were not taken yet"""
+        """findings not yet taken"""
         self.secrets: list[bytes] = []
-        """secrets of TLS in the file, as key logs, that were not taken yet"""
+        """TLS secrets in the file, as key logs, not yet taken"""
+        self.marks: dict[int, str] = {}
+        """packet id → fault that rmqtool injected there, not yet taken"""
         self.last_ts: i64 = 0
         """time of the last packet"""
         self._last: Packet | None = None
@@ -112,60 +114,45 @@ class CaptureReader:
         self._ended = False
 
     def receive(self, data: bytes) -> list[Packet]:
-        """Return the packets that are complete with these bytes."""
-        found: list[Packet] = []
+        """Return the packets that these bytes complete."""
+        packets: list[Packet] = []
         if self.passed is not None:
             self.passed.begin()
         at: i64 = 0
         if self._rest:
             first = self._completed(data)
-            if first:  # else all bytes would have to be copied behind those of one record
+            if first:  # avoids copying the whole chunk
                 at = len(first) - len(self._rest)
-                self._offset += self._packets_of(first, 0, found) - at
+                self._offset += self._packets_of(first, 0, packets) - at
             else:
                 data = self._rest + data
-        used: i64 = self._packets_of(data, at, found)
-        self._give_last(found)
+        used: i64 = self._packets_of(data, at, packets)
+        self._give_last(packets)
         self._rest = data[used:]
         self._offset += used
-        return found
+        return packets
 
     @property
     def waiting(self) -> i64:
-        """Bytes of a record that is not complete yet."""
+        """Bytes of the incomplete record."""
         return len(self._rest)
-
-    def begin_at(self, offset: i64) -> None:
-        """Go on at a record that begins at another place of the file; nothing waits."""
-        self._offset = offset
-
-    def is_alike(self, other: CaptureReader) -> bool:
-        """Return whether both would read the next bytes alike: nothing waits, no damage is passed,
-        the same byte order and interfaces.
-        """
-        mine = not self._rest and self._lost < 0 and self.format == other.format
-        return mine and self._context() == other._context()
-
-    def _context(self) -> list[tuple[int, ...]]:
-        """Return what earlier bytes tell of how the next ones are read."""
-        return []
 
     def take_experts(self) -> list[ExpertInfo]:
         """Return the findings since the last call."""
-        taken = self.experts
+        findings = self.experts
         self.experts = []
-        return taken
+        return findings
 
     def finish(self, problem: str | None = None) -> list[Packet]:
-        """Finish the file; `problem` says why, where it was not by itself.
+        """Finish the file; `problem` is the reason if it ended early.
 
-        Gives the packets that stand behind damage near the end: more cannot come to prove them.
+        Return the packets after damage near the end, which no later record can confirm.
         """
-        found: list[Packet] = []
+        packets: list[Packet] = []
         self._ended = True
         data = self._rest
-        used: i64 = self._packets_of(data, 0, found)
-        self._give_last(found)
+        used: i64 = self._packets_of(data, 0, packets)
+        self._give_last(packets)
         self._rest = b""
         self._offset += used
         left: i64 = len(data) - used
@@ -175,36 +162,32 @@ class CaptureReader:
             left = 0
         if problem is not None or left:
             detail = problem or f"{left} bytes of a packet that is cut off"
-            self._say(ExpertKind.CAPTURE_TRUNCATED, detail, self._offset)
-        return found
+            self._report(ExpertKind.CAPTURE_TRUNCATED, detail, self._offset)
+        return packets
 
-    def _give_last(self, found: list[Packet]) -> None:
-        """Append the last packet, where it was passed over."""
+    def _give_last(self, packets: list[Packet]) -> None:
+        """Append the last packet if it was skipped as part of a passed flow."""
         if self._last is not None:
-            found.append(self._last)
+            packets.append(self._last)
             self._last = None
 
     def _completed(self, data: bytes) -> bytes:
-        """Return the record that waits, completed by the first of these bytes; empty where that is
-        not certain.
-        """
+        """Return the completed record, or b"" if these bytes do not certainly complete it."""
         raise NotImplementedError
 
-    def _packets_of(self, data: bytes, at: i64, found: list[Packet]) -> i64:
-        """Append the packets from a place on that are complete; give the place behind what was
-        used.
-        """
+    def _packets_of(self, data: bytes, at: i64, packets: list[Packet]) -> i64:
+        """Append the complete packets from an offset on; return the offset after the used bytes."""
         raise NotImplementedError
 
     def _damaged(self, offset: i64, detail: str) -> None:
-        self._say(ExpertKind.CAPTURE_DAMAGED, detail, offset)
+        self._report(ExpertKind.CAPTURE_DAMAGED, detail, offset)
 
-    def _say(self, kind: ExpertKind, detail: str, offset: i64) -> None:
+    def _report(self, kind: ExpertKind, detail: str, offset: i64) -> None:
         packet: i64 = self._first_id + self.packets
         self.experts.append(ExpertInfo(kind, detail, self.last_ts, packet, -1, offset))
 
     def _lose(self, at: i64) -> None:
-        """Begin the search for the next record, as the bytes from here on are none."""
+        """Start the search for the next record: the bytes from this offset on are damaged."""
         if self._lost < 0:
             self._lost = self._offset + at
 

@@ -1,8 +1,8 @@
-"""Compressed bytes as they were before: gzip, zstd, lz4, xz, any number of streams in a row.
+"""Streaming decompression of gzip, zstd, lz4, and xz, with any number of concatenated streams.
 
-All that can be had is given: where a stream ends early or is damaged, what stands before that
-place, and then the reason in `problem`. Memory is bounded whatever a header asks for, and so is
-what one read gives and what all reads give together: a few bytes may stand for very many.
+If a stream is truncated or damaged, everything before that point is returned, and the reason is in
+`problem`. Memory is bounded whatever a header requests; so is the output of one read and of all
+reads together, since a few bytes can expand to very many (a decompression bomb).
 
 RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format, the .xz file format.
 """
@@ -17,22 +17,22 @@ from ..budget import FREE_BYTES
 READ = 64 * 1024
 """compressed bytes read at a time"""
 MAX_ZSTD_WINDOW = 1 << 27
-"""largest zstd window accepted, bytes; what `zstd --long=27` needs, and no more memory than that"""
+"""largest accepted zstd window, bytes; as needed by `zstd --long=27`"""
 MAX_XZ_MEMORY = 1 << 28
-"""memory that one xz stream may take, bytes; `xz -9` needs a quarter of it"""
+"""memory limit of one xz stream, bytes; `xz -9` needs a quarter of it"""
 MOST_TIMES: Final = 256
-"""bytes that each compressed byte may become, besides `FREE_BYTES`: captures shrink to a tenth, and
-those of one message sent again and again to a hundredth; zstd makes 32,768 of a byte"""
+"""maximum expansion ratio, besides `FREE_BYTES`: captures compress to a tenth, and those of one
+message sent repeatedly to a hundredth; zstd reaches 32,768"""
 
 
 class Readable(Protocol):
-    """Where compressed bytes come from."""
+    """Source of compressed bytes."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class Machine(Protocol):
-    """One compressed stream, in the words of Python's own decompressors."""
+    """Decompressor of one stream, with the interface of Python's own decompressors."""
 
     @property
     def eof(self) -> bool: ...
@@ -44,7 +44,7 @@ class Machine(Protocol):
 
 
 class _Gzip:
-    """zlib's object, which says otherwise when it needs more."""
+    """Adapter for zlib, which reports the need for input differently."""
 
     def __init__(self) -> None:
         import zlib
@@ -65,20 +65,20 @@ class _Gzip:
         return self._inflate.unused_data
 
     def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
-        given = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
-        self._full = len(given) >= max_length
-        return given
+        output = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
+        self._full = len(output) >= max_length
+        return output
 
 
 class _Zstd:
-    """zstandard's object, which gives all at once: what is too much waits here."""
+    """Adapter for zstandard, which returns all output at once: the excess is buffered here."""
 
     def __init__(self) -> None:
         import zstandard
 
         decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
         self._machine = decompressor.decompressobj()
-        self._given = b""
+        self._output = b""
         self._at = 0
 
     @property
@@ -87,7 +87,7 @@ class _Zstd:
 
     @property
     def needs_input(self) -> bool:
-        return self._at >= len(self._given)
+        return self._at >= len(self._output)
 
     @property
     def unused_data(self) -> bytes:
@@ -95,11 +95,11 @@ class _Zstd:
 
     def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
         if self.needs_input:
-            self._given = self._machine.decompress(data)
+            self._output = self._machine.decompress(data)
             self._at = 0
         start = self._at
-        self._at = min(start + max_length, len(self._given))
-        return self._given[start : self._at]
+        self._at = min(start + max_length, len(self._output))
+        return self._output[start : self._at]
 
 
 def _lz4() -> Machine:
@@ -121,16 +121,15 @@ COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Machine], int], ...] = (
     (b"\x04\x22\x4d\x18", "lz4", _lz4, 4096),
     (b"\xfd7zXZ\x00", "xz", _xz, 4096),
 )
-"""first bytes, name and machine of each compression that is read; and how many bytes the machine
-is given at a time: what it makes of them is lost where they are damaged, and for zstd, where it
-may be 32 MiB, it is held"""
+"""magic bytes, name, decompressor, and input size per call of each supported compression; output of
+a damaged input block is lost, and for zstd, where it may be 32 MiB, it is buffered"""
 
 
 class DecompressedStream:
-    """The bytes that compressed ones stand for. `problem` says after the end why it came early."""
+    """Decompressed bytes of a source; `problem` is set at the end if they ended early."""
 
     def __init__(self, stored: Readable, which: int, most_times: int = MOST_TIMES) -> None:
-        """`most_times`: bytes that each compressed byte may become, besides `FREE_BYTES`."""
+        """`most_times` limits the expansion ratio, besides `FREE_BYTES`."""
         self._magic, self.name, self._new, self._slice = COMPRESSIONS[which]
         self.problem: str | None = None
         self._stored = stored
@@ -142,15 +141,15 @@ class DecompressedStream:
         self._ended = False
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, `size` of them unless the end comes first."""
+        """Return the next `size` bytes, or fewer at the end."""
         parts: list[bytes] = []
         while size > 0 and not self._ended:
             try:
                 part = self._next(size)
-            except Exception as error:  # each library has errors of its own, imported when used
+            except Exception as error:  # each library has its own errors, imported on use
                 self._end(f"the {self.name} stream is damaged: {error}")
                 break
-            if part:  # of a stream without content nothing is kept
+            if part:  # an empty stream adds nothing
                 parts.append(part)
                 size -= len(part)
                 self._room -= len(part)
@@ -191,8 +190,8 @@ class DecompressedStream:
         return True
 
     def _next_stream(self) -> None:
-        """Go on after the end of a stream: another one begins, or nothing but zeros follows."""
-        self._at -= len(self._machine.unused_data or b"")  # the end of what it was given last
+        """Continue after the end of a stream: with the next stream, or with zero padding."""
+        self._at -= len(self._machine.unused_data or b"")  # unused end of the last input
         while self._fill(1) and not self._input[self._at]:
             rest = self._input[self._at :].lstrip(b"\0")
             self._at = len(self._input) - len(rest)

@@ -1,4 +1,4 @@
-"""Which reader a capture file needs, told by its first bytes."""
+"""Detection of the capture format by the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .pcapng import PCAPNG_MAGIC as PCAPNG_MAGIC
 
 
 def reader_of(index: int, head: bytes) -> CaptureReader | None:
-    """Return the reader for a file that begins with these bytes, or None if it is neither.
+    """Return the reader for a file with this head, or None if it is neither format.
 
-    `head` has at least `PCAP_HEADER` bytes. The reader holds them: `receive` takes what follows,
-    and gives the packets among them, too.
+    `head` has at least `PCAP_HEADER` bytes. The reader keeps them: `receive` continues after them,
+    and also returns the packets in them.
     """
     if head[:4] in PCAP_MAGICS and len(head) >= PCAP_HEADER:
         return PcapReader(index, head)
@@ -26,7 +26,7 @@ def reader_of(index: int, head: bytes) -> CaptureReader | None:
 
 
 def is_capture(name: str) -> bool:
-    """Return whether a file is a capture that is not compressed, by its first bytes."""
+    """Return whether a file begins as an uncompressed capture."""
     if not os.path.isfile(name):
         return False
     with open(name, "rb") as file:

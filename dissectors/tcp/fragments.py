@@ -1,7 +1,7 @@
-"""IP fragments put together: the datagram is given when its last missing part arrives.
+"""IP fragment reassembly: a datagram is returned when its last missing fragment arrives.
 
-The first copy of a byte wins. What waits is bounded in number, in bytes and in parts; the oldest
-is given up first, and said. A datagram is at most 65,535 bytes (RFC 791, RFC 8200).
+The first copy of a byte wins. Waiting fragments are limited in number, bytes, and parts; the oldest
+datagram is dropped first, with a finding. A datagram is at most 65,535 bytes (RFC 791, RFC 8200).
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from .capture import Packet
 
 MAX_DATAGRAM: Final = 65535
 MAX_DATAGRAMS: Final = 512
-"""datagrams that wait for fragments at the same time"""
+"""maximum number of incomplete datagrams"""
 MAX_WAITING_BYTES: Final = 4 * 1024 * 1024
-"""bytes of all waiting fragments"""
+"""maximum bytes of all waiting fragments"""
 MAX_PARTS: Final = 256
-"""fragments of one datagram: 65,535 bytes in the smallest sensible ones"""
+"""maximum fragments of one datagram: 65,535 bytes in the smallest sensible ones"""
 
 MAX_AGE: Final = 30_000_000_000
-"""nanoseconds that a fragment waits for others, as Linux has it"""
+"""nanoseconds that a fragment waits for others, as in Linux"""
 
 
 @final
 class _Datagram:
-    """The fragments of one datagram that are there."""
+    """The fragments of one incomplete datagram."""
 
     def __init__(self, packet: i64, ts: i64) -> None:
         self.packet: i64 = packet
         self.ts: i64 = ts
         self.parts: list[tuple[int, bytes]] = []
-        """offset and bytes, in order, without overlap"""
+        """offset and bytes, in order, without overlaps"""
         self.size: i64 = 0
         self.total: i64 = -1
 
     def add(self, offset: i64, part: bytes) -> i64:
-        """Put in what is not there yet; give how many bytes that were."""
+        """Insert the bytes that are still missing; return how many there were."""
         parts = self.parts
         end: i64 = offset + len(part)
         at: i64 = offset
@@ -57,7 +57,7 @@ class _Datagram:
         return self.size - before
 
     def whole(self) -> bytes | None:
-        """Return the payload when every byte is there."""
+        """Return the payload if it is complete, else None."""
         if self.total < 0 or self.size < self.total:
             return None
         have: i64 = 0
@@ -72,11 +72,11 @@ class _Datagram:
 
 @final
 class FragmentTable:
-    """The datagrams that wait for fragments, oldest first."""
+    """Incomplete datagrams, oldest first."""
 
     def __init__(self, experts: list[ExpertInfo]) -> None:
         self.received: i64 = 0
-        """fragments so far"""
+        """number of fragments received"""
         self._experts = experts
         self._waiting: dict[bytes, _Datagram] = {}
         self._bytes: i64 = 0
@@ -90,10 +90,10 @@ class FragmentTable:
         if end > MAX_DATAGRAM or not part:
             return None
         if offset == 0 and not more:
-            return part  # a whole datagram that is called a fragment (RFC 6946)
+            return part  # an atomic fragment (RFC 6946)
         datagram = self._waiting.get(key)
         if datagram is not None and not -MAX_AGE <= packet.ts - datagram.ts <= MAX_AGE:
-            self._give_up(key)  # its identification is used again
+            self._give_up(key)  # the identification is reused
             datagram = None
         if datagram is None:
             datagram = _Datagram(packet.packet, packet.ts)
@@ -112,7 +112,7 @@ class FragmentTable:
         return whole
 
     def finish(self) -> None:
-        """Drop what still waits."""
+        """Drop all incomplete datagrams."""
         while self._waiting:
             self._give_up(next(iter(self._waiting)))
 

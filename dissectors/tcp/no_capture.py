@@ -1,4 +1,4 @@
-"""What a file is that is taken for a capture by mistake, and the way out."""
+"""Files commonly mistaken for captures, with a hint for each."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 from .formats import PCAP_MAGICS, PCAPNG_MAGIC
 
 JSON_ARRAY: Final = "a JSON array; rows are read as JSON lines"
-"""what a file is that begins with ``[``, where rows are wanted"""
+"""description of a file that begins with ``[``"""
 TO_JSON_LINES: Final = "write them with -o NAME.jsonl, or convert: jq -c '.[]' OLD.json > NEW.jsonl"
-"""the way out of it"""
+"""hint for such a file"""
 _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (b"{", "not a capture but JSON", "a decoded log? `rmqtool report` reads those"),
     (
@@ -22,13 +22,13 @@ _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (b"snoop\0\0\0", "a snoop capture", "editcap -F pcapng IN OUT"),
     (b"BZh", "compressed by bzip2", "decompress it first: gzip, zstd, lz4 and xz are read"),
 )
-"""first bytes of what is taken for a capture by mistake, what it is, and the way out"""
+"""first bytes, description, and hint of files that are mistaken for captures"""
 
 
 def what_it_is(head: bytes, problem: str | None) -> tuple[str, str]:
     """Return why a file that begins with `head` is not a capture, and a hint.
 
-    `problem` says why it could not be read, where that is so.
+    `problem` is the read error, if any.
     """
     if problem:
         return problem, "fetch or record it again"

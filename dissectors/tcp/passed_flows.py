@@ -1,12 +1,12 @@
-"""Packets that nobody here wants, told by their bytes: they are passed over where they lie.
+"""Skipping of unwanted packets by their bytes, without making packets or segments of them.
 
-One of several processes decodes its share of the connections; of the others it needs to know when
-they begin and end. What else they carry is found here by addresses and ports, without a packet or a
-segment being made of it. Whatever is unusual (a tag, a tunnel, IPv6, options, fragments, SYN, FIN,
-RST, bytes cut off, lengths that disagree) is not passed over.
+Each of several processes decodes a share of the connections; of the others it only needs begin and
+end. Their data packets are recognized here by addresses and ports. Anything unusual (a tag, a
+tunnel, IPv6, options, fragments, SYN, FIN, RST, truncated bytes, inconsistent lengths) is not
+skipped.
 
-Packets are told before those that came with them are looked at. So a flow is no longer passed over
-as soon as there is SYN, FIN or RST in it, and none is behind a packet that may be of any flow.
+A whole chunk is checked before its packets are processed. So a flow is no longer skipped after a
+SYN, FIN, or RST in it, and no flow is skipped after a packet that may belong to any flow.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .segment import FIN, RST, SYN
 
 BUCKETS: Final = 4096
 MOST_ALIKE: Final = 8
-"""flows of one bucket; others are not passed over, so that nobody can make the search long"""
+"""flows per bucket; others are not skipped, so that collisions cannot slow down the lookup"""
 VLAN_ETHERTYPES: Final = (0x8100, 0x88A8, 0x9100)
 SHORTEST: Final = 54
-"""bytes of an Ethernet, an IPv4 and a TCP header without options"""
+"""bytes of Ethernet, IPv4, and TCP headers without options"""
 KEY: Final = 12
 """bytes of the key of a direction over IPv4, without a tunnel"""
 
 
 class Followed:
-    """A connection of which packets may be passed over."""
+    """A connection whose packets may be skipped."""
 
     __slots__ = ("last_ts",)
 
@@ -40,7 +40,7 @@ class Followed:
 
 @final
 class _Flow:
-    """One direction of such a connection."""
+    """One direction of a connection whose packets may be skipped."""
 
     __slots__ = ("connection", "hosts", "next", "ports")
 
@@ -53,20 +53,20 @@ class _Flow:
 
 @final
 class PassedFlows:
-    """The directions of connections that are open, and of which nothing more is wanted."""
+    """The directions of open connections whose packets may be skipped."""
 
     def __init__(self) -> None:
         self.crowded = False
-        """connections are so many that any packet may end others"""
+        """the connection table is so full that any packet may evict a connection"""
         self._buckets: list[_Flow | None] = [None] * BUCKETS
         self._unsure = False
 
     def begin(self) -> None:
-        """Begin anew: all packets so far were looked at."""
+        """Start a new chunk: all earlier packets were processed."""
         self._unsure = False
 
     def add(self, key: bytes, connection: Followed) -> None:
-        """Pass over the packets of a direction from now on, where they can be told."""
+        """Skip the packets of a direction from now on, if they can be recognized."""
         if len(key) != KEY:
             return
         hosts = read_i64_be(key, 0)
@@ -84,7 +84,7 @@ class PassedFlows:
             self._buckets[bucket] = _Flow(hosts, ports, connection, first)
 
     def remove(self, key: bytes) -> None:
-        """Look at the packets of a direction again."""
+        """Stop skipping the packets of a direction."""
         if len(key) != KEY:
             return
         hosts = read_i64_be(key, 0)
@@ -103,9 +103,9 @@ class PassedFlows:
             flow = flow.next
 
     def passes(self, data: bytes, at: i64, end: i64, ts: i64) -> bool:
-        """Return whether the Ethernet frame between these places may be passed over.
+        """Return whether the Ethernet frame in this range may be skipped.
 
-        The time of one that has payload is noted at its connection.
+        If it has payload, its time is recorded in the connection.
         """
         if end - at < SHORTEST or self._unsure or self.crowded:
             return False

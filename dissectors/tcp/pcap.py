@@ -1,9 +1,9 @@
-"""pcap files as packets: both byte orders, microseconds and nanoseconds, and the records with
-eight more bytes of header that libpcap on Linux once wrote (interface, protocol, packet type).
+"""pcap reader: both byte orders, microseconds and nanoseconds, and the patched libpcap format.
 
-A record has no mark of its own: what it is, is told by its lengths and its time, and by what
-follows it. Where they cannot be right the next records in a row are looked for, first in the last
-one: a length that is wrong may have swallowed others.
+The patched format, once written by libpcap on Linux, has eight more bytes per record header
+(interface, protocol, packet type). A record has no magic number: it is validated by its lengths,
+its time, and the records after it. If they are implausible, the reader searches for the next chain
+of records, starting inside the last one, whose wrong length may have swallowed others.
 
 Format: draft-ietf-opsawg-pcap; libpcap's sf-pcap.c for the longer header.
 """
@@ -29,21 +29,21 @@ from .capture import (
 
 PCAP_HEADER: Final = 24
 RECORD_HEADER: Final = 16
-"""bytes of a record's header that say time and lengths: all of it, unless it is PATCHED_HEADER"""
+"""bytes of a record header with time and lengths: the whole header unless patched"""
 PATCHED_HEADER: Final = 24
-"""bytes of a record's header in a file of the patched libpcap"""
+"""bytes of a record header in the patched libpcap format"""
 MAX_LENGTH: Final = 2 * MAX_PACKET
 """largest packet on the wire, bytes"""
 MIN_PACKET: Final = 14
-"""bytes of a packet that is believed while looking for records"""
+"""smallest packet accepted while searching for records, bytes"""
 NEAR: Final = 86400
-"""seconds by which records that follow each other are believed to be apart"""
+"""largest plausible time between consecutive records, seconds"""
 PROOF: Final = 2
-"""records in a row, whatever their times, that prove one of unusual length"""
+"""consecutive records, whatever their times, that confirm one of unusual length"""
 CHAIN: Final = 4
-"""records in a row that prove each other; half of them where the time of the last one is known"""
+"""consecutive records that confirm each other; half as many if the time of the last one is known"""
 INSIDE: Final = 8
-"""bytes of a record for each look inside it: its payload may look like records all over"""
+"""record bytes per search attempt inside it: a payload may look like records all over"""
 
 PCAP_MAGICS: Final = {
     b"\xd4\xc3\xb2\xa1": (False, 1000, RECORD_HEADER),
@@ -53,8 +53,8 @@ PCAP_MAGICS: Final = {
     b"\x34\xcd\xb2\xa1": (False, 1000, PATCHED_HEADER),
     b"\xa1\xb2\xcd\x34": (True, 1000, PATCHED_HEADER),
 }
-"""first bytes of a pcap file: (big-endian, nanoseconds of one unit of the fraction, bytes of a
-record's header)"""
+"""magic bytes of a pcap file: (big-endian, nanoseconds per unit of the fraction, bytes of a record
+header)"""
 
 _NOT_ZERO: Final = rb"(?:[^\0].|.[^\0])"
 _RECORD_LITTLE: Final = re.compile(
@@ -69,12 +69,12 @@ _RECORD_BIG: Final = re.compile(
 _RECORD_BIG_NANO: Final = re.compile(
     rb"....(?:[\x00-\x3b]...)\0[\x00-\x10]" + _NOT_ZERO + rb"\0[\x00-\x20]..", re.DOTALL
 )
-"""how a record's header may look: fraction, captured and original length below their limits"""
+"""patterns of a record header: fraction, captured and original length below their limits"""
 
 
 @final
 class PcapReader(CaptureReader):
-    """A pcap file. Its head, the first 24 bytes or more, must have been checked by `reader_of`."""
+    """Reader of a pcap file; `reader_of` must have checked the head (24 bytes or more)."""
 
     def __init__(self, index: int, head: bytes) -> None:
         super().__init__(index, head[PCAP_HEADER:])
@@ -92,8 +92,9 @@ class PcapReader(CaptureReader):
             self._looks = _RECORD_LITTLE if unit == 1000 else _RECORD_LITTLE_NANO
 
     def _completed(self, data: bytes) -> bytes:
-        """Return the record that waits, where neither it nor the next one is odd: damage is looked
-        for in both.
+        """Return the completed record, or b"" if it or the next one is implausible.
+
+        The search for damage needs both.
         """
         rest = self._rest
         head = rest if len(rest) >= self._header else rest + data[: self._header - len(rest)]
@@ -105,13 +106,13 @@ class PcapReader(CaptureReader):
         return rest + data[:missing]
 
     def _is_odd(self, data: bytes, at: i64) -> bool:
-        """Return whether what follows the record here must prove it."""
+        """Return whether the record at this offset needs confirmation by the next one."""
         captured, length = read_u32_pair(data, at + 8, self._big)
         fraction: i64 = read_u32(data, at + 4, self._big) * self._unit
         odd = captured > ORDINARY_PACKET or captured > length or fraction >= NANOSECONDS
         return odd or not 0 < length <= MAX_LENGTH
 
-    def _packets_of(self, data: bytes, at: i64, found: list[Packet]) -> i64:
+    def _packets_of(self, data: bytes, at: i64, packets: list[Packet]) -> i64:
         big = self._big
         unit: i64 = self._unit
         header: i64 = self._header
@@ -135,11 +136,11 @@ class PcapReader(CaptureReader):
                     break
                 if verdict is RecordCheck.NO_RECORDS:
                     if is_passed:  # its length may be wrong
-                        found.append(self._packet_at(data, last, at, number, ts))
+                        packets.append(self._packet_at(data, last, at, number, ts))
                         is_passed = False
                     self.packets = number - self._first_id
                     self.last_ts = ts
-                    at = self._recover(data, at, last, found)
+                    at = self._recover(data, at, last, packets)
                     last = -1
                     if self._lost >= 0:
                         break
@@ -154,30 +155,32 @@ class PcapReader(CaptureReader):
             number += 1
             ts = seconds * NANOSECONDS + fraction
             is_passed = (
-                passed is not None and len(found) > 0 and passed.passes(data, at + header, end, ts)
+                passed is not None
+                and len(packets) > 0
+                and passed.passes(data, at + header, end, ts)
             )
             if not is_passed:
-                found.append(Packet(number, ts, linktype, data, at + header, end, length))
+                packets.append(Packet(number, ts, linktype, data, at + header, end, length))
             last = at
             at = end
         if is_passed:
-            found.append(self._packet_at(data, last, at, number, ts))
+            packets.append(self._packet_at(data, last, at, number, ts))
         self.packets = number - self._first_id
         self.last_ts = ts
         return at
 
     def _packet_at(self, data: bytes, at: i64, end: i64, number: i64, ts: i64) -> Packet:
-        """Return the packet of the record between these places."""
+        """Return the packet of the record in this range."""
         length: i64 = read_u32(data, at + 12, self._big)
         return Packet(number, ts, self._linktype, data, at + self._header, end, length)
 
-    def _recover(self, data: bytes, at: i64, last: i64, found: list[Packet]) -> i64:
-        """Return where records go on, or, while `_lost`, from where on the bytes must be kept."""
+    def _recover(self, data: bytes, at: i64, last: i64, packets: list[Packet]) -> i64:
+        """Return where records continue, or, while `_lost`, the first offset to keep."""
         if last >= 0:
             self._looks_left = (at - last) // INSIDE
             inside: i64 = self._next_inside(data, last + self._header, at)
             if inside >= 0:
-                found[len(found) - 1].end = inside
+                packets[len(packets) - 1].end = inside
                 detail = "the length of a packet is wrong: there are others in it"
                 self._damaged(self._offset + last, detail)
                 return inside
@@ -189,9 +192,9 @@ class PcapReader(CaptureReader):
         return again
 
     def _next_up_to_end(self, data: bytes, at: i64) -> i64:
-        """Return where records begin that fill the file, which is larger than what is left of it.
+        """Return the offset of records that reach the end of the file, or -1 if it was truncated.
 
-        -1: there are none, so the file was cut off.
+        For a record that is longer than the rest of the file.
         """
         self._looks_left = (len(data) - at) // INSIDE
         again: i64 = self._next_inside(data, at + self._header, len(data))
@@ -201,7 +204,9 @@ class PcapReader(CaptureReader):
         return again
 
     def _next_record(self, data: bytes, at: i64) -> i64:
-        """Return where plausible records begin, or -1; then `_undecided` says what to keep."""
+        """Return the offset of plausible records, or -1; then `_undecided` is the first offset to
+        keep.
+        """
         self._undecided = max(at, len(data) - self._header + 1)
         undecided: i64 = -1
         looks = self._looks
@@ -219,7 +224,7 @@ class PcapReader(CaptureReader):
         return -1
 
     def _next_inside(self, data: bytes, at: i64, end: i64) -> i64:
-        """Return where plausible records begin that reach in a row to `end` or behind it, or -1."""
+        """Return the offset of a chain of plausible records up to `end` or beyond, or -1."""
         looks = self._looks
         match = looks.search(data, at, end)
         while match is not None and self._looks_left > 0:
@@ -230,7 +235,9 @@ class PcapReader(CaptureReader):
         return -1
 
     def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
-        """Return whether plausible records begin here; few do if the first fits the last packet."""
+        """Return whether a chain of records begins here; a short one if the first fits the last
+        packet.
+        """
         before: i64 = self._last_second()
         passed: i64 = 0
         while passed < count:
@@ -251,7 +258,7 @@ class PcapReader(CaptureReader):
         return RecordCheck.RECORDS
 
     def _reach(self, data: bytes, at: i64, end: i64) -> RecordCheck:
-        """Return whether plausible records stand in a row from here up to `end` or behind it."""
+        """Return whether plausible records follow each other from here to `end` or beyond."""
         size: i64 = len(data)
         before: i64 = 0
         passed: i64 = 0
@@ -274,7 +281,7 @@ class PcapReader(CaptureReader):
         return RecordCheck.NO_RECORDS
 
     def _goes_on(self, data: bytes, at: i64) -> RecordCheck:
-        """Return whether one more record stands here, as far as the bytes tell."""
+        """Return whether one more record begins here, as far as the bytes show."""
         if len(data) - at < self._header:
             return RecordCheck.RECORDS
         if self._in_a_row(data, at, 1) is RecordCheck.NO_RECORDS:
@@ -282,15 +289,13 @@ class PcapReader(CaptureReader):
         return RecordCheck.RECORDS
 
     def _at_end(self, data: bytes, at: i64, passed: i64) -> RecordCheck:
-        """Return what `passed` records are worth where the bytes end before the header of
-        the next.
-        """
+        """Return the verdict on `passed` records if the bytes end before the next header."""
         if not self._ended:
             return RecordCheck.UNDECIDED
         return RecordCheck.RECORDS if passed > 0 and at <= len(data) else RecordCheck.NO_RECORDS
 
     def _end_of_record(self, data: bytes, at: i64) -> i64:
-        """Return where a plausible record that begins here ends; -1: the bytes are none."""
+        """Return the end of a plausible record at this offset, or -1."""
         captured, length = read_u32_pair(data, at + 8, self._big)
         if captured > MAX_PACKET or captured > length or length > MAX_LENGTH:
             return -1
@@ -300,5 +305,5 @@ class PcapReader(CaptureReader):
         return at + self._header + captured
 
     def _last_second(self) -> i64:
-        """Return the time of the last packet; where there was none, one that is near no other."""
+        """Return the time of the last packet, or a time near no other if there was none."""
         return self.last_ts // NANOSECONDS if self.packets > 0 else -NEAR

@@ -1,7 +1,8 @@
-"""pcapng files as packets: any number of sections and interfaces, each with its own link type.
+"""pcapng reader: any number of sections and interfaces, each with its own link type.
 
-Blocks: section header, interface description, enhanced, simple and obsolete packet, decryption
-secrets; others are passed over. Format: draft-ietf-opsawg-pcapng.
+Blocks: section header, interface description, enhanced, simple, and obsolete packet, decryption
+secrets; others are skipped.
+Format: draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from .capture import (
 
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 MAX_TIME: Final = 1 << 62
-"""nanoseconds since the epoch that are believed"""
+"""largest accepted time, nanoseconds since the epoch"""
 MAX_BLOCK: Final = 16 * 1024 * 1024
 """largest pcapng block, bytes: Wireshark's own limit"""
 MAX_OPTIONS: Final = 4096
-"""bytes of the options of a packet that the end of the file cuts off"""
+"""maximum bytes of packet options in a truncated last block"""
 INSIDE: Final = 8
-"""bytes of a block for each look inside it: its content may look like blocks all over"""
+"""block bytes per search attempt inside it: content may look like blocks all over"""
 WHOLE_FILE: Final = 1 << 40
-"""blocks in a row: up to the end of the file"""
+"""number of blocks in a chain that stands for the rest of the file"""
 MAX_INTERFACES: Final = 4096
-"""interfaces of one pcapng section; one costs some 100 bytes"""
+"""maximum interfaces of one pcapng section; each takes about 100 bytes"""
 BLOCK_HEADER: Final = 12
 SECTION_HEADER: Final = 0x0A0D0D0A
 INTERFACE_DESCRIPTION: Final = 1
@@ -45,17 +46,25 @@ SIMPLE_PACKET: Final = 3
 ENHANCED_PACKET: Final = 6
 DECRYPTION_SECRETS: Final = 10
 TLS_KEY_LOG: Final = 0x544C534B
-"""kind of secrets: those of TLS, as text in the key log format"""
+"""secrets type: TLS key log text"""
 BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
+COMMENT: Final = 1
+"""code of the comment option of a packet"""
+FAULT_MARK: Final = b"rmqtool injected: "
+"""prefix of a comment that marks an injected fault"""
+MAX_MARK: Final = 512
+"""maximum bytes of such a comment"""
+MAX_MARKS: Final = 65_536
+"""such comments that may wait for the commands of their packets"""
 
 _BLOCK_LITTLE: Final = re.compile(rb"\x0a\x0d\x0d\x0a|[\1\2\3\6]\0\0\0..[\x00-\x10]\0", re.DOTALL)
 _BLOCK_BIG: Final = re.compile(rb"\x0a\x0d\x0d\x0a|\0\0\0[\1\2\3\6]\0[\x00-\x10]..", re.DOTALL)
-"""how a block may begin that is looked for: a section, an interface, a packet"""
+"""patterns of a block during a search: a section, an interface, a packet"""
 
 
 @final
 class _Interface:
-    """One pcapng interface: link type, snap length and the unit of its time stamps."""
+    """One pcapng interface: link type, snap length, and timestamp resolution."""
 
     __slots__ = ("base", "exact", "linktype", "offset", "snaplen", "unit")
 
@@ -63,11 +72,11 @@ class _Interface:
         self.linktype: i64 = linktype
         self.snaplen: i64 = snaplen
         self.unit: i64 = 1000
-        """nanoseconds of one tick; 0: see `base`"""
+        """nanoseconds per tick; 0: see `base`"""
         self.exact: i64 = MAX_TIME // 1000
-        """ticks below which `unit` and 64 bits are enough"""
+        """ticks below which `unit` and 64 bits suffice"""
         self.base = 1_000_000
-        """ticks of one second"""
+        """ticks per second"""
         self.offset: i64 = 0
         """seconds to add"""
 
@@ -84,7 +93,7 @@ class PcapngReader(CaptureReader):
         self._looks_left: i64 = 0
 
     def _completed(self, data: bytes) -> bytes:
-        """Return the block that waits, where it is none that says how others are read."""
+        """Return the completed block, or b"" for a block that sets how others are read."""
         rest = self._rest
         head = rest if len(rest) >= 8 else rest + data[: 8 - len(rest)]
         if self._lost >= 0 or len(head) < 8 or read_u32(head, 0, self._big) == SECTION_HEADER:
@@ -98,7 +107,7 @@ class PcapngReader(CaptureReader):
         whole = rest + data[:missing]
         return whole if read_u32(whole, length - 4, self._big) == length else b""
 
-    def _packets_of(self, data: bytes, at: i64, found: list[Packet]) -> i64:
+    def _packets_of(self, data: bytes, at: i64, packets: list[Packet]) -> i64:
         size: i64 = len(data)
         while size - at >= BLOCK_HEADER:
             if self._lost >= 0:
@@ -123,27 +132,21 @@ class PcapngReader(CaptureReader):
             if bad or read_u32(data, at + length - 4, self._big) != length:
                 self._lose(at)
                 continue
-            self._block(kind, data, at, length, found)
+            self._block(kind, data, at, length, packets)
             at += length
         return at
 
-    def _context(self) -> list[tuple[int, ...]]:
-        found: list[tuple[int, ...]] = [(int(self._big),)]
-        for one in self._interfaces:
-            found.append((one.linktype, one.snaplen, one.base, one.offset))
-        return found
-
     def _is_odd(self, kind: i64, data: bytes, at: i64, length: i64) -> bool:
-        """Return whether a block that the end of the file cuts off rather has a wrong length."""
+        """Return whether a block cut off by the end of the file more likely has a wrong length."""
         if kind == ENHANCED_PACKET and at + 24 <= len(data):
             captured = read_u32(data, at + 20, self._big)
             return not 32 + captured <= length <= 32 + captured + MAX_OPTIONS
         return length > ORDINARY_PACKET
 
     def _next_up_to_end(self, data: bytes, at: i64) -> i64:
-        """Return where blocks begin that fill the file, which is larger than what is left of it.
+        """Return the offset of blocks that reach the end of the file, or -1 if it was truncated.
 
-        -1: there are none, so the file was cut off.
+        For a block that is longer than the rest of the file.
         """
         looks = _BLOCK_BIG if self._big else _BLOCK_LITTLE
         self._looks_left = (len(data) - at) // INSIDE
@@ -158,7 +161,7 @@ class PcapngReader(CaptureReader):
         return -1
 
     def _recover(self, data: bytes, at: i64) -> i64:
-        """Return where blocks go on, or, while `_lost`, from where on the bytes must be kept."""
+        """Return where blocks continue, or, while `_lost`, the first offset to keep."""
         undecided: i64 = -1
         looks = _BLOCK_BIG if self._big else _BLOCK_LITTLE
         match = looks.search(data, at)
@@ -174,7 +177,7 @@ class PcapngReader(CaptureReader):
         return undecided if undecided >= 0 else max(at, len(data) - BLOCK_HEADER + 1)
 
     def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
-        """Return whether `count` blocks begin here, one behind the other."""
+        """Return whether a chain of `count` blocks begins here."""
         size: i64 = len(data)
         big = self._big
         for index in range(count):
@@ -196,22 +199,22 @@ class PcapngReader(CaptureReader):
         return RecordCheck.RECORDS
 
     def _at_end(self, fits: bool) -> RecordCheck:
-        """Return what blocks are worth behind which the bytes end."""
+        """Return the verdict on a chain of blocks at the end of the bytes."""
         if not self._ended:
             return RecordCheck.UNDECIDED
         return RecordCheck.RECORDS if fits else RecordCheck.NO_RECORDS
 
-    def _block(self, kind: i64, data: bytes, at: i64, length: i64, found: list[Packet]) -> None:
+    def _block(self, kind: i64, data: bytes, at: i64, length: i64, packets: list[Packet]) -> None:
         if kind == ENHANCED_PACKET and length >= 32:
-            self._packet(data, at, length, read_u32(data, at + 8, self._big), found)
+            self._packet(data, at, length, read_u32(data, at + 8, self._big), packets)
         elif kind == INTERFACE_DESCRIPTION and length >= 20:
             self._interface(data, at, length)
         elif kind == OBSOLETE_PACKET and length >= 32:
             first = read_u32(data, at + 8, self._big)
             interface: i64 = first >> 16 if self._big else first & 0xFFFF
-            self._packet(data, at, length, interface, found)
+            self._packet(data, at, length, interface, packets)
         elif kind == SIMPLE_PACKET and length >= 16:
-            self._simple_packet(data, at, length, found)
+            self._simple_packet(data, at, length, packets)
         elif kind == SECTION_HEADER:
             self._interfaces = []
         elif kind == DECRYPTION_SECRETS and length >= 20:
@@ -246,20 +249,38 @@ class PcapngReader(CaptureReader):
                     interface.exact = 0
             place += 4 + ((size + 3) & ~3)
 
-    def _packet(self, data: bytes, at: i64, length: i64, which: i64, found: list[Packet]) -> None:
+    def _packet(
+        self, data: bytes, at: i64, length: i64, interface_id: i64, packets: list[Packet]
+    ) -> None:
         captured = read_u32(data, at + 20, self._big)
-        if which >= len(self._interfaces) or captured > length - 32 or captured > MAX_PACKET:
+        if interface_id >= len(self._interfaces) or captured > length - 32 or captured > MAX_PACKET:
             self._damaged(self._offset + at, "a packet block that does not fit its interface")
             return
-        interface = self._interfaces[which]
+        interface = self._interfaces[interface_id]
         high, low = read_u32_pair(data, at + 12, self._big)
         self.last_ts = _timestamp(interface, high, low, self.last_ts)
-        self._give(interface, data, at + 28, captured, read_u32(data, at + 24, self._big), found)
+        self._give(interface, data, at + 28, captured, read_u32(data, at + 24, self._big), packets)
+        options: i64 = at + 28 + ((captured + 3) & ~3)
+        if options + 8 <= at + length - 4:
+            self._mark(data, options, at + length - 4)
 
-    def _simple_packet(self, data: bytes, at: i64, length: i64, found: list[Packet]) -> None:
-        """Read a block without interface and time: the first interface, the time of the last
-        packet.
-        """
+    def _mark(self, data: bytes, place: i64, end: i64) -> None:
+        """Read a comment that marks an injected fault, and attach it to the last packet."""
+        while place + 4 <= end:
+            word = read_u32(data, place, self._big)
+            code: i64 = word >> 16 if self._big else word & 0xFFFF
+            size: i64 = word & 0xFFFF if self._big else word >> 16
+            if code == 0 or place + 4 + size > end:
+                return
+            if code == COMMENT and size <= MAX_MARK and len(self.marks) < MAX_MARKS:
+                text = data[place + 4 : place + 4 + size]
+                if text.startswith(FAULT_MARK):
+                    packet: i64 = self._first_id + self.packets
+                    self.marks[packet] = text[len(FAULT_MARK) :].decode("utf-8", "replace")
+            place += 4 + ((size + 3) & ~3)
+
+    def _simple_packet(self, data: bytes, at: i64, length: i64, packets: list[Packet]) -> None:
+        """Read a simple packet block: first interface, time of the last packet."""
         if not self._interfaces:
             self._damaged(self._offset + at, "a packet block before any interface")
             return
@@ -268,7 +289,7 @@ class PcapngReader(CaptureReader):
         captured: i64 = min(original, length - 16)
         if interface.snaplen and captured > interface.snaplen:
             captured = interface.snaplen
-        self._give(interface, data, at + 12, captured, original, found)
+        self._give(interface, data, at + 12, captured, original, packets)
 
     def _give(
         self,
@@ -277,23 +298,23 @@ class PcapngReader(CaptureReader):
         start: i64,
         captured: i64,
         length: i64,
-        found: list[Packet],
+        packets: list[Packet],
     ) -> None:
         self.packets += 1
         packet: i64 = self._first_id + self.packets
         end: i64 = start + captured
         ts: i64 = self.last_ts
-        one = Packet(packet, ts, interface.linktype, data, start, end, length)
+        result = Packet(packet, ts, interface.linktype, data, start, end, length)
         passed = self.passed if interface.linktype == LINKTYPE_ETHERNET else None
-        if passed is not None and len(found) > 0 and passed.passes(data, start, end, ts):
-            self._last = one
+        if passed is not None and len(packets) > 0 and passed.passes(data, start, end, ts):
+            self._last = result
         else:
             self._last = None
-            found.append(one)
+            packets.append(result)
 
 
 def _set_resolution(interface: _Interface, resolution: int) -> None:
-    """Read the option if_tsresol: a power of ten, or of two where the top bit is set."""
+    """Apply if_tsresol: a power of ten, or of two if the top bit is set."""
     power = resolution & 0x7F
     if resolution & 0x80:
         interface.base = 1 << min(power, 62)
@@ -305,20 +326,20 @@ def _set_resolution(interface: _Interface, resolution: int) -> None:
 
 
 def _timestamp(interface: _Interface, high: i64, low: i64, last: i64) -> i64:
-    """Return nanoseconds since the epoch; a time that no clock shows (after 2116) is the last."""
+    """Return nanoseconds since the epoch; an implausible time (after 2116) becomes the last one."""
     if high < 1 << 30:
         ticks: i64 = (high << 32) | low
         if ticks < interface.exact:
             return ticks * interface.unit
     whole = (int(high) << 32) | int(low)
-    # Not by `*`: Python handles signals while it multiplies large integers, and compiled code
-    # takes what a signal raises there for a failed allocation, and aborts.
+    # Not by `*`: Python handles signals during large-integer multiplication, and compiled code
+    # treats an exception raised there as a failed allocation, and aborts.
     ns: int = mul(whole, NANOSECONDS) // interface.base + mul(int(interface.offset), NANOSECONDS)
     return ns if 0 <= ns < MAX_TIME else last
 
 
 def _order_of(data: bytes, at: i64, big: bool) -> bool:
-    """Return whether a section is big-endian; the byte order so far where its mark is damaged."""
+    """Return whether a section is big-endian; keep the byte order if its magic is damaged."""
     if read_u32(data, at + 8, True) == BYTE_ORDER_MAGIC:
         return True
     return big and read_u32(data, at + 8, False) != BYTE_ORDER_MAGIC

@@ -1,28 +1,33 @@
-"""Packets to a pcapng file: one section, one interface, times to the nanosecond.
+"""pcapng writer: one section, one interface, nanosecond timestamps.
 
-Rules: little-endian, a packet is one enhanced packet block, written with one call, so that a file
-that is cut off ends between packets or inside the last one. What the reader of this package would
-not take for a packet is refused. Format: draft-ietf-opsawg-pcapng.
+Rules: little-endian; a packet is one enhanced packet block, written with one call, so that a
+truncated file ends between packets or inside the last one. Packets that this package's reader would
+reject are refused.
+Format: draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import BinaryIO, Final
 
 from .capture import MAX_PACKET
 from .pcapng import (
     BYTE_ORDER_MAGIC,
+    COMMENT,
     DECRYPTION_SECRETS,
     ENHANCED_PACKET,
+    FAULT_MARK,
     INTERFACE_DESCRIPTION,
+    MAX_MARK,
     MAX_TIME,
     SECTION_HEADER,
     TLS_KEY_LOG,
 )
 
 APPLICATION: Final = "rmqtool"
-"""what a section header says that wrote the file"""
+"""application name in the section header"""
 INTERFACE_STATISTICS: Final = 5
 
 _APPLICATION_OPTION: Final = 4
@@ -34,6 +39,8 @@ _DROPPED_OPTION: Final = 5
 _NANOSECOND: Final = bytes((9,))
 """if_tsresol: 10⁻⁹ seconds"""
 _PACKET: Final = struct.Struct("<IIIIIII")
+_ENDS: Final = tuple(struct.Struct(f"<{padding}xI").pack for padding in range(4))
+"""packers of the end of a packet block, by padding"""
 _UNKNOWN_LENGTH: Final = (1 << 64) - 1
 
 
@@ -52,9 +59,9 @@ class PcapngWriter:
     ) -> None:
         """Write the head of the file.
 
-        `linktype` is a LINKTYPE_ number, `snaplen` the bytes that a packet is cut to, 0: none.
-        `interface` and `filter_text` are its name and the capture filter, where there are any.
-        Raises ValueError for a link type that is no 16-bit number.
+        `linktype` is a LINKTYPE_ number, `snaplen` the snap length in bytes (0: unlimited).
+        `interface` and `filter_text` are the interface name and the capture filter, if any. Raise
+        ValueError for a link type that is not a 16-bit number.
         """
         if not 0 <= linktype <= 0xFFFF:
             raise ValueError(f"link type {linktype}: 0 to 65535 are possible")
@@ -65,35 +72,72 @@ class PcapngWriter:
         """time of the last packet, nanoseconds since the epoch"""
         file.write(_section(application) + _interface(linktype, snaplen, interface, filter_text))
 
-    def write(self, ts_ns: int, data: bytes, length: int | None = None) -> None:
-        """Write a packet seen at `ts_ns`, nanoseconds since the epoch.
+    def write(self, ts_ns: int, data: bytes, length: int | None = None, fault: str = "") -> None:
+        """Write a packet with timestamp `ts_ns`, nanoseconds since the epoch.
 
-        `length` is its length on the wire, where that is more than `data`. Raises ValueError for a
-        time before 1970 or after 2116 and for more than a mebibyte: no reader would take them.
+        `length` is the length on the wire if it exceeds `data`. `fault` is an injected fault: this
+        package's readers recognize it, others show it as a comment. Raise ValueError for a time
+        before 1970 or after 2116 and for more than 1 MiB: readers would reject them.
         """
         captured = len(data)
         if not 0 <= ts_ns < MAX_TIME or captured > MAX_PACKET:
             raise ValueError(f"a packet of {captured} bytes at {ts_ns} ns cannot be written")
         padding = -captured & 3
-        total = 32 + captured + padding
+        options = b""
+        if fault:
+            comment = FAULT_MARK + fault.encode("utf-8", "replace")[: MAX_MARK - len(FAULT_MARK)]
+            options = _option(COMMENT, comment) + _option(0, b"")
+        total = 32 + captured + padding + len(options)
         on_wire = captured if length is None else max(length, captured)
         head = _PACKET.pack(
             ENHANCED_PACKET, total, 0, ts_ns >> 32, ts_ns & 0xFFFFFFFF, captured, on_wire
         )
-        self._file.write(head + data + bytes(padding) + total.to_bytes(4, "little"))
+        self._file.write(head + data + bytes(padding) + options + total.to_bytes(4, "little"))
         self.packets += 1
         self.last_ts = ts_ns
 
-    def write_secrets(self, key_log: bytes) -> None:
-        """Write secrets of TLS, text in the key log format, before the packets they open.
+    def write_all(self, packets: Sequence[tuple[int, bytes, int]]) -> int:
+        """Write packets, each as time, data, and length on the wire, with one call.
 
-        Whoever gets the file can read what is encrypted in it.
+        Return how many were left out because readers would reject them.
+        """
+        parts: list[bytes] = []
+        pack, ends = _PACKET.pack, _ENDS
+        for ts, data, length in packets:
+            captured = len(data)
+            if not 0 <= ts < MAX_TIME or captured > MAX_PACKET:
+                continue
+            padding = -captured & 3
+            total = 32 + captured + padding
+            parts.append(
+                pack(
+                    ENHANCED_PACKET,
+                    total,
+                    0,
+                    ts >> 32,
+                    ts & 0xFFFFFFFF,
+                    captured,
+                    length if length > captured else captured,
+                )
+            )
+            parts.append(data)
+            parts.append(ends[padding](total))
+            self.last_ts = ts
+        self._file.write(b"".join(parts))
+        written = len(parts) // 3
+        self.packets += written
+        return len(packets) - written
+
+    def write_secrets(self, key_log: bytes) -> None:
+        """Write TLS secrets, as key log text, before the packets that they decrypt.
+
+        Anyone with the file can then decrypt the traffic in it.
         """
         body = struct.pack("<II", TLS_KEY_LOG, len(key_log)) + key_log
         self._file.write(_block(DECRYPTION_SECRETS, body + bytes(-len(key_log) & 3)))
 
     def write_statistics(self, ts_ns: int, received: int, dropped: int) -> None:
-        """Write how many packets the interface gave and how many of them were lost, at the end."""
+        """Write the interface's counts of received and dropped packets, at the end."""
         options = _option(_RECEIVED_OPTION, received.to_bytes(8, "little"))
         options += _option(_DROPPED_OPTION, dropped.to_bytes(8, "little"))
         body = struct.pack("<III", 0, ts_ns >> 32, ts_ns & 0xFFFFFFFF)
@@ -109,7 +153,7 @@ def _section(application: str) -> bytes:
 def _interface(linktype: int, snaplen: int, name: str, filter_text: str) -> bytes:
     options = _option(_NAME_OPTION, name.encode("utf-8", "replace")) if name else b""
     options += _option(_RESOLUTION_OPTION, _NANOSECOND)
-    if filter_text:  # a byte before it says that it is a text, not a program
+    if filter_text:  # the first byte marks a filter string, as opposed to BPF bytecode
         options += _option(_FILTER_OPTION, b"\0" + filter_text.encode("utf-8", "replace"))
     body = struct.pack("<HHI", linktype, 0, snaplen)
     return _block(INTERFACE_DESCRIPTION, body + options + _option(0, b""))

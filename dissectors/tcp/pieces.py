@@ -1,4 +1,4 @@
-"""What a stream is given out as: data in order, and gaps."""
+"""Output of stream reassembly: data in order, and gaps."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mypy_extensions import i64, mypyc_attr
 from .segment import Segment
 
 PIECE_COST: Final = 256
-"""bytes of memory that a piece takes besides its own; most of it where segments are tiny"""
+"""memory overhead of a piece, bytes; dominant for tiny segments"""
 
 
 @final
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Data:
-    """Bytes of a stream, in order: a range of the packet that brought them."""
+    """Bytes of a stream, in order: a range of the packet that carried them."""
 
     __slots__ = ("data", "end", "offset", "packet", "start", "ts")
 
@@ -23,7 +23,7 @@ class Data:
         self, offset: i64, packet: i64, ts: i64, data: bytes, start: i64, end: i64
     ) -> None:
         self.offset: i64 = offset
-        """offset in the stream of the first byte"""
+        """stream offset of the first byte"""
         self.packet: i64 = packet
         self.ts: i64 = ts
         self.data = data
@@ -34,25 +34,25 @@ class Data:
 @final
 @mypyc_attr(acyclic=True)
 class Gap:
-    """Bytes of a stream that the capture does not have."""
+    """A range of the stream that is missing in the capture."""
 
     __slots__ = ("length", "offset", "packet", "ts")
 
     def __init__(self, offset: i64, packet: i64, ts: i64, length: i64) -> None:
         self.offset: i64 = offset
-        """offset in the stream of the first missing byte"""
+        """stream offset of the first missing byte"""
         self.packet: i64 = packet
-        """the packet behind the hole"""
+        """the packet after the hole"""
         self.ts: i64 = ts
         self.length: i64 = length
-        """missing bytes; 0 where it cannot be known"""
+        """missing bytes; 0 if unknown"""
 
 
 Piece = Data | Gap
 
 
 def agree(segment: Segment, offset: i64, piece: Data) -> bool:
-    """Return whether a segment at an offset has the same bytes as a piece where both have some."""
+    """Return whether the overlapping bytes of a segment and a piece are equal."""
     if not piece.data:
         return True
     low: i64 = max(offset, piece.offset)

@@ -1,10 +1,10 @@
-"""Segments of one direction as its bytes in order: data, and gaps where the capture has a hole.
+"""Reassembly of one direction of a TCP connection: data in order, and gaps for capture holes.
 
-Rules. Sequence numbers are compared modulo 2³² and kept as 64-bit offsets, so a wrap is nothing
-special. The first copy of a byte wins; a byte is given out once. A hole becomes a gap only when
-waiting is useless: the receiver has acknowledged past it and later packets have come without it,
-or the connection ends, or a limit is reached; before that it is reordering. A connection whose
-start was not captured starts by waiting a little, too: its first packets may come out of order.
+Rules: sequence numbers are compared modulo 2³² and stored as 64-bit offsets, so wrap-around needs
+no special case. The first copy of a byte wins; a byte is emitted once. A hole becomes a gap only
+when waiting is useless: the receiver has acknowledged past it and later packets came without it,
+the connection ends, or a limit is reached; until then it counts as reordering. A connection
+captured midway also waits briefly at first: its first packets may be out of order.
 """
 
 from __future__ import annotations
@@ -15,38 +15,103 @@ from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
 from .pieces import PIECE_COST, Data, Gap, Piece, agree
-from .repeats import Repeats, noted
 from .segment import ACK, Segment
 
+LEAST_REPEATS: Final[i64] = 3
+LEAST_NS: Final[i64] = 500_000_000
+"""nanoseconds from the first retransmission to the last one of a stall"""
+PROBE_BYTES: Final = 1
+MAX_STALLS: Final = 8
+"""stalls remembered per direction: the first ones"""
+
+
+@final
+class Repeats:
+    """The stalls of one direction."""
+
+    __slots__ = ("_count", "_first", "_last", "_offset", "_size", "_stalls")
+
+    def __init__(self) -> None:
+        self._stalls: list[tuple[int, int, int, int]] = []
+        self._offset: i64 = -1
+        self._first: i64 = 0
+        self._last: i64 = 0
+        self._count: i64 = 0
+        self._size: i64 = 0
+
+    def note(self, offset: i64, size: i64, ts: i64) -> None:
+        """Record a segment that was sent before in full, by the offset of its first byte."""
+        if offset == self._offset:
+            self._count += 1
+            self._last = ts
+            return
+        self._end_run()
+        self._offset = offset
+        self._first = self._last = ts
+        self._count = 1
+        self._size = size
+
+    def stalls(self) -> list[tuple[int, int, int, int]]:
+        """Return (first and last retransmission, count, bytes) of each stall; times in ns."""
+        stalls = self._stalls[:]
+        if self._is_stall():
+            stalls.append((self._first, self._last, self._count, self._size))
+        return stalls
+
+    def _end_run(self) -> None:
+        if self._is_stall():
+            self._stalls.append((self._first, self._last, self._count, self._size))
+
+    def _is_stall(self) -> bool:
+        """Return whether the retransmissions since the last stall are another stall."""
+        lasted: i64 = self._last - self._first
+        long = self._count >= LEAST_REPEATS and lasted >= LEAST_NS
+        return long and len(self._stalls) < MAX_STALLS
+
+
+def noted(repeats: Repeats | None, offset: i64, size: i64, ts: i64) -> Repeats | None:
+    """Record a segment with `Repeats.note`, unless it may be a zero-window probe.
+
+    Some systems send one byte repeatedly as a probe, which the other end acknowledges. `repeats` is
+    None before the first retransmission.
+    """
+    if size <= PROBE_BYTES:
+        return repeats
+    if repeats is None:
+        repeats = Repeats()
+    repeats.note(offset, size, ts)
+    return repeats
+
+
 HOLD_SEGMENTS: Final = 32
-"""packets of the connection that a hole waits after its bytes were acknowledged"""
+"""packets of the connection that a hole waits for after its bytes were acknowledged"""
 HOLD_TIME: Final = 1_000_000_000
-"""nanoseconds that it waits at most after that"""
+"""maximum wait after the acknowledgement, nanoseconds"""
 UNACKED_SEGMENTS: Final = 1024
-"""packets that a hole waits where no acknowledgement is seen (one direction captured)"""
+"""packets that a hole waits for if no acknowledgement is seen (one direction captured)"""
 UNACKED_TIME: Final = 10_000_000_000
-"""nanoseconds that it waits at most where no acknowledgement is seen"""
+"""maximum wait if no acknowledgement is seen, nanoseconds"""
 KEEP_ALIVE_IDLE: Final = 1_000_000_000
-"""nanoseconds of silence before a keep-alive; stacks wait a second and more"""
+"""nanoseconds of silence before a keep-alive; TCP stacks wait a second or more"""
 MAX_PENDING: Final = 2 * 1024 * 1024
-"""bytes of one direction that wait behind a hole; a receive window is rarely larger"""
+"""maximum bytes of one direction held behind a hole; receive windows are rarely larger"""
 MAX_DISTANCE: Final = 1 << 30
-"""bytes that a segment may be off: the largest TCP window; farther is another connection"""
+"""plausible distance of a segment, bytes: the largest TCP window; beyond is another connection"""
 
 MAX_RETRANSMISSION: Final = 64 * 1024 * 1024
-"""bytes that a segment may be behind: more than any sender keeps for a retransmission"""
+"""plausible distance backwards, bytes: more than any sender keeps for retransmission"""
 FAR_SEGMENTS: Final = 8
-"""segments in a row that are far off, until they are believed"""
+"""consecutive implausible segments after which they are accepted"""
 
 _NOTHING: Final[list[Data]] = []
-"""nothing waits: one list for all streams, which nobody adds to, because most have no holes"""
+"""shared empty list for the many streams without holes; never modified"""
 START: Final = 1 << 33
-"""offset given to the first segment seen, so that earlier ones have offsets above zero"""
+"""offset of the first segment seen, so that earlier ones have offsets above zero"""
 
 
 @final
 class StreamReassembler:
-    """One direction of a TCP connection. Segments in, pieces in order out."""
+    """Reassembler of one direction of a TCP connection: segments in, ordered pieces out."""
 
     __slots__ = (
         "_ack_mark",
@@ -77,16 +142,16 @@ class StreamReassembler:
     def __init__(self, conversation: i64, experts: list[ExpertInfo]) -> None:
         self.conversation: i64 = conversation
         self.waiting = False
-        """something waits for a hole to be filled"""
+        """data waits behind a hole"""
         self.isn: i64 = -1
-        """sequence number of the SYN; -1: none seen"""
+        """sequence number of the SYN; -1: not seen"""
         self.pending_bytes: i64 = 0
-        """bytes that wait behind a hole"""
+        """bytes held behind a hole"""
         self.gaps: i64 = 0
         self.gap_bytes: i64 = 0
         self.retransmissions: i64 = 0
-        """segments of which every byte was there already"""
-        self.repeats: Repeats | None = None  # made with the first of them
+        """segments whose bytes were all seen before"""
+        self.repeats: Repeats | None = None  # created at the first retransmission
         self._experts = experts
         self._pending = _NOTHING
         self._base: i64 = -1
@@ -105,25 +170,33 @@ class StreamReassembler:
 
     @property
     def empty(self) -> bool:
-        """Whether no byte was given out yet."""
+        """Whether nothing was emitted yet."""
         return self._base < 0 or self._expected == self._base
 
     @property
     def held_bytes(self) -> i64:
-        """Bytes of memory that what waits takes, about."""
+        """Approximate memory of the held pieces, bytes."""
         return self.pending_bytes + PIECE_COST * len(self._pending)
 
     @property
     def earliest_held(self) -> i64:
-        """Id of the earliest packet that waits behind a hole; -1: none does."""
+        """Id of the earliest packet held behind a hole, or -1."""
         earliest: i64 = -1
         for piece in self._pending:
             if earliest < 0 or piece.packet < earliest:
                 earliest = piece.packet
         return earliest
 
+    def sequence_at(self, offset: i64) -> i64:
+        """Return the sequence number of a stream offset."""
+        return (self._sequence - (self._expected - self._base - offset)) & 0xFFFFFFFF
+
+    def is_next(self, sequence: i64) -> bool:
+        """Return whether a sequence number continues the stream, and is no retransmission."""
+        return self._sequence < 0 or sequence == self._sequence
+
     def synchronize(self, segment: Segment, out: list[Piece]) -> None:
-        """Take the SYN of this direction: the first byte has the number after it."""
+        """Receive the SYN of this direction, which sets the sequence number of the first byte."""
         if self.isn >= 0:
             return
         self.isn = segment.seq
@@ -138,11 +211,11 @@ class StreamReassembler:
             self._deliver(out)
 
     def receive(self, segment: Segment, out: list[Piece]) -> None:
-        """Append the pieces that are in order with this segment."""
+        """Append the pieces that this segment puts in order."""
         start: i64 = segment.start
         end: i64 = segment.end
         if segment.seq == self._sequence and self._base >= 0 and not self.waiting:
-            # In order and nothing waits: nearly all segments take this way.
+            # Fast path for nearly all segments: in order, nothing held.
             offset: i64 = self._expected
             if end > start:
                 place: i64 = offset - self._base
@@ -157,7 +230,7 @@ class StreamReassembler:
         self._last_ts = segment.ts
 
     def acknowledge(self, segment: Segment, out: list[Piece]) -> None:
-        """Check whether a segment of the other direction acknowledges the hole waited for."""
+        """Check whether a segment of the other direction acknowledges the current hole."""
         if not segment.flags & ACK:
             return
         acked: i64 = self._place(segment.ack)
@@ -166,14 +239,14 @@ class StreamReassembler:
         self._give_up_waiting(segment.ts, out)
 
     def finish(self, out: list[Piece]) -> None:
-        """Give out what waits, holes as gaps, as no more segments come."""
+        """Emit everything held, with holes as gaps: the stream has ended."""
         while self._pending:
             self._skip_hole(out)
 
     def lost_before(self, sequence: i64) -> i64:
-        """Return the bytes before a sequence number that were sent and never seen; 0: none.
+        """Return the bytes before a sequence number that were sent but never seen.
 
-        For the end of a stream, after `finish`: a FIN tells how many bytes came before it.
+        For the end of a stream, after `finish`: a FIN reveals how many bytes preceded it.
         """
         if self._base < 0:
             return 0
@@ -181,7 +254,7 @@ class StreamReassembler:
         return lost if 0 < lost < MAX_PENDING else 0
 
     def forget(self) -> None:
-        """Let go of what waits, as nobody wants the stream any more."""
+        """Drop all held data: the stream is no longer needed."""
         self._pending = _NOTHING
         self.pending_bytes = 0
         self.waiting = False
@@ -196,7 +269,7 @@ class StreamReassembler:
         return self._expected + distance
 
     def _hole(self, segment: Segment, out: list[Piece]) -> None:
-        """Note a gap of known length: the snap length cut off the end of a segment."""
+        """Record a gap of known length: the snap length cut the end of a segment."""
         self._gap(segment.packet, segment.ts, segment.missing, out)
         self._sequence = (self._sequence + segment.missing) & 0xFFFFFFFF
 
@@ -221,12 +294,12 @@ class StreamReassembler:
         if end + segment.missing <= self._expected and self._base >= 0:
             self.retransmissions += 1
             self.repeats = noted(self.repeats, offset, size, segment.ts)
-            self._say(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
+            self._report(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
             return
         if self._base >= 0 and self._pending and offset < self._pending[0].offset:
-            self._say(ExpertKind.OUT_OF_ORDER, segment, f"{size} bytes", offset)
+            self._report(ExpertKind.OUT_OF_ORDER, segment, f"{size} bytes", offset)
         if self._insert(segment, offset, end, False):
-            self._say(ExpertKind.OVERLAP_MISMATCH, segment, "the first copy is used", offset)
+            self._report(ExpertKind.OVERLAP_MISMATCH, segment, "the first copy is used", offset)
         if segment.missing:
             self._insert(segment, end, end + segment.missing, True)
         if self._base >= 0:
@@ -235,12 +308,12 @@ class StreamReassembler:
             self._wait(segment, out)
 
     def _is_far(self, offset: i64) -> bool:
-        """Return whether an offset is where no segment of this connection can be."""
+        """Return whether an offset is implausible for this connection."""
         distance: i64 = offset - self._expected
         return distance > MAX_DISTANCE or distance < -MAX_RETRANSMISSION
 
     def _restart(self, segment: Segment, out: list[Piece]) -> bool:
-        """Start anew where segments are far off again and again: a connection without a SYN."""
+        """Restart after several implausible segments: a new connection without a SYN."""
         if self._far_from != self._expected:
             self._far_from = self._expected
             self._far = 0
@@ -253,15 +326,17 @@ class StreamReassembler:
             self._base = self._expected
         out.append(Gap(self._expected - self._base, segment.packet, segment.ts, 0))
         self.gaps += 1
-        self._say(ExpertKind.GAP, segment, "another connection on the same ports", self._expected)
+        self._report(
+            ExpertKind.GAP, segment, "another connection on the same ports", self._expected
+        )
         self._sequence = segment.seq
         self._acked = -1
         return True
 
     def _is_keep_alive(self, segment: Segment, end: i64) -> bool:
-        """Return whether this is a probe: one byte, sent and acknowledged before, of any value.
+        """Return whether this is a keep-alive: one byte of any value, acknowledged before.
 
-        Where the real byte was not captured only the silence before it tells it from data.
+        If the real byte was not captured, only the preceding silence distinguishes it from data.
         """
         if segment.end - segment.start != 1 or segment.missing:
             return False
@@ -270,10 +345,9 @@ class StreamReassembler:
         return self._last_ts != 0 and segment.ts - self._last_ts >= KEEP_ALIVE_IDLE
 
     def _insert(self, segment: Segment, offset: i64, end: i64, hole: bool) -> bool:
-        """Put the bytes that are not there yet among those that wait.
+        """Insert the new bytes into the held pieces; return whether known bytes differ.
 
-        `hole`: they are known to be missing, and wait as a piece without data. Gives whether bytes
-        that are there already differ.
+        `hole`: the bytes are known to be missing, and are held as a piece without data.
         """
         if self._pending is _NOTHING:
             self._pending = []
@@ -287,7 +361,7 @@ class StreamReassembler:
             if index < len(pending):
                 stop = min(end, pending[index].offset)
             if at < stop:
-                # A copy: the chunk that the packet is a range of is larger and must not stay.
+                # A copy: the larger chunk behind the packet must not be kept alive.
                 data = b"" if hole else segment.data[at + shift : stop + shift]
                 pending.insert(index, Data(at, segment.packet, segment.ts, data, 0, stop - at))
                 self.pending_bytes += len(data)
@@ -301,7 +375,7 @@ class StreamReassembler:
         return differs
 
     def _first_after(self, offset: i64) -> i64:
-        """Return the index of the first waiting piece that ends behind an offset."""
+        """Return the index of the first held piece that ends after an offset."""
         pending = self._pending
         low: i64 = 0
         high: i64 = len(pending)
@@ -315,7 +389,7 @@ class StreamReassembler:
         return low
 
     def _deliver(self, out: list[Piece]) -> None:
-        """Give out what waits and is in order by now."""
+        """Emit the held pieces that are now in order."""
         pending = self._pending
         used: i64 = 0
         before: i64 = self._expected
@@ -350,8 +424,8 @@ class StreamReassembler:
     def _next_hole(self, offset: i64) -> None:
         """Wait for the hole before this offset.
 
-        Holes that were there when the waiting began have waited as long as the first of them:
-        each waiting anew would let ever more bytes wait behind many holes.
+        Holes that existed when the wait began share its start: separate waits would let ever more
+        bytes pile up behind many holes.
         """
         if offset > self._mark:
             last = self._pending[len(self._pending) - 1]
@@ -363,7 +437,7 @@ class StreamReassembler:
             self._since_ack = -1
 
     def _give_up_waiting(self, ts: i64, out: list[Piece]) -> None:
-        """Declare the first hole a gap when it will not be filled any more."""
+        """Turn the first hole into a gap if waiting for it is useless."""
         self._waited += 1
         while self.waiting and self._in_vain(ts):
             self._skip_hole(out)
@@ -382,7 +456,7 @@ class StreamReassembler:
         )
 
     def _skip_hole(self, out: list[Piece]) -> None:
-        """Turn the first hole into a gap, or drop it where the start was not captured."""
+        """Turn the first hole into a gap, or drop it if the start was not captured."""
         first = self._pending[0]
         length: i64 = first.offset - self._expected
         self._sequence = (self._sequence + length) & 0xFFFFFFFF
@@ -397,7 +471,7 @@ class StreamReassembler:
             self._gap(first.packet, first.ts, length, out)
         self._deliver(out)
 
-    def _say(self, kind: ExpertKind, segment: Segment, detail: str, offset: i64) -> None:
+    def _report(self, kind: ExpertKind, segment: Segment, detail: str, offset: i64) -> None:
         place: i64 = offset - self._base if self._base >= 0 else 0
         self._experts.append(
             ExpertInfo(kind, detail, segment.ts, segment.packet, self.conversation, place)

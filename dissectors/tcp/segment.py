@@ -1,4 +1,4 @@
-"""The TCP part of one packet: flags, numbers, and where its payload lies."""
+"""TCP segments: flags, sequence numbers, and the range of the payload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACK: Final = 0x10
 @final
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Segment:
-    """The TCP part of one packet."""
+    """The TCP segment of one packet."""
 
     __slots__ = (
         "ack",
@@ -49,19 +49,19 @@ class Segment:
         self.ts: i64 = ts
         """nanoseconds since the epoch"""
         self.key = key
-        """source and destination address, source and destination port, tunnel: one direction"""
+        """key of the direction: source and destination address, ports, tunnel"""
         self.seq: i64 = (sequence >> 32) & 0xFFFFFFFF
-        """sequence number of the first payload byte (of the SYN where there is one)"""
+        """sequence number of the first payload byte, or of the SYN"""
         self.ack: i64 = sequence & 0xFFFFFFFF
-        """acknowledgement number; means nothing without the ACK flag"""
+        """acknowledgement number; undefined without the ACK flag"""
         self.flags: i64 = flags
         self.window: i64 = window
-        """the window as sent, unscaled"""
+        """window as sent, unscaled"""
         self.data = data
-        """the bytes that hold the payload"""
+        """the chunk that contains the payload"""
         self.start: i64 = start
-        """where the payload begins in `data`"""
+        """offset of the first payload byte in `data`"""
         self.end: i64 = end
-        """where the captured payload ends in `data`"""
+        """offset after the last captured payload byte in `data`"""
         self.missing: i64 = missing
-        """bytes of the payload's end that the snap length cut off"""
+        """payload bytes cut off by the snap length"""

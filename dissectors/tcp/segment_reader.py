@@ -1,8 +1,8 @@
-"""Packets as TCP segments: link layers, VLAN tags, IPv4 and IPv6, fragments, tunnels.
+"""Packet parsing down to TCP: link layers, VLAN tags, IPv4 and IPv6, fragments, tunnels.
 
-A packet that holds no TCP is counted with its reason in `SegmentReader.skipped` and gives None.
-Lengths come from the IP header, never from the captured bytes: Ethernet pads short frames. Bytes
-that the snap length cut off are said as `missing`, never invented.
+A packet without TCP returns None and is counted by reason in `SegmentReader.skipped`. Lengths come
+from the IP header, never from the captured bytes: Ethernet pads short frames. Bytes cut off by the
+snap length are reported as `missing`.
 
 Link types: https://www.tcpdump.org/linktypes.html. Tunnels: RFC 7348 (VXLAN), RFC 8926 (Geneve),
 RFC 2784 and 2890 (GRE), RFC 2003 (IP in IP).
@@ -21,11 +21,11 @@ from .fragments import FragmentTable
 from .segment import FIN, RST, SYN, Segment
 
 MAX_TUNNELS: Final = 8
-"""tunnels inside tunnels that are followed; more is an attack or damage"""
+"""maximum depth of nested tunnels; more is an attack or damage"""
 MAX_OFFLOADED: Final = 1024 * 1024
-"""bytes of an IP packet that does not say its length: BIG TCP has half as many"""
+"""maximum bytes of an IP packet without a length: twice the size of BIG TCP"""
 MAX_IPV6_HEADERS: Final = 16
-"""IPv6 extension headers of one packet that are followed"""
+"""maximum IPv6 extension headers of one packet"""
 
 LINKTYPE_NULL: Final = 0
 LINKTYPE_LOOP: Final = 108
@@ -34,7 +34,7 @@ LINKTYPE_IPV4: Final = 228
 LINKTYPE_IPV6: Final = 229
 LINKTYPE_LINUX_SLL2: Final = 276
 RAW_LINKTYPES: Final = frozenset((12, 14, 101))
-"""raw IP: LINKTYPE_RAW, and the DLT_RAW numbers that some systems write into files"""
+"""raw IP: LINKTYPE_RAW, and the DLT_RAW numbers that some systems write to files"""
 
 ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_IPV6: Final = 0x86DD
@@ -50,7 +50,7 @@ PROTOCOL_FRAGMENT: Final = 44
 PROTOCOL_GRE: Final = 47
 PROTOCOL_AH: Final = 51
 IPV6_OPTION_HEADERS: Final = frozenset((0, 43, 60, 135))
-"""hop-by-hop, routing, destination options, mobility: all of one shape"""
+"""hop-by-hop, routing, destination options, mobility: all with the same layout"""
 
 VXLAN_PORTS: Final = frozenset((4789, 8472))
 GENEVE_PORT: Final = 6081
@@ -64,21 +64,21 @@ TOO_DEEP: Final = "tunnels too deep"
 
 @final
 class SegmentReader:
-    """Takes packets apart down to TCP; holds the fragments that wait for others.
+    """Parses packets down to TCP; holds incomplete IP datagrams.
 
-    Pure ACKs are most of what is not data: they are given out only while `acks_wanted`, and where
-    they say that the receiver has no room left.
+    Pure ACKs, most of the segments without data, are returned only while `acks_wanted`, or if they
+    announce a zero window.
     """
 
     def __init__(self) -> None:
         self.skipped: dict[str, int] = {}
-        """why packets gave no segment, and how many"""
+        """packets without a segment, by reason"""
         self.experts: list[ExpertInfo] = []
-        """findings since they were last taken"""
+        """findings since the last take"""
         self.acks_wanted = False
-        """somebody waits for an acknowledgement"""
+        """pure ACKs are needed"""
         self.fragments = FragmentTable(self.experts)
-        """the fragments that wait"""
+        """the incomplete IP datagrams"""
         self._unsupported: set[int] = set()
 
     def segment_of(self, packet: Packet) -> Segment | None:
@@ -86,7 +86,7 @@ class SegmentReader:
         data = packet.data
         at: i64 = packet.start
         end: i64 = packet.end
-        # Ethernet, IPv4 without tag: nearly all packets take this way.
+        # Fast path for nearly all packets: Ethernet, IPv4 without a tag.
         if packet.linktype == LINKTYPE_ETHERNET and end - at >= 54:
             if read_i16_be(data, at + 12) == ETHERTYPE_IPV4:
                 return self._ipv4(packet, data, at + 14, end, b"")
@@ -94,7 +94,7 @@ class SegmentReader:
         return self._link(packet, data, at, end)
 
     def finish(self) -> None:
-        """Finish after the last packet: what still waits for fragments is lost."""
+        """Finish after the last packet; incomplete datagrams are lost."""
         self.fragments.finish()
 
     def _skip(self, why: str) -> None:
@@ -148,9 +148,7 @@ class SegmentReader:
     def _network(
         self, packet: Packet, data: bytes, at: i64, end: i64, ethertype: i64, tunnel: bytes
     ) -> Segment | None:
-        """Return what an Ethernet type says. VLAN tags are passed: they tell no conversations
-        apart.
-        """
+        """Parse the payload of an Ethernet type; VLAN tags do not distinguish conversations."""
         while ethertype in VLAN_ETHERTYPES and end - at >= 4:
             ethertype = _u16(data, at + 2)
             at += 4
@@ -162,7 +160,7 @@ class SegmentReader:
         return None
 
     def _ip(self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes) -> Segment | None:
-        """Read IP of either version, told by its first four bits."""
+        """Parse IP of either version, by its first four bits."""
         version = data[at] >> 4 if at < end else 0
         if version == 4:
             return self._ipv4(packet, data, at, end, tunnel)
@@ -182,7 +180,7 @@ class SegmentReader:
         length: i64 = (middle >> 48) & 0xFFFF
         protocol: i64 = middle & 0xFF
         if length == 0:
-            # Segmentation offload: the card writes the length after the capture saw the packet.
+            # Segmentation offload: the card fills in the length after the capture saw the packet.
             length = min(packet.start + packet.length - at, MAX_OFFLOADED)
         if header < 20 or length < header or end - at < header:
             self._malformed(packet, "IPv4 lengths that contradict each other")

@@ -1,10 +1,10 @@
-"""The bytes of a capture, wherever they come from: `Source` is what `Decode` reads.
+"""Sources of capture bytes; `Decode` reads from a `Source`.
 
-Here are files (also those still being written), standard input and bytes in memory, each
-compressed or not; `dissectors.live.interface` has an interface. Chunks come in order and are never
-over `CHUNK` bytes, so memory does not depend on the file. A compressed file that ends early or is
-damaged ends the chunks; the reason is then in `problem`. Errors are raised only for what the user
-did: a name that cannot be opened.
+This module has files (also growing ones), standard input, and bytes in memory, each compressed or
+not; `dissectors.live.interface` has an interface. Chunks come in order and never exceed `CHUNK`
+bytes, so memory does not depend on the file size. A truncated or damaged compressed file ends the
+chunks, with the reason in `problem`. Errors are raised only for user input: a name that cannot be
+opened.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ..foreign import natural_of
 from .decompression import COMPRESSIONS, MOST_TIMES, DecompressedStream
 
 STDIN = "-"
-"""the name of standard input"""
+"""name of standard input"""
 CHUNK = 96 * 1024
-"""bytes of one read: over 128 KiB malloc maps each chunk anew, which costs a sixth of the time"""
+"""bytes per read: above 128 KiB malloc maps each chunk again, which costs a sixth of the time"""
 FIRST_READ = 4096
-"""bytes of the first reads of a file: without it they depend on the file system"""
+"""buffer size of the first reads: otherwise it depends on the file system"""
 HEAD = 8
-"""first bytes, that tell how a file is compressed"""
+"""number of first bytes that identify the compression"""
 PATIENCE_MS = 200
-"""milliseconds without a byte on standard input, until it is said that there is nothing new"""
+"""milliseconds without input after which standard input counts as idle"""
 FOLLOW_INTERVAL = 0.2
-"""seconds between two looks at a file that is still being written"""
+"""seconds between two reads of a growing file"""
 
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".ntar")
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".lz4", ".xz")
@@ -43,11 +43,11 @@ _CAPTURE_NAME = re.compile(
     rf"(?:{'|'.join(map(re.escape, CAPTURE_SUFFIXES))})(?:[-_.]?[0-9][-_.:t0-9]*)?"
     rf"(?:{'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})?$"
 )
-"""a suffix, the number or the time that rotation adds, the suffix of a compression"""
+"""a suffix, the number or time added by rotation, and a compression suffix"""
 
 
 class CaptureError(Exception):
-    """A capture that the user named cannot be read; says the file, the offset and the way out."""
+    """A capture named by the user cannot be read; has the file, offset, and a hint."""
 
     def __init__(self, path: str, reason: str, offset: int | None = None, hint: str = "") -> None:
         super().__init__(path, reason, offset, hint)
@@ -63,44 +63,44 @@ class CaptureError(Exception):
 
 
 class Source(Protocol):
-    """The bytes of one capture, from wherever; nothing is opened before `chunks`."""
+    """The bytes of one capture; nothing is opened before `chunks`."""
 
     @property
     def name(self) -> str:
-        """What the user and the rows call the capture."""
+        """Name of the capture in messages and rows."""
 
     @property
     def compression(self) -> str | None:
-        """Name of the compression, told by the first bytes; None: none, or nothing read yet."""
+        """Name of the compression; None: uncompressed, or not yet read."""
 
     @property
     def problem(self) -> str | None:
-        """Why the bytes ended early; None: they did not, or have not ended."""
+        """Why the bytes ended early; None if they did not."""
 
     @property
     def size(self) -> int | None:
-        """Bytes as they are stored; None where that is unknown."""
+        """Stored size in bytes, or None if unknown."""
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read so far, as they are stored."""
+        """Stored bytes read so far."""
 
     def chunks(self) -> Iterator[bytes]:
-        """Give the bytes of a pcap or pcapng in order; an empty chunk: nothing new for a while.
+        """Yield the bytes of a pcap or pcapng in order; an empty chunk means idle.
 
-        Raises CaptureError where the source cannot be opened.
+        Raises CaptureError if the source cannot be opened.
         """
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
 
 
 class _StoredBytes:
-    """The file as it is stored: what was looked at put back in front, what passes counted."""
+    """The stored file, with the peeked head put back and the bytes counted."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
         self._head = head
-        # What a pipe has is given at once: a whole chunk may take hours to come.
+        # Return what a pipe has at once: a full chunk may take hours to arrive.
         self._read = rest.read1 if isinstance(rest, io.BufferedReader) else rest.read
         self.count = 0
 
@@ -112,7 +112,7 @@ class _StoredBytes:
 
 
 class StoredSource(ABC):
-    """What files, standard input and bytes in memory share: decompression, chunks, following."""
+    """Base of files, standard input, and bytes in memory: decompression, chunks, following."""
 
     def __init__(self, name: str, size: int | None, follow: bool = False) -> None:
         self.name = name
@@ -120,20 +120,20 @@ class StoredSource(ABC):
         self.compression: str | None = None
         self.problem: str | None = None
         self.max_ratio = MOST_TIMES
-        """bytes that each compressed byte may become"""
+        """maximum decompressed bytes per compressed byte"""
         self._follow = follow
         self._stored: _StoredBytes | None = None
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read so far, as they are stored."""
+        """Stored bytes read so far."""
         return self._stored.count if self._stored is not None else 0
 
     def chunks(self) -> Iterator[bytes]:
-        """Give the decompressed bytes in order, at most `CHUNK` at a time.
+        """Yield the decompressed bytes in order, at most `CHUNK` at a time.
 
-        While following, and of standard input that is a pipe, an empty chunk means that there is
-        nothing new yet. Raises CaptureError where the source cannot be opened.
+        While following, and for standard input from a pipe, an empty chunk means that no new data
+        is available. Raises CaptureError if the source cannot be opened.
         """
         stream = self._open_stream()
         while True:
@@ -154,14 +154,14 @@ class StoredSource(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
 
     @abstractmethod
     def _open(self) -> IO[bytes]:
-        """Return the bytes as they are stored; raise CaptureError where that cannot be."""
+        """Open the stored bytes; raise CaptureError on failure."""
 
     def _is_idle(self) -> bool:
-        """Wait a little for bytes, and return whether none came."""
+        """Wait briefly for bytes, and return whether none arrived."""
         return False
 
     def _open_stream(self) -> DecompressedStream | _StoredBytes:
@@ -181,7 +181,7 @@ class StoredSource(ABC):
 
 
 class FileSource(StoredSource):
-    """A capture file; `follow`: it is still being written, so its end is waited at."""
+    """A capture file; with `follow`, it is still growing and the reader waits at its end."""
 
     def __init__(self, name: str, *, follow: bool = False) -> None:
         super().__init__(name, _size_of(name), follow)
@@ -201,14 +201,14 @@ class FileSource(StoredSource):
 
 
 class StandardInput(StoredSource):
-    """Standard input, which stays open; of a pipe it is said when there is nothing new."""
+    """Standard input, which stays open; a pipe reports when it is idle."""
 
     def __init__(self, *, follow: bool = False) -> None:
         super().__init__(STDIN, None, follow)
         self._pipe: select.poll | None = None
 
     def close(self) -> None:
-        """Leave it open: it is not ours."""
+        """Do nothing: standard input belongs to the process."""
 
     def _open(self) -> IO[bytes]:
         self._pipe = _pipe_of(sys.stdin.buffer)
@@ -235,16 +235,16 @@ class BytesSource(StoredSource):
 
 
 def _size_of(name: str) -> int | None:
-    """Return the bytes of a regular file; None: it is none, or not there."""
+    """Return the size of a regular file in bytes, or None."""
     try:
-        found = os.stat(name)
+        status = os.stat(name)
     except OSError:
         return None
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def _pipe_of(stream: IO[bytes]) -> select.poll | None:
-    """Return what tells whether a pipe has more; None: the stream is not a pipe."""
+    """Return a poll object for a pipe, or None for other streams."""
     try:
         number = stream.fileno()
         if not stat.S_ISFIFO(os.fstat(number).st_mode):
@@ -274,44 +274,44 @@ def source_of(name: str, *, follow: bool = False) -> StoredSource:
 
 
 def sources_of(sources: Sequence[str | Source], *, follow: bool = False) -> list[Source]:
-    """Return what is read, in order: names stand for what `expand_sources` finds.
+    """Return the sources in order, with names expanded by `expand_sources`.
 
-    `follow`: the last one is still being written. Raises CaptureError as `expand_sources`.
+    `follow`: the last one is still growing. Raises CaptureError like `expand_sources`.
     """
-    found: list[Source] = []
-    for one in sources:
-        if isinstance(one, str):
-            found.extend(source_of(name) for name in expand_sources([one]))
+    result: list[Source] = []
+    for source in sources:
+        if isinstance(source, str):
+            result.extend(source_of(name) for name in expand_sources([source]))
         else:
-            found.append(one)
+            result.append(source)
     if follow and sources and isinstance(sources[-1], str):
-        found[-1] = source_of(found[-1].name, follow=True)
-    return found
+        result[-1] = source_of(result[-1].name, follow=True)
+    return result
 
 
 def expand_sources(names: Sequence[str]) -> list[str]:
-    """Return the capture files that the names stand for: a folder gives its captures in name order.
+    """Return the capture files for the names; a folder stands for its captures in name order.
 
-    Raises `CaptureError` for a name that does not exist and for a folder without captures.
+    Raises `CaptureError` for a missing name and for a folder without captures.
     """
-    found: list[str] = []
+    paths: list[str] = []
     for name in names:
         path = Path(name)
         if name == STDIN or not path.is_dir():
             if name != STDIN and not path.exists():
                 raise CaptureError(name, "no such file")
-            found.append(name)
+            paths.append(name)
             continue
         entries = (str(entry) for entry in path.iterdir() if is_capture_name(entry))
-        inside = sorted(entries, key=_natural_order)
-        if not inside:
+        captures = sorted(entries, key=natural_order)
+        if not captures:
             suffixes = ", ".join(CAPTURE_SUFFIXES)
             raise CaptureError(name, "no capture in this folder", hint=f"looked for {suffixes}")
-        found.extend(inside)
-    return found
+        paths.extend(captures)
+    return paths
 
 
-def _natural_order(name: str) -> list[tuple[int, str]]:
+def natural_order(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts `x.pcap2` before `x.pcap10`: numbers without leading zeros."""
     parts = re.split(r"(\d+)", name)
     numbers = map(natural_of, parts)
@@ -322,7 +322,7 @@ def _natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def is_compressed(name: str) -> bool:
-    """Return whether a file begins as a compressed one does; not where it cannot be read."""
+    """Return whether a file begins as a compressed one; False if it cannot be read."""
     try:
         with Path(name).open("rb") as file:
             head = file.read(HEAD)
@@ -332,12 +332,17 @@ def is_compressed(name: str) -> bool:
 
 
 def is_capture_name(path: Path) -> bool:
-    """Return whether a file of a folder is a capture: `x.pcap`, `x.pcap3`, `x.pcap.1.gz`."""
-    return _CAPTURE_NAME.search(path.name.lower()) is not None and path.is_file()
+    """Return whether a path is a capture file: `x.pcap`, `x.pcap3`, `x.pcap.1.gz`."""
+    return has_capture_name(path.name) and path.is_file()
+
+
+def has_capture_name(name: str) -> bool:
+    """Return whether a file name is that of a capture."""
+    return _CAPTURE_NAME.search(name.lower()) is not None
 
 
 def size_of(sources: Sequence[Source]) -> int | None:
-    """Return the bytes of all captures together, None where one has no size."""
+    """Return the total size of all captures in bytes, or None if one is unknown."""
     total = 0
     for source in sources:
         if source.size is None:

@@ -1,4 +1,1 @@
-"""Read TLS without I/O: key logs, records, handshakes, key schedules, decryption, certificates.
-
-May import `expert`; knows neither captures nor RocketMQ.
-"""
+"""Read TLS without I/O: key logs, records, handshakes, key schedules, decryption, certificates."""

@@ -1,7 +1,7 @@
-"""What certificates say: who, by whom, from when to when, for which names.
+"""Read certificates: subject, issuer, validity, names.
 
-The package cryptography reads them, imported with the first one. Without it, and of what it cannot
-read, nothing is said. RFC 5280.
+Parsed by the package cryptography, imported on first use. Without it, and for unreadable
+certificates, nothing is returned. RFC 5280.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate as Parsed
 
 MAX_CERTIFICATES: Final = 8
-"""certificates of a chain that are read"""
+"""maximum certificates read of a chain"""
 MAX_CERTIFICATE: Final = 64 * 1024
-"""bytes of one that is read"""
+"""maximum bytes of a certificate"""
 MAX_NAMES: Final = 32
-"""names of a certificate that are given"""
+"""maximum names of a certificate"""
 _KEPT: Final = 256
-"""certificates whose reading is kept: servers show the same one again and again"""
+"""cached certificates: servers send the same ones again and again"""
 _LONGEST: Final = 255
-"""characters of a name"""
+"""maximum characters of a name"""
 
 
 class Certificate(NamedTuple):
-    """What one certificate says."""
+    """A parsed certificate."""
 
     subject: str
     issuer: str
@@ -34,26 +34,26 @@ class Certificate(NamedTuple):
     """UTC, as 2026-11-20T10:00:00Z"""
     not_after: str
     names: tuple[str, ...]
-    """names and addresses that it is for"""
+    """names and addresses that it is valid for"""
 
 
 _read: dict[bytes, Certificate | None] = {}
 
 
 def certificates_of(chain: list[bytes]) -> list[Certificate]:
-    """Return what the certificates of a chain say, the server's own first."""
-    found = []
+    """Parse the certificates of a chain, the server's own first."""
+    certificates = []
     for data in chain[:MAX_CERTIFICATES]:
         digest = hashlib.sha256(data).digest()
         if digest not in _read:
             if len(_read) >= _KEPT:
                 _read.clear()
             _read[digest] = _certificate_of(data)
-        one = _read[digest]
-        if one is None:
+        certificate = _read[digest]
+        if certificate is None:
             break
-        found.append(one)
-    return found
+        certificates.append(certificate)
+    return certificates
 
 
 def _certificate_of(data: bytes) -> Certificate | None:
@@ -62,7 +62,7 @@ def _certificate_of(data: bytes) -> Certificate | None:
     try:
         from cryptography import x509
 
-        with warnings.catch_warnings():  # of what the capture has, such as serial numbers below 1
+        with warnings.catch_warnings():  # of captured certificates, such as serial numbers below 1
             warnings.simplefilter("ignore")
             parsed = x509.load_der_x509_certificate(data)
         form = "%Y-%m-%dT%H:%M:%SZ"
@@ -73,7 +73,7 @@ def _certificate_of(data: bytes) -> Certificate | None:
             parsed.not_valid_after_utc.strftime(form),
             _names_of(parsed),
         )
-    except Exception:  # ValueError and its kin, and no package to read it
+    except Exception:  # ValueError and the like, or a missing package
         return None
 
 
@@ -85,7 +85,7 @@ def _names_of(parsed: Parsed) -> tuple[str, ...]:
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
         return ()
     names = []
-    for one in list(extension.value)[:MAX_NAMES]:
-        if isinstance(one, x509.DNSName | x509.IPAddress):
-            names.append(str(one.value)[:_LONGEST])
+    for name in list(extension.value)[:MAX_NAMES]:
+        if isinstance(name, x509.DNSName | x509.IPAddress):
+            names.append(str(name.value)[:_LONGEST])
     return tuple(names)

@@ -1,4 +1,4 @@
-"""What a TLS session gives: plaintext, findings, and what its ends say of themselves."""
+"""Events of a TLS session: plaintext, findings, and facts about its endpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Plaintext(NamedTuple):
 
     side: int
     data: bytes
-    """empty: no more comes of this side"""
+    """empty: no more data from this side"""
     packet: int
     """id of the packet that completed the record"""
     ts: int
@@ -29,22 +29,22 @@ class TlsFinding(NamedTuple):
 
 
 class CertificateChain(NamedTuple):
-    """The certificates that an end showed."""
+    """The certificate chain of one side."""
 
     of_client: bool
     certificates: list[bytes]
 
 
 class ServerExtensions(NamedTuple):
-    """What a server of TLS 1.3 chose under encryption."""
+    """Encrypted extensions of a TLS 1.3 server."""
 
     protocol: str
     early: bool
-    """it takes the data that came before the handshake was done"""
+    """it accepts early data"""
 
 
 class TlsAlert(NamedTuple):
-    """An alert that could be read."""
+    """A readable alert."""
 
     name: str
 

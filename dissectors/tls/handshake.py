@@ -1,8 +1,8 @@
-"""Handshake messages out of records, and what the hellos say.
+"""Handshake messages from records, and the contents of hellos.
 
-Rules: nothing raises because of what was captured; a hello that is cut says what it says up to
-there. Messages nobody reads are passed over, whatever their length; one that is read is bounded.
-RFC 8446 (4), RFC 5246 (7.4), RFC 6066 (server name), RFC 7301 (ALPN).
+Rules: captured bytes never raise; a truncated hello is parsed as far as it goes. Messages that
+nobody reads are skipped, whatever their length; others are bounded. RFC 8446 (4), RFC 5246 (7.4),
+RFC 6066 (server name), RFC 7301 (ALPN).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _READ: Final = frozenset(
 )
 """messages whose content is read"""
 MAX_MESSAGE: Final = 256 * 1024
-"""bytes of a message that is read; longer ones are passed over"""
+"""maximum bytes of a message; longer ones are skipped"""
 _HEAD: Final = 4
-"""bytes before the content of a message: kind and length"""
+"""bytes of a message header: type and length"""
 
 SSL_3: Final = 0x0300
 TLS_1_0: Final = 0x0301
@@ -43,10 +43,10 @@ _VERSIONS: Final = {
 _HELLO_RETRY: Final = 0xCF21AD74E59A6111BE1D8C021E65B891C2A211167ABB8C5E079E09E2C8A8339C.to_bytes(
     32, "big"
 )
-"""random number by which a server says that its hello asks for another one of the client"""
+"""random value of a server hello that is a HelloRetryRequest"""
 _RANDOM: Final = 32
 _LEAST_HELLO: Final = 39
-"""bytes of a hello up to the length of its session id, head included"""
+"""bytes of a hello up to the length of its session id, header included"""
 _SERVER_NAME: Final = 0
 _ALPN: Final = 16
 _ENCRYPT_THEN_MAC: Final = 22
@@ -60,40 +60,40 @@ _MAX_PROTOCOLS: Final = 16
 
 
 class ClientHello(NamedTuple):
-    """What a client offers."""
+    """A parsed ClientHello."""
 
     random: bytes
     session_id: bytes
     versions: tuple[int, ...]
     server_name: str
-    """name of the server that it asks for; empty: none"""
+    """requested server name, or empty"""
     protocols: tuple[str, ...]
-    """protocols of the application, ALPN"""
+    """application protocols, ALPN"""
     early: bool
-    """data comes before the handshake is done"""
+    """early data follows"""
     ticket: bytes = b""
-    """what the server gave it to go on with a session (TLS 1.2); empty: none"""
+    """session ticket for resumption (TLS 1.2), or empty"""
 
 
 class ServerHello(NamedTuple):
-    """What a server chose."""
+    """A parsed ServerHello."""
 
     random: bytes
     session_id: bytes
     version: int
     suite: int
     protocol: str
-    """ALPN; empty: none"""
+    """ALPN, or empty"""
     resumed_13: bool
-    """a key of an earlier session is taken (TLS 1.3)"""
+    """a key of an earlier session is accepted (TLS 1.3)"""
     mac_behind: bool = False
-    """with CBC, what is encrypted is proved, not the content (TLS 1.2)"""
+    """with CBC, the MAC covers the ciphertext: encrypt-then-MAC (TLS 1.2)"""
     extended: bool = False
-    """the master secret is made of the whole handshake, too (TLS 1.2)"""
+    """extended master secret (TLS 1.2)"""
 
     @property
     def retry(self) -> bool:
-        """Whether it asks for another hello of the client."""
+        """Whether it is a HelloRetryRequest."""
         return self.random == _HELLO_RETRY
 
 
@@ -102,33 +102,33 @@ class HandshakeMessage(NamedTuple):
 
     kind: int
     content: bytes
-    """with its head; empty where nobody reads it"""
+    """with its header; empty if nobody reads it"""
 
 
 @final
 class HandshakeReader:
-    """Contents of handshake records in, messages out."""
+    """Cuts contents of handshake records into messages."""
 
     def __init__(self) -> None:
         self.keeps_all = False
-        """contents of all messages are given"""
+        """return contents of all messages"""
         self._head = bytearray()
         self._left = 0
         self._kept = False
 
     @property
     def held(self) -> bytes:
-        """The bytes of the message that is not whole."""
+        """Bytes of the incomplete message."""
         return bytes(self._head)
 
     def forget(self) -> None:
-        """Let go of what is held."""
+        """Drop held bytes."""
         self._head.clear()
         self._left = 0
 
     def receive(self, data: bytes) -> list[HandshakeMessage]:
-        """Return the messages that are complete with this content."""
-        found: list[HandshakeMessage] = []
+        """Return the messages that this content completes."""
+        messages: list[HandshakeMessage] = []
         at, size = 0, len(data)
         while at < size:
             if not self._left:
@@ -148,13 +148,13 @@ class HandshakeReader:
             self._left -= take
             if not self._left:
                 content = bytes(self._head) if self._kept else b""
-                found.append(HandshakeMessage(self._head[0], content))
+                messages.append(HandshakeMessage(self._head[0], content))
                 self._head.clear()
-        return found
+        return messages
 
 
 def client_hello_of(content: bytes) -> ClientHello | None:
-    """Return what a ClientHello, head included, offers; None where it is too short to say."""
+    """Parse a ClientHello, header included, or return None if it is too short."""
     if len(content) < _LEAST_HELLO or content[0] != CLIENT_HELLO:
         return None
     at = _LEAST_HELLO + content[_LEAST_HELLO - 1]
@@ -167,7 +167,7 @@ def client_hello_of(content: bytes) -> ClientHello | None:
     for kind, value in _extensions(content, at):
         if kind == _SUPPORTED_VERSIONS:
             several = [int.from_bytes(value[i : i + 2], "big") for i in range(1, len(value) - 1, 2)]
-            versions = tuple(one for one in several if one in _VERSIONS) or versions
+            versions = tuple(version for version in several if version in _VERSIONS) or versions
         elif kind == _SERVER_NAME and len(value) > 5:
             name = _text(value[5:])
         elif kind == _ALPN:
@@ -181,7 +181,7 @@ def client_hello_of(content: bytes) -> ClientHello | None:
 
 
 def server_hello_of(content: bytes) -> ServerHello | None:
-    """Return what a ServerHello, head included, chose; None where it is too short to say."""
+    """Parse a ServerHello, header included, or return None if it is too short."""
     if len(content) < _LEAST_HELLO or content[0] != SERVER_HELLO:
         return None
     at = _LEAST_HELLO + content[_LEAST_HELLO - 1]
@@ -205,20 +205,18 @@ def server_hello_of(content: bytes) -> ServerHello | None:
 
 
 def ticket_of(content: bytes) -> bytes:
-    """Return the ticket in a message with a new one of TLS 1.2, head included."""
+    """Return the ticket of a TLS 1.2 NewSessionTicket message, header included."""
     length = int.from_bytes(content[_HEAD + 4 : _HEAD + 6], "big")
     return content[_HEAD + 6 : _HEAD + 6 + length]
 
 
 def encrypted_premaster_of(content: bytes) -> bytes:
-    """Return what a client's key exchange by RSA, head included, encrypts."""
+    """Return the encrypted pre-master secret of an RSA key exchange, header included."""
     return content[_HEAD + 2 :]
 
 
 def encrypted_extensions_of(content: bytes) -> tuple[str, bool]:
-    """Return the protocol of the application that a server chose, and whether it takes early
-    data.
-    """
+    """Return the application protocol of a server, and whether it accepts early data."""
     protocol, early = "", False
     for kind, value in _extensions(content, _HEAD):
         if kind == _ALPN:
@@ -229,11 +227,11 @@ def encrypted_extensions_of(content: bytes) -> tuple[str, bool]:
 
 
 def chain_of(content: bytes, version: int) -> list[bytes]:
-    """Return the certificates of a Certificate message, head included, as far as they are whole."""
+    """Return the complete certificates of a Certificate message, header included."""
     at = _HEAD
     if version == TLS_1_3:
-        at += 1 + (content[at] if at < len(content) else 0)  # context of a request
-    at += 3  # length of all
+        at += 1 + (content[at] if at < len(content) else 0)  # request context
+    at += 3  # total length
     chain = []
     while at + 3 < len(content):
         end = at + 3 + int.from_bytes(content[at : at + 3], "big")
@@ -247,38 +245,38 @@ def chain_of(content: bytes, version: int) -> list[bytes]:
 
 
 def version_names(numbers: tuple[int, ...]) -> str:
-    """Return the names of versions, joined by commas."""
+    """Return the names of versions, joined with commas."""
     return ",".join(_VERSIONS.get(one, f"{one:#06x}") for one in numbers)
 
 
 def _extensions(content: bytes, at: int) -> list[tuple[int, bytes]]:
-    """Return type and value of the extensions that are there whole."""
-    found: list[tuple[int, bytes]] = []
-    at += 2  # their length
+    """Return type and value of the complete extensions."""
+    extensions: list[tuple[int, bytes]] = []
+    at += 2  # total length
     while at + 4 <= len(content):
         kind = int.from_bytes(content[at : at + 2], "big")
         length = int.from_bytes(content[at + 2 : at + 4], "big")
         value = content[at + 4 : at + 4 + length]
         if len(value) < length:
             break
-        found.append((kind, value))
+        extensions.append((kind, value))
         at += 4 + length
-    return found
+    return extensions
 
 
 def _protocols(value: bytes) -> tuple[str, ...]:
-    found: list[str] = []
+    protocols: list[str] = []
     at = 2
-    while at < len(value) and len(found) < _MAX_PROTOCOLS:
+    while at < len(value) and len(protocols) < _MAX_PROTOCOLS:
         end = at + 1 + value[at]
         name = _text(value[at + 1 : end])
         if name and "," not in name:
-            found.append(name)
+            protocols.append(name)
         at = end
-    return tuple(found)
+    return tuple(protocols)
 
 
 def _text(value: bytes) -> str:
-    """Return a name; empty where it cannot be printed."""
+    """Return a name, or an empty text if it is not printable."""
     name = value.decode("ascii", "replace")
     return name[:_LONGEST_NAME] if name.isprintable() else ""

@@ -1,9 +1,8 @@
-"""Secrets of TLS sessions: the key log format of NSS, in a file or in blocks of a capture.
+"""Secrets of TLS sessions: the NSS key log format, in a file or in blocks of a capture.
 
-Rules: a line that is not a secret is passed over, whatever it is. Secrets are held by the client's
-random number, master secrets of TLS 1.2 also by the id of the session, and are neither printed nor
-written. What may be held is bounded. A file that grows is read on where a secret is missing.
-draft-ietf-tls-keylogfile.
+Rules: a line that is not a secret is ignored. Secrets are stored by client random, TLS 1.2 master
+secrets also by session id; they are neither printed nor written. Their number is bounded. A growing
+file is read further when a secret is missing. draft-ietf-tls-keylogfile.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from ..foreign import hex_bytes_of
 MASTER: Final = "CLIENT_RANDOM"
 """master secret of TLS 1.2 and below"""
 MASTER_OF_SESSION: Final = "RSA"
-"""the same by the id of the session, as agents in Java write it: `RSA Session-ID:… Master-Key:…`"""
+"""master secret by session id, as Java agents write it: `RSA Session-ID:… Master-Key:…`"""
 PREMASTER: Final = "PMS_CLIENT_RANDOM"
-"""secret of which the master secret is made"""
+"""pre-master secret"""
 PREMASTER_BY_RSA: Final = "RSA-premaster"
-"""the same by the first bytes of what it was encrypted as, as old logs have it: `RSA … …`"""
+"""pre-master secret by the first bytes of its ciphertext, in old logs: `RSA … …`"""
 CLIENT_EARLY: Final = "CLIENT_EARLY_TRAFFIC_SECRET"
 CLIENT_HANDSHAKE: Final = "CLIENT_HANDSHAKE_TRAFFIC_SECRET"
 SERVER_HANDSHAKE: Final = "SERVER_HANDSHAKE_TRAFFIC_SECRET"
@@ -28,18 +27,18 @@ CLIENT_TRAFFIC: Final = "CLIENT_TRAFFIC_SECRET_0"
 SERVER_TRAFFIC: Final = "SERVER_TRAFFIC_SECRET_0"
 
 MAX_SECRETS: Final = 2_000_000
-"""secrets that are held: some 150 bytes each"""
+"""maximum secrets: some 150 bytes each"""
 MAX_LINE: Final = 512
-"""bytes of a line that may be a secret"""
+"""maximum bytes of a line with a secret"""
 READ_BYTES: Final = 1024 * 1024
-"""bytes of a file that are read at a time"""
+"""bytes of a file read at a time"""
 _RANDOM_DIGITS: Final = 64
 ENCRYPTED_BYTES: Final = 8
-"""bytes of an encrypted pre-master secret that name it"""
+"""first bytes of an encrypted pre-master secret, which identify it"""
 _SESSION: Final = b"Session-ID:"
 _SESSION_MASTER: Final = b"Master-Key:"
 _SECRETS: Final = (32, 48)
-"""bytes of a secret: those of the hash of a suite, or of a master secret"""
+"""valid bytes of a secret: those of the hash of a suite, or of a master secret"""
 _LABELS: Final = {
     label.encode(): bytes((number,))
     for number, label in enumerate(
@@ -58,21 +57,21 @@ _LABELS: Final = {
 }
 _PREMASTERS: Final = (_LABELS[PREMASTER.encode()], _LABELS[PREMASTER_BY_RSA.encode()])
 MAX_SESSIONS: Final = 100_000
-"""sessions of TLS 1.2 that are remembered in case that they go on in another connection"""
+"""TLS 1.2 sessions remembered for resumption in another connection"""
 
 
 @final
 class KeyLog:
-    """The secrets that a run knows."""
+    """Secrets known to a run."""
 
     def __init__(self, path: str = "", *, growing: bool = False) -> None:
-        """Take secrets from a file, too, where `path` names one; raise OSError where it cannot be
-        read, unless it is `growing`: then it may come later, and is read again when needed.
+        """Load secrets from a file if `path` is not empty; raise OSError if it cannot be read,
+        unless it is `growing`: then it may appear later, and is read again when needed.
         """
         self.left_out = 0
-        """secrets that were not taken because there are too many"""
+        """secrets dropped beyond the maximum"""
         self.has_premasters = False
-        """there are pre-master secrets, for which handshakes must be kept"""
+        """pre-master secrets are known, which need whole handshakes"""
         self._secrets: dict[bytes, bytes] = {}
         self._sessions: dict[bytes, bytes] = {}
         self._path = path
@@ -92,18 +91,18 @@ class KeyLog:
 
     @property
     def wanted(self) -> bool:
-        """Whether anything is to be decrypted: there are secrets, or some may come."""
+        """Whether anything can be decrypted: secrets are known or may still arrive."""
         return self.may_grow or bool(self._secrets)
 
     @property
     def may_grow(self) -> bool:
-        """Whether a secret that is missing may still come."""
+        """Whether missing secrets may still arrive."""
         return (self._growing and bool(self._path)) or self._in_capture
 
     def find(self, label: str, session: bytes) -> bytes | None:
-        """Return a secret of a session; None: not known.
+        """Return a secret of a session, or None if unknown.
 
-        `session` is the client's random number, for `MASTER_OF_SESSION` the id of the session.
+        `session` is the client random; for `MASTER_OF_SESSION` the session id.
         """
         if not session:
             return None
@@ -118,32 +117,32 @@ class KeyLog:
         return secret
 
     def remember(self, session: bytes, master: bytes) -> None:
-        """Keep the master secret of a session by what names it for those who go on with it."""
+        """Remember the master secret of a session for its resumption."""
         if len(self._sessions) >= MAX_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
         self._sessions[session] = master
 
     def remembered(self, session: bytes) -> bytes | None:
-        """Return the master secret of a session that was seen before."""
+        """Return the master secret of an earlier session."""
         return self._sessions.get(session)
 
     def add_from_capture(self, text: bytes) -> None:
-        """Take secrets that a capture brings, which may bring more behind what they open."""
+        """Add secrets of a capture, which may contain more after the data that they decrypt."""
         self._in_capture = True
         self.add(text)
 
     def add(self, text: bytes) -> None:
-        """Take the secrets of a whole key log."""
+        """Add the secrets of a whole key log."""
         for line in text.split(b"\n"):
             self._take(line)
 
     def _read_on(self) -> None:
-        """Take the lines of the file that were not read yet, as far as they are whole."""
+        """Read new complete lines of the file."""
         with open(self._path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size == self._offset:
                 return
-            if size < self._offset:  # written anew
+            if size < self._offset:  # rewritten
                 self._offset, self._rest = 0, b""
             file.seek(self._offset)
             while data := file.read(READ_BYTES):
@@ -152,11 +151,11 @@ class KeyLog:
                 for line in lines:
                     self._take(line)
                 self._rest = rest[: MAX_LINE + 1]
-        if not self._growing:  # the last line of a file that is complete needs no end
+        if not self._growing:  # the last line of a finished file needs no line end
             self._take(self._rest)
 
     def _take(self, line: bytes) -> None:
-        """Take a line: label, random number of the client or id of the session, secret."""
+        """Parse a line: label, client random or session id, secret."""
         if len(line) > MAX_LINE:
             return
         parts = line.split()

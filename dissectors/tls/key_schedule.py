@@ -1,4 +1,4 @@
-"""Secrets to keys: the pseudorandom function of TLS 1.2, the key schedule of TLS 1.3.
+"""Derive keys from secrets: the pseudorandom function of TLS 1.2, the key schedule of TLS 1.3.
 
 RFC 5246 (5, 6.3, 8.1), RFC 5869, RFC 7627, RFC 8446 (7.1 to 7.3).
 """
@@ -12,27 +12,27 @@ from typing import Final, NamedTuple
 from .suites import CBC, CHACHA, Suite
 
 NONCE: Final = 12
-"""bytes of a nonce of all ciphers"""
+"""nonce bytes of all ciphers"""
 _SALT: Final = 4
-"""bytes of it that TLS 1.2 derives where records carry the rest"""
+"""nonce bytes that TLS 1.2 derives if records carry the rest"""
 _MASTER: Final = 48
 """bytes of a master secret"""
 
 
 class CipherKeys(NamedTuple):
-    """What one direction is encrypted with."""
+    """Keys of one direction."""
 
     key: bytes
     iv: bytes
-    """all of the nonce, or its first bytes where records carry the rest"""
+    """the nonce, or its first bytes if records carry the rest"""
     mac: bytes = b""
-    """key by which records are proved, of suites with CBC"""
+    """MAC key, for CBC suites"""
 
 
 def keys_of_master(
     suite: Suite, master: bytes, client_random: bytes, server_random: bytes
 ) -> tuple[CipherKeys, CipherKeys]:
-    """Return the keys of client and server of a session of TLS 1.2."""
+    """Return the client and server keys of a TLS 1.2 session."""
     iv = NONCE if suite.cipher == CHACHA else 0 if suite.cipher == CBC else _SALT
     mac = hashlib.new(suite.mac).digest_size if suite.mac else 0
     seed = b"key expansion" + server_random + client_random
@@ -48,10 +48,10 @@ def keys_of_master(
 def master_of(
     suite: Suite, premaster: bytes, client_random: bytes, server_random: bytes, handshake: bytes
 ) -> bytes:
-    """Return the master secret of a pre-master secret.
+    """Derive the master secret from a pre-master secret.
 
-    `handshake`: all messages up to the client's key exchange where the ends agreed to take them in
-    (extended master secret), else empty.
+    `handshake`: with extended master secret, all messages up to the client key exchange; else
+    empty.
     """
     if handshake:
         seed = b"extended master secret" + hashlib.new(suite.hash, handshake).digest()
@@ -71,7 +71,7 @@ def _expanded(digest: str, secret: bytes, seed: bytes, length: int) -> bytes:
 
 
 def keys_of_traffic(suite: Suite, secret: bytes) -> CipherKeys:
-    """Return the keys of a traffic secret of TLS 1.3."""
+    """Return the keys of a TLS 1.3 traffic secret."""
     return CipherKeys(
         _labelled(suite.hash, secret, b"key", suite.key),
         _labelled(suite.hash, secret, b"iv", NONCE),
@@ -79,7 +79,7 @@ def keys_of_traffic(suite: Suite, secret: bytes) -> CipherKeys:
 
 
 def next_traffic_secret(suite: Suite, secret: bytes) -> bytes:
-    """Return the secret behind a key update."""
+    """Return the next secret after a key update."""
     return _labelled(suite.hash, secret, b"traffic upd", len(secret))
 
 

@@ -1,7 +1,7 @@
-"""The master secret of a session of TLS 1.2: where it may come from, tried one after the other.
+"""Find the master secret of a TLS 1.2 session; sources are tried in turn.
 
-A line of the key log; the pre-master secret and the handshake, where the log has that; an earlier
-session of the same two hosts that goes on, by its id or by a ticket. RFC 5246 (7.3), 5077, 7627.
+A line of the key log; a logged pre-master secret with the handshake; an earlier session of the same
+two hosts, resumed by session id or ticket. RFC 5246 (7.3), 5077, 7627.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .key_schedule import master_of
 from .suites import Suite
 
 MAX_KEPT: Final = 128 * 1024
-"""bytes of a handshake that are kept for a master secret that is made of them"""
+"""maximum handshake bytes kept for deriving a master secret"""
 
 
 @final
 class MasterFinder:
-    """What one connection says of its master secret."""
+    """Data of one connection about its master secret."""
 
     def __init__(self, secrets: KeyLog, hosts: bytes) -> None:
-        """`hosts` names both: sessions are not looked for among those of others."""
+        """`hosts` identifies both ends: sessions of other hosts are not used."""
         self._secrets = secrets
         self._hosts = hosts
         self._by_client: list[bytes] = []
@@ -53,7 +53,7 @@ class MasterFinder:
         return self._secrets.has_premasters or self._secrets.may_grow
 
     def note(self, by_client: bool, message: HandshakeMessage) -> None:
-        """Take what a handshake message says."""
+        """Record a handshake message."""
         kind, content = message
         if kind == CLIENT_HELLO:
             self._by_client, self._key, self._kept = [], b"", 0
@@ -75,7 +75,7 @@ class MasterFinder:
             self._key = content
 
     def find(self, client: ClientHello, server: ServerHello, suite: Suite) -> bytes | None:
-        """Return the master secret; None: it is not known."""
+        """Return the master secret, or None if unknown."""
         find = self._secrets.find
         master = find(labels.MASTER, client.random)
         master = master or find(labels.MASTER_OF_SESSION, server.session_id)
@@ -86,7 +86,7 @@ class MasterFinder:
         return master
 
     def needs_more(self, client: ClientHello, server: ServerHello) -> bool:
-        """Return whether what comes may still tell it."""
+        """Return whether later messages may still reveal it."""
         goes_on = client.session_id != b"" and client.session_id == server.session_id
         return self._secrets.has_premasters and not goes_on and not (self._full and self._key)
 
@@ -107,10 +107,10 @@ class MasterFinder:
     def _of_earlier(self, client: ClientHello, server: ServerHello) -> bytes | None:
         if self._full:
             return None
-        found = None
+        master = None
         if server.session_id == client.session_id:
-            found = self._secrets.remembered(self._name(server.session_id))
-        return found or self._secrets.remembered(self._name(client.ticket))
+            master = self._secrets.remembered(self._name(server.session_id))
+        return master or self._secrets.remembered(self._name(client.ticket))
 
     def _remember(self) -> None:
         if self._master is None:

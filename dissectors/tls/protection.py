@@ -1,7 +1,7 @@
-"""Records of one direction, decrypted: never a byte that its tag, or its MAC, does not prove.
+"""Decrypt records of one direction; no byte is returned unless its tag or MAC is valid.
 
-The primitives are those of the package cryptography, which is imported here, and only when the
-first session is decrypted. RFC 5246 (6.2.3.2, 6.2.3.3), RFC 7366, RFC 7905, RFC 8446 (5.2 to 5.4).
+The primitives are those of the package cryptography, which is imported when the first session is
+decrypted. RFC 5246 (6.2.3.2, 6.2.3.3), RFC 7366, RFC 7905, RFC 8446 (5.2 to 5.4).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from .suites import CBC, CCM, CHACHA, GCM, Suite
 
 _SEQUENCE: Final = 8
 _BLOCK: Final = 16
-"""bytes of a block of AES"""
+"""bytes of an AES block"""
 
 
 class Aead(Protocol):
-    """A cipher with a key, as the package has them."""
+    """An AEAD cipher with its key, as in cryptography."""
 
     def decrypt(self, nonce: bytes, data: bytes, associated_data: bytes) -> bytes:
-        """Return what is encrypted; raise InvalidTag where it is not by this key."""
+        """Decrypt; raise InvalidTag if the data does not match this key."""
         ...
 
 
 class Protection:
-    """What one direction is encrypted with now, and how many records were."""
+    """Keys of one direction, and its number of records."""
 
     def __init__(self, suite: Suite, keys: CipherKeys) -> None:
         self._suite = suite
@@ -36,17 +36,17 @@ class Protection:
         self._sequence = 0
 
     def opened(self, record: Record) -> tuple[int, bytes] | None:
-        """Return kind and content of a record; None where it is not encrypted by these keys."""
+        """Return type and content of a record, or None if these keys do not decrypt it."""
         raise NotImplementedError
 
     def _proved(self, record: Record, length: int) -> bytes:
-        """Return what TLS 1.2 proves beside the content: number, kind, version, length."""
+        """Return the additional data of TLS 1.2: sequence number, type, version, length."""
         proved = self._sequence.to_bytes(_SEQUENCE, "big") + bytes((record.kind,))
         return proved + record.version.to_bytes(2, "big") + length.to_bytes(2, "big")
 
 
 class AeadProtection(Protection):
-    """A cipher that proves what it encrypts."""
+    """An AEAD cipher."""
 
     def __init__(self, suite: Suite, keys: CipherKeys) -> None:
         super().__init__(suite, keys)
@@ -63,13 +63,13 @@ class AeadProtection(Protection):
         return content
 
     def _mixed(self) -> bytes:
-        """Return the nonce that is the number of the record mixed into the derived one."""
+        """Return the derived nonce, XORed with the sequence number."""
         mixed = int.from_bytes(self._iv, "big") ^ self._sequence
         return mixed.to_bytes(NONCE, "big")
 
 
 class CbcProtection(Protection):
-    """TLS 1.2 with CBC: a MAC is encrypted with the content, or is behind what is encrypted."""
+    """TLS 1.2 with CBC: the MAC is encrypted with the content, or follows the ciphertext."""
 
     def __init__(self, suite: Suite, keys: CipherKeys, mac_behind: bool) -> None:
         super().__init__(suite, keys)
@@ -79,7 +79,7 @@ class CbcProtection(Protection):
         self._mac_size = hashlib.new(suite.mac).digest_size
 
     def opened(self, record: Record) -> tuple[int, bytes] | None:
-        """Return kind and content of a record; None where it is not encrypted by these keys."""
+        """Return type and content of a record, or None if these keys do not decrypt it."""
         sealed = record.content
         if self._mac_behind:
             sealed, mac = sealed[: -self._mac_size], sealed[-self._mac_size :]
@@ -100,7 +100,7 @@ class CbcProtection(Protection):
         return hmac.compare_digest(hmac.digest(self._mac_key, proved, self._suite.mac), mac)
 
     def _decrypted(self, sealed: bytes) -> bytes | None:
-        """Return what is encrypted without its padding; None where that is none."""
+        """Decrypt and remove the padding; return None if the padding is invalid."""
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import AES
         from cryptography.hazmat.primitives.ciphers.modes import CBC as CBC_MODE
@@ -116,10 +116,10 @@ class CbcProtection(Protection):
 
 
 class Protection12(AeadProtection):
-    """TLS 1.2: the number of the record is in what is proved, not in the record."""
+    """TLS 1.2: the sequence number is authenticated, but not in the record."""
 
     def opened(self, record: Record) -> tuple[int, bytes] | None:
-        """Return kind and content of a record; None where it is not encrypted by these keys."""
+        """Return type and content of a record, or None if these keys do not decrypt it."""
         explicit = self._suite.explicit
         sealed = record.content
         length = len(sealed) - explicit - self._suite.tag
@@ -131,14 +131,14 @@ class Protection12(AeadProtection):
 
 
 class Protection13(AeadProtection):
-    """TLS 1.3: the kind is inside, behind the content, and zero bytes may follow it."""
+    """TLS 1.3: the type is inside, after the content, and may be followed by zeros."""
 
     def __init__(self, suite: Suite, secret: bytes) -> None:
         super().__init__(suite, keys_of_traffic(suite, secret))
         self._secret = secret
 
     def opened(self, record: Record) -> tuple[int, bytes] | None:
-        """Return kind and content of a record; None where it is not encrypted by these keys."""
+        """Return type and content of a record, or None if these keys do not decrypt it."""
         sealed = record.content
         if record.kind != APPLICATION_DATA or len(sealed) <= self._suite.tag:
             return None
@@ -151,12 +151,12 @@ class Protection13(AeadProtection):
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 
     def updated(self) -> Protection13:
-        """Return the protection behind a key update."""
+        """Return the protection after a key update."""
         return Protection13(self._suite, next_traffic_secret(self._suite, self._secret))
 
 
 def protection_12(suite: Suite, keys: CipherKeys, mac_behind: bool) -> Protection:
-    """Return the protection of a direction of TLS 1.2; `mac_behind`: the MAC is not encrypted."""
+    """Return the protection of a TLS 1.2 direction; `mac_behind`: encrypt-then-MAC."""
     if suite.cipher == CBC:
         return CbcProtection(suite, keys, mac_behind)
     return Protection12(suite, keys)

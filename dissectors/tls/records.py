@@ -1,7 +1,7 @@
-"""Bytes of one direction to records: kind, version, content, and the packet that completed each.
+"""Cut one direction into TLS records: type, version, content, and completing packet.
 
-Rules: what cannot be the head of a record ends the direction, there is no search for another one.
-The work is linear in the bytes, however they are cut. RFC 8446 (5.1).
+Rules: an invalid record header ends the direction; there is no search for another one. The work is
+linear in the bytes, however they are segmented. RFC 8446 (5.1).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ ALERT: Final = 21
 HANDSHAKE: Final = 22
 APPLICATION_DATA: Final = 23
 MAX_CONTENT: Final = (1 << 14) + 2048
-"""bytes of the content of a record: what TLS 1.2 allows for one that is encrypted"""
+"""maximum content bytes of a record: the TLS 1.2 limit for ciphertext"""
 HEAD: Final = 5
-"""bytes before the content: kind, version, length"""
+"""bytes of a record header: type, version, length"""
 _KINDS: Final = range(CHANGE_CIPHER_SPEC, APPLICATION_DATA + 1)
 _MAJOR: Final = 3
 _MINORS: Final = 5
 
 
 class Record(NamedTuple):
-    """One record where it was seen."""
+    """A record and its packet."""
 
     kind: int
     version: int
@@ -35,32 +35,32 @@ class Record(NamedTuple):
 
 @final
 class RecordReader:
-    """Bytes of one direction in, records out."""
+    """Cuts the bytes of one direction into records."""
 
     def __init__(self) -> None:
         self.problem = ""
-        """why nothing more is read; empty: it goes on"""
+        """why nothing more is read, or empty"""
         self.offset = 0
-        """offset in the stream behind the last whole record"""
+        """stream offset after the last complete record"""
         self._held = bytearray()
 
     @property
     def held(self) -> bytes:
-        """The bytes of the record that is not whole."""
+        """Bytes of the incomplete record."""
         return bytes(self._held)
 
     @property
     def held_bytes(self) -> int:
-        """How many they are."""
+        """Number of held bytes."""
         return len(self._held)
 
     def forget(self) -> None:
-        """Let go of what is held."""
+        """Drop held bytes."""
         self._held.clear()
 
     def receive(self, data: bytes, packet: int, ts: int) -> list[Record]:
-        """Return the records that are complete with these bytes."""
-        found: list[Record] = []
+        """Return the records that these bytes complete."""
+        records: list[Record] = []
         held = self._held
         held += data
         at, size = 0, len(held)
@@ -74,11 +74,11 @@ class RecordReader:
             if end > size:
                 break
             content = bytes(held[at + HEAD : end])
-            found.append(Record(kind, major << 8 | minor, content, packet, ts))
+            records.append(Record(kind, major << 8 | minor, content, packet, ts))
             at = end
         self.offset += at
         if self.problem:
             held.clear()
         else:
             del held[:at]
-        return found
+        return records

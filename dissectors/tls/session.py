@@ -1,9 +1,9 @@
-"""One TLS connection: ciphertext of both ends in, plaintext, facts and findings out.
+"""Decrypt one TLS connection: ciphertext of both sides in, plaintext, facts, and findings out.
 
-Rules: a byte is given only where its tag proves it. A hole, a record that does not open and a
-secret that is missing end a direction, which is said once. Records that cannot be opened yet wait:
-a direction may need what the other one says first. Without secrets only what is in the clear is
-read. RFC 5246, RFC 8446.
+Rules: plaintext is returned only if its tag is valid. A hole, a record that cannot be decrypted, or
+a missing secret ends a direction, with one finding. Records that cannot be decrypted yet wait,
+because one direction may depend on the other. Without secrets only unencrypted parts are read. RFC
+5246, RFC 8446.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from .records import (
 from .suites import SUITES, Suite, suite_name
 
 _RECORD_COST: Final = 256
-"""bytes of memory that a record that waits takes beside its content"""
+"""memory bytes of a waiting record, besides its content"""
 
 
 class TlsStage(IntEnum):
-    """Which secret a direction of TLS 1.3 is encrypted by."""
+    """Type of the traffic secret of a TLS 1.3 direction."""
 
     CLEAR = 0
     EARLY = 1
@@ -73,27 +73,27 @@ class TlsSide:
         self.handshake = HandshakeReader()
         self.queue: deque[Record] = deque()
         self.queued = 0
-        """bytes of memory that the queue takes"""
+        """memory bytes of the queue"""
         self.protection: Protection | None = None
         self.stage = TlsStage.CLEAR
         self.said_hello = False
         self.skipping = False
-        """records come first that these keys do not open"""
+        """the first records are not encrypted with these keys"""
         self.cut = False
-        """nothing that comes behind what waits can be read"""
+        """nothing after the queue can be read"""
         self.ended = False
 
     def add(self, record: Record) -> None:
-        """Let a record wait for its turn."""
+        """Append a record to the queue."""
         self.queue.append(record)
         self.queued += len(record.content) + _RECORD_COST
 
     def take(self) -> None:
-        """Remove the record whose turn it was."""
+        """Remove the first record of the queue."""
         self.queued -= len(self.queue.popleft().content) + _RECORD_COST
 
     def end(self) -> None:
-        """Read nothing more."""
+        """Stop reading."""
         self.ended = True
         self.protection = None
         self.queue.clear()
@@ -102,7 +102,7 @@ class TlsSide:
         self.handshake.forget()
 
 
-# Alerts by their names: RFC 8446 (6), IANA's TLS Alerts.
+# Alert names: RFC 8446 (6), IANA's TLS Alerts.
 CLOSE_NOTIFY: Final = 0
 _ALERTS: Final = {
     CLOSE_NOTIFY: "close_notify",
@@ -136,26 +136,26 @@ _ALERTS: Final = {
 
 
 def alert_of(content: bytes) -> str | None:
-    """Return the name of an alert, its number where it has none; None: it is none in the clear."""
+    """Return the name or number of an unencrypted alert, or None if it is none."""
     if len(content) != 2:
         return None
     return _ALERTS.get(content[1], str(content[1]))
 
 
 MAX_EVENTS: Final = 32
-"""events of a session that are given: hellos, chains, alerts"""
+"""maximum events of a session: hellos, chains, alerts"""
 _HOLE: Final = -1
-"""kind of the record that stands for a hole among those that wait"""
+"""type of the queue entry for a hole"""
 
 
 @final
 class TlsSession:
-    """Both directions, by number: 0 and 1."""
+    """Both directions, numbered 0 and 1."""
 
     def __init__(self, secrets: KeyLog, hosts: bytes = b"") -> None:
-        """`hosts` names both ends: sessions go on between the same two."""
+        """`hosts` identifies both ends: sessions are resumed only between the same two."""
         self.events: list[TlsEvent] = []
-        """what was read since the list was last cleared"""
+        """events since the list was last cleared"""
         self.findings: list[TlsFinding] = []
         """findings since the list was last cleared"""
         self._secrets = secrets
@@ -175,21 +175,21 @@ class TlsSession:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is read."""
+        """Whether both directions have ended."""
         return self._sides[0].ended and self._sides[1].ended
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of memory that records take that wait or are not whole."""
+        """Memory bytes of waiting and incomplete records."""
         return sum(side.queued + side.reader.held_bytes for side in self._sides)
 
     @property
     def earliest_held(self) -> int:
-        """Id of the packet of the earliest record that waits; -1: none does."""
+        """Packet id of the earliest waiting record, or -1."""
         return min((side.queue[0].packet for side in self._sides if side.queue), default=-1)
 
     def receive(self, number: int, data: bytes, packet: int, ts: int) -> list[Plaintext]:
-        """Return the plaintext that can be given with these bytes of a side, by packets."""
+        """Return the plaintext that these bytes of a side complete, by packet."""
         side = self._sides[number]
         if side.ended or side.cut:
             return []
@@ -201,9 +201,7 @@ class TlsSession:
         return self._advanced()
 
     def receive_gap(self, number: int, packet: int, ts: int) -> list[Plaintext]:
-        """Return the plaintext that can be given now that bytes of a side are known to be
-        missing.
-        """
+        """Return the plaintext that can be returned now that a hole is known."""
         side = self._sides[number]
         if side.ended or side.cut:
             return []
@@ -212,39 +210,39 @@ class TlsSession:
         return self._advanced()
 
     def give_up(self) -> list[Plaintext]:
-        """Wait for nothing more; return what ends by that."""
+        """Stop waiting; return the remaining plaintext."""
         for side in self._sides:
             if side.ended:
                 continue
             self._read_cut_hello(side)
             if side.queue:
-                self._miss(side, side.queue[0])
+                self._end_without_secret(side, side.queue[0])
             else:
                 side.end()
-        return self._given()
+        return self._take_plaintext()
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------
 
     def _advanced(self) -> list[Plaintext]:
-        """Take the turn of all records that need not wait, and return the plaintext."""
+        """Process all records that need not wait, and return the plaintext."""
         moved = True
         while moved:
             moved = False
             for side in self._sides:
                 while side.queue and self._take(side, side.queue[0]):
                     moved = True
-                    if side.queue:  # not ended by it
+                    if side.queue:  # not ended by this record
                         side.take()
-        return self._given()
+        return self._take_plaintext()
 
-    def _given(self) -> list[Plaintext]:
-        given = self._out
+    def _take_plaintext(self) -> list[Plaintext]:
+        plaintext = self._out
         self._out = []
-        given.sort(key=_packet_of)
-        return given
+        plaintext.sort(key=_packet_of)
+        return plaintext
 
     def _take(self, side: TlsSide, record: Record) -> bool:
-        """Read a record; return False where it must wait."""
+        """Process a record; return False if it must wait."""
         if record.kind == _HOLE:
             self._take_hole(side, record)
         elif side.protection is not None:
@@ -259,26 +257,26 @@ class TlsSession:
         return True
 
     def _take_hole(self, side: TlsSide, record: Record) -> None:
-        """End a direction at bytes that are missing, or that are not a record."""
+        """End a direction at a hole or an invalid record."""
         self._read_cut_hello(side)
         if record.content:
             self._end(side, ExpertKind.TLS_BAD_RECORD, record.content.decode(), record)
         else:
-            what = "bytes that the capture does not have"
-            self._end(side, ExpertKind.TLS_GAP, what, record)
+            detail = "bytes that the capture does not have"
+            self._end(side, ExpertKind.TLS_GAP, detail, record)
 
     def _open(self, side: TlsSide, record: Record) -> bool:
-        """Read a record that is encrypted."""
+        """Process an encrypted record."""
         protection = side.protection
         assert protection is not None
         of_13 = isinstance(protection, Protection13)
         if of_13 and record.kind == CHANGE_CIPHER_SPEC:
-            return True  # for boxes on the way that know TLS 1.2 only
+            return True  # for middleboxes that know only TLS 1.2
         opened = protection.opened(record)
         if opened is None:
             if not side.skipping:
-                what = f"a record of {len(record.content)} bytes is not encrypted by these keys"
-                self._end(side, ExpertKind.TLS_BAD_RECORD, what, record)
+                detail = f"a record of {len(record.content)} bytes is not encrypted by these keys"
+                self._end(side, ExpertKind.TLS_BAD_RECORD, detail, record)
             return True
         side.skipping = False
         kind, content = opened
@@ -288,14 +286,14 @@ class TlsSession:
         elif kind == HANDSHAKE:
             for message in side.handshake.receive(content):
                 self._read(side, message)
-        elif kind == ALERT and content[1:] != bytes((CLOSE_NOTIFY,)):  # that is the usual end
+        elif kind == ALERT and content[1:] != bytes((CLOSE_NOTIFY,)):  # the usual end
             self._note_alert(content)
         elif kind == CHANGE_CIPHER_SPEC and not of_13:
-            return self._protect(side, record)  # a second handshake within the first one
+            return self._protect(side, record)  # a renegotiation
         return True
 
     def _read(self, side: TlsSide, message: HandshakeMessage) -> None:
-        """Take what a handshake message says."""
+        """Process a handshake message."""
         kind, content = message
         if kind == CLIENT_HELLO:
             self._read_client_hello(side, client_hello_of(content))
@@ -315,7 +313,7 @@ class TlsSession:
             self._master.note(side.number == self._client, message)
 
     def _switch(self, side: TlsSide, protection: Protection13, kind: int) -> None:
-        """Go on with other keys where a message of TLS 1.3 says so."""
+        """Switch keys if a TLS 1.3 message requires it."""
         if kind == FINISHED and side.stage == TlsStage.HANDSHAKE:
             side.stage, side.protection = TlsStage.TRAFFIC, None
         elif kind == END_OF_EARLY_DATA and side.stage == TlsStage.EARLY:
@@ -331,9 +329,9 @@ class TlsSession:
             self._client = side.number
         if side.number != self._client:
             return
-        again = self._client_hello is not None and self._server_hello is None
-        self._client_hello = hello._replace(early=False) if again else hello
-        if not again:
+        is_second = self._client_hello is not None and self._server_hello is None
+        self._client_hello = hello._replace(early=False) if is_second else hello
+        if not is_second:
             self._note(hello)
 
     def _read_server_hello(self, side: TlsSide, hello: ServerHello | None) -> None:
@@ -351,7 +349,7 @@ class TlsSession:
         self._note(hello)
 
     def _read_cut_hello(self, side: TlsSide) -> None:
-        """Note what a hello says of which not all is there."""
+        """Record the contents of a truncated hello."""
         if side.said_hello or side.protection is not None:
             return
         content = side.handshake.held
@@ -362,7 +360,7 @@ class TlsSession:
             self._note(hello)
 
     def _protect(self, side: TlsSide, record: Record) -> bool:
-        """Find the keys that a direction goes on with; return False where that must wait."""
+        """Set the keys of a direction; return False if it must wait."""
         if not self._wanted:
             side.end()
             return True
@@ -371,27 +369,27 @@ class TlsSession:
             return True
         client, server = self._client_hello, self._server_hello
         if server is None and self._retried and record.kind == CHANGE_CIPHER_SPEC:
-            return True  # TLS 1.3, in which it says nothing
+            return True  # TLS 1.3, where it means nothing
         if client is None or server is None:
             if not self._sides[1 - side.number].ended:
                 return False
-            what = "a hello was not captured"
-            self._end_both(ExpertKind.TLS_MIDSTREAM, what, record)
+            detail = "a hello was not captured"
+            self._end_both(ExpertKind.TLS_MIDSTREAM, detail, record)
             return True
         suite = SUITES.get(server.suite)
         if server.version not in (TLS_1_2, TLS_1_3) or suite is None:
-            what = f"TLS {version_names((server.version,))} with {suite_name(server.suite)}"
-            self._end_both(ExpertKind.TLS_UNSUPPORTED, what, record)
+            detail = f"TLS {version_names((server.version,))} with {suite_name(server.suite)}"
+            self._end_both(ExpertKind.TLS_UNSUPPORTED, detail, record)
             return True
         if not _has_primitives():
-            what = "the package cryptography is not installed: pip install 'rmqtool[tls]'"
-            self._end_both(ExpertKind.TLS_UNSUPPORTED, what, record)
+            detail = "the package cryptography is not installed: pip install 'rmqtool[tls]'"
+            self._end_both(ExpertKind.TLS_UNSUPPORTED, detail, record)
             return True
         if server.version == TLS_1_3:
             return record.kind == CHANGE_CIPHER_SPEC or self._protect_13(side, suite, record)
         if record.kind != CHANGE_CIPHER_SPEC:
-            what = "encrypted before the keys were changed"
-            self._end(side, ExpertKind.TLS_BAD_RECORD, what, record)
+            detail = "encrypted before the keys were changed"
+            self._end(side, ExpertKind.TLS_BAD_RECORD, detail, record)
             return True
         master = self._master.find(client, server, suite)
         if master is None:
@@ -405,24 +403,24 @@ class TlsSession:
         return True
 
     def _protect_13(self, side: TlsSide, suite: Suite, record: Record) -> bool:
-        """Find the keys of a direction of TLS 1.3, and open the record by them."""
+        """Set the keys of a TLS 1.3 direction, and decrypt the record."""
         hello = self._client_hello
         assert hello is not None
         by_client = side.number == self._client
         if side.stage == TlsStage.CLEAR:
             side.stage = TlsStage.HANDSHAKE
             if by_client and hello.early:
-                if self._early is None:  # whether it is taken is in the server's answer
+                if self._early is None:  # the server's response decides on early data
                     side.stage = TlsStage.CLEAR
                     if not self._sides[1 - side.number].ended:
                         return False
-                    self._miss(side, record)
+                    self._end_without_secret(side, record)
                     return True
                 side.skipping = not self._early
                 side.stage = TlsStage.EARLY if self._early else TlsStage.HANDSHAKE
         secret = self._secrets.find(_LABELS[side.stage][by_client], hello.random)
         if secret is None and side.stage == TlsStage.HANDSHAKE and not (by_client and hello.early):
-            # Some logs have the secrets of data only: what they do not open comes before.
+            # Some logs have only application secrets: earlier records are skipped.
             secret = self._secrets.find(_LABELS[TlsStage.TRAFFIC][by_client], hello.random)
             if secret is not None:
                 side.stage, side.skipping = TlsStage.TRAFFIC, True
@@ -432,31 +430,31 @@ class TlsSession:
         return self._open(side, record)
 
     def _wait(self, side: TlsSide, record: Record) -> bool:
-        """Wait for a secret, where one may still come."""
+        """Wait for a secret if one may still arrive."""
         if self._secrets.may_grow:
             return False
-        self._miss(side, record)
+        self._end_without_secret(side, record)
         return True
 
-    def _miss(self, side: TlsSide, record: Record) -> None:
-        """End a direction whose secret is not known; say so once of both."""
+    def _end_without_secret(self, side: TlsSide, record: Record) -> None:
+        """End a direction with an unknown secret; report it once for both."""
         hello = self._client_hello
-        what = f"of the session {hello.random[:8].hex()}…" if hello else "of an unknown session"
-        self._end(side, ExpertKind.TLS_SECRET_MISSING, what, record, self._missing_said)
+        detail = f"of the session {hello.random[:8].hex()}…" if hello else "of an unknown session"
+        self._end(side, ExpertKind.TLS_SECRET_MISSING, detail, record, self._missing_said)
         self._missing_said = True
 
     def _end_both(self, kind: ExpertKind, detail: str, record: Record) -> None:
-        """End both directions, which is one finding."""
+        """End both directions with one finding."""
         for side in self._sides:
             self._end(side, kind, detail, record, side is self._sides[1])
 
     def _end(
-        self, side: TlsSide, kind: ExpertKind, detail: str, record: Record, said: bool = False
+        self, side: TlsSide, kind: ExpertKind, detail: str, record: Record, reported: bool = False
     ) -> None:
-        """End a direction; say why unless that was `said`."""
+        """End a direction; report why unless already `reported`."""
         if not side.ended and self._wanted:
             self._out.append(Plaintext(side.number, b"", record.packet, record.ts))
-            if not said:
+            if not reported:
                 self.findings.append(TlsFinding(kind, detail, record.packet, record.ts))
         side.end()
 
@@ -476,11 +474,11 @@ _LABELS: Final = {
     TlsStage.HANDSHAKE: (labels.SERVER_HANDSHAKE, labels.CLIENT_HANDSHAKE),
     TlsStage.TRAFFIC: (labels.SERVER_TRAFFIC, labels.CLIENT_TRAFFIC),
 }
-"""by stage, of server and client"""
+"""by stage, for server and client"""
 
 
-def _packet_of(one: Plaintext) -> int:
-    return one.packet
+def _packet_of(plaintext: Plaintext) -> int:
+    return plaintext.packet
 
 
 def _has_primitives() -> bool:

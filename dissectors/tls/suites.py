@@ -1,4 +1,4 @@
-"""Cipher suites that are decrypted, as a table: those with authenticated encryption, and AES-CBC.
+"""Table of the supported cipher suites: AEAD suites, and AES-CBC.
 
 IANA's TLS Cipher Suites; RFC 5246, 5289 (CBC), 5288, 5289 (GCM), 6655, 7251 (CCM), 7905 (ChaCha20),
 8446.
@@ -15,23 +15,23 @@ CBC: Final = "CBC"
 
 
 class Suite(NamedTuple):
-    """What one cipher suite encrypts by."""
+    """A cipher suite."""
 
     name: str
     cipher: str
     """`GCM`, `CCM`, `CHACHA` or `CBC`"""
     key: int
-    """bytes of the key"""
+    """key bytes"""
     hash: str
-    """hash of the key schedule, as `hashlib` names it"""
+    """hash of the key schedule, named as in `hashlib`"""
     tag: int = 16
-    """bytes of the tag of each record"""
+    """tag bytes of each record"""
     mac: str = ""
-    """hash by which a record is proved, of `CBC`"""
+    """MAC hash, for `CBC`"""
 
     @property
     def explicit(self) -> int:
-        """Bytes of the nonce that each record of TLS 1.2 carries."""
+        """Nonce bytes in each TLS 1.2 record."""
         return 0 if self.cipher == CHACHA else 8
 
 
@@ -50,7 +50,7 @@ _EXCHANGES: Final = {
     "ECDHE_PSK": (0xD001, 0xD002, 0xD005, 0, 0xD003, 0, 0xCCAC),
     "DH_anon": (0x00A6, 0x00A7, 0, 0, 0, 0, 0),
 }
-"""numbers of the suites of TLS 1.2 by key exchange, in the order of `_KINDS`; 0: there is none"""
+"""TLS 1.2 suite numbers by key exchange, in the order of `_KINDS`; 0 if there is none"""
 _KINDS: Final = (
     ("AES_128_GCM_SHA256", GCM, 16, "sha256", 16),
     ("AES_256_GCM_SHA384", GCM, 32, "sha384", 16),
@@ -78,7 +78,7 @@ _CBC_EXCHANGES: Final = {
     "ECDH_anon": (0xC018, 0xC019, 0, 0, 0),
     "ECDHE_PSK": (0xC035, 0xC036, 0xC037, 0, 0xC038),
 }
-"""the same in the order of `_CBC_KINDS`"""
+"""CBC suite numbers by key exchange, in the order of `_CBC_KINDS`"""
 _CBC_KINDS: Final = (
     ("AES_128_CBC_SHA", 16, "sha256", "sha1"),
     ("AES_256_CBC_SHA", 32, "sha256", "sha1"),
@@ -110,6 +110,6 @@ SUITES: Final = {
 
 
 def suite_name(number: int) -> str:
-    """Return the name of a cipher suite; its number where it is none that is decrypted."""
+    """Return the name of a supported cipher suite, or its number."""
     suite = SUITES.get(number)
     return suite.name if suite is not None else f"{number:#06x}"

@@ -1,7 +1,7 @@
-"""What a filter can ask for: the fields of a row, and how a value is written for each.
+"""Filter fields: the fields of a row, and how values are written for each.
 
 Rules: the fields of an exchange are the columns of `ExchangeRecord`, by their documented names; a
-number takes the units of its column; a name that a closed list does not have is an error with a
+number accepts the units of its column; a name that is not in its closed list is an error with a
 suggestion, because a filter that silently finds nothing costs an operator the night.
 """
 
@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import attrgetter
+from typing import NamedTuple
 
+from ..endpoint import host_of
 from ..expert import ExpertKind
 from ..grpc.command import PROTOBUF
 from ..grpc.names import ANSWERS, CODES, OPERATIONS
@@ -28,56 +30,138 @@ from ..remoting.codes import (
     SerializeType,
 )
 from ..remoting.versions import ordinal_of
-from ..rows.record import COLUMNS, STATUSES
+from ..rows.column import RENAMED
+from ..rows.outcome import FAILED, UNANSWERED
+from ..rows.record import ANSWERED, COLUMNS, STATUSES
 from ..times import Moment, Zone, moment_of
-from .aliases import ALIASES, Alias
+
+
+class Alias(NamedTuple):
+    """An additional name for columns."""
+
+    name: str
+    """name in a filter"""
+    meaning: str
+    """description, for the documents"""
+    columns: tuple[str, ...]
+    """columns of the value"""
+    value: Callable[..., object] | None = None
+    """column values → alias value; None: value of its only column"""
+    type: str = ""
+    """string, int, time, bool or list; empty: type of its only column"""
+
+
+def _first(*values: object) -> object:
+    return next((value for value in values if value is not None), None)
+
+
+def _outcome(status: object, response_name: object) -> object:
+    return response_name if status == ANSWERED else status
+
+
+def _failed(outcome_class: object) -> object:
+    return outcome_class == FAILED
+
+
+def _bad(outcome_class: object) -> object:
+    return outcome_class in (FAILED, UNANSWERED)
+
+
+def _hosts(*endpoints: object) -> object:
+    return [host_of(endpoint) for endpoint in endpoints if isinstance(endpoint, str)]
+
+
+def _end(endpoint: object) -> object:
+    return [host_of(endpoint), endpoint] if isinstance(endpoint, str) else []
+
+
+def _broker(name: object, server_address: object) -> object:
+    ends = [host_of(server_address), server_address] if isinstance(server_address, str) else []
+    return [name, *ends] if isinstance(name, str) else ends
+
+
+ALIASES: tuple[Alias, ...] = (
+    Alias("latency", "`latency_us`, with a unit", ("latency_us",)),
+    Alias("packet", "packet of the request, otherwise of the response",
+          ("request_packet", "response_packet"), _first, "int"),
+    Alias("time", "time of the request, otherwise of the response",
+          ("request_time", "response_time"), _first, "time"),
+    Alias("request", "`request_name`", ("request_name",)),
+    Alias("operation", "`request_name`", ("request_name",)),
+    Alias("outcome", "name of the response code; `unanswered`, `oneway`, or `orphan` without one",
+          ("status", "response_name"), _outcome, "string"),
+    Alias("answer", "`response_name`", ("response_name",)),
+    Alias("code", "`response_code`", ("response_code",)),
+    Alias("failed", "whether the response is an error: `failed and topic == A`",
+          ("outcome_class",), _failed, "bool"),
+    Alias("bad", "whether the exchange failed or is unanswered: `bad and topic == A`",
+          ("outcome_class",), _bad, "bool"),
+    Alias("queue", "`queue_id`", ("queue_id",)),
+    Alias("body", "`body_bytes`", ("body_bytes",)),
+    Alias("note", "`remark`", ("remark",)),
+    Alias("broker", "`broker_name`, and the server's address with and without port",
+          ("broker_name", "server_address"), _broker, "list"),
+    Alias("client", "the client's address with and without port",
+          ("client_address",), _end, "list"),
+    Alias("server", "the server's address with and without port",
+          ("server_address",), _end, "list"),
+    Alias("ip", "addresses of both ends, without port",
+          ("client_address", "server_address"), _hosts, "list"),
+)  # fmt: skip
+"""All aliases, in the order of tables."""
+
 
 _MOST_LISTED = 60
-"""Names that an error lists where none is like the one that was given."""
+"""Maximum number of names that an error lists if none is similar."""
 Getter = Callable[[object], object]
 Number = int | Fraction
 
 _MICROSECONDS = {name: Fraction(ns, 1000) for name, ns in DURATION_UNITS.items()}
 _BYTES = {name: Fraction(size) for name, size in SIZE_UNITS.items()}
 UNITS: dict[str, Mapping[str, Fraction]] = {"µs": _MICROSECONDS, "bytes": _BYTES}
-"""Unit of a column -> the units that its values may be written in, as multiples of it."""
+"""Unit of a column → valid units, as multiples of it."""
 
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBER = re.compile(r"([+-]?\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-zµμ]*)", re.ASCII)
 
 
 class ValueProblem(ValueError):
-    """A value does not fit its field; the text says why and what would."""
+    """A value does not fit its field; the text says why and what would fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhereField:
-    """One thing that a filter can test."""
+    """A field of a filter."""
 
     name: str
-    """as it is written in the filter"""
+    """name in a filter"""
     type: str
     """string, int, time, bool or list, as in `dissectors.rows.column.Column`"""
     get: Getter
-    """row -> value; None where the row has none"""
+    """row → value, or None"""
     unit: str = ""
-    """unit of a number, a key of `UNITS`; empty: none"""
+    """unit of a number, a key of `UNITS`, or empty"""
     needs_unit: bool = False
-    """a bare number is an error, because it could mean several things"""
+    """a bare number is an error, because it is ambiguous"""
     known: Callable[[], Collection[str]] | None = None
-    """the closed list that a string is from"""
+    """closed list of values of a string"""
     number_of: Callable[[str], int | None] | None = None
-    """name -> number, for a number that has names"""
+    """name → number, for numbers with names"""
     canonical: Callable[[str], str] | None = None
-    """the spelling that rows have"""
+    """value as spelled in rows"""
     columns: tuple[str, ...] = ()
-    """columns that the value is made of; empty: the one of the same name"""
+    """columns of the value; empty: the column of the same name"""
     value: Callable[..., object] | None = None
-    """values of `columns` → value; None: that of the one column"""
+    """values of `columns` → value; None: value of its only column"""
+
+
+def columns_of(field: WhereField) -> tuple[str, ...]:
+    """Return the columns of a field."""
+    return field.columns or (field.name,)
 
 
 class FieldSet:
-    """The fields that one kind of row has."""
+    """The fields of one kind of row."""
 
     def __init__(
         self,
@@ -85,9 +169,9 @@ class FieldSet:
         families: Mapping[str, Callable[[str], WhereField]] | None = None,
         elsewhere: Mapping[str, str] | None = None,
     ) -> None:
-        """`families` makes fields of open sets, by what stands before the first dot.
+        """`families` creates fields of open sets, by the text before the first dot.
 
-        `elsewhere`: names that other rows have → what to do instead.
+        `elsewhere`: names of other kinds of rows → what to do instead.
         """
         self._fields = {field.name: field for field in fields}
         self._families = families or {}
@@ -99,14 +183,14 @@ class FieldSet:
         return [*self._fields, *(f"{family}.NAME" for family in self._families)]
 
     def find(self, name: str) -> WhereField | None:
-        """Return the field of that name, None where there is none."""
+        """Return the field of that name, or None."""
         family, dot, rest = name.partition(".")
         if dot and rest and family in self._families:
             return self._families[family](rest)
-        return self._fields.get(name)
+        return self._fields.get(name) or self._fields.get(RENAMED.get(name, ""))
 
     def suggestion(self, name: str) -> str:
-        """Return ``; did you mean ...?`` or what there is, for a name that does not exist."""
+        """Return ``; did you mean ...?`` or the valid names, for an unknown name."""
         if name in self._elsewhere:
             return f"; {self._elsewhere[name]}"
         return suggestion(name, self.names, "columns")
@@ -126,9 +210,9 @@ def suggestion(name: str, known: Collection[str], what: str) -> str:
 
 
 def value_of(field: WhereField, text: str) -> object:
-    """Return the value that `text` is for `field`: str, or int or Fraction in the field's unit.
+    """Parse a value of `field`: str, or int or Fraction in its unit.
 
-    Raise ValueProblem where it is none. Times are read by `time_of`.
+    Raise ValueProblem if it is invalid. Times are parsed by `time_of`.
     """
     if field.type == "int":
         return _number_of(field, text)
@@ -187,12 +271,12 @@ def _spelled(unit: str) -> str:
 
 
 def is_unit(field: WhereField, text: str) -> bool:
-    """Return whether `text` is a unit that may stand apart from its number."""
+    """Return whether `text` is a unit that may be separate from its number."""
     return text.lower() in UNITS.get(field.unit, {})
 
 
 def time_of(field: WhereField, text: str, zone: Zone) -> Moment:
-    """Return the time that `text` is; one of day is compared with what the row's clock shows."""
+    """Parse a time; a time of day is compared with the clock time of a row."""
     moment = moment_of(text, zone)
     if moment is None:
         raise ValueProblem(
@@ -214,7 +298,7 @@ def response_names() -> Collection[str]:
 
 
 def response_code(name: str) -> int | None:
-    """Return the number of a response code's name, None where there is no such name."""
+    """Return the number of a response code name, or None."""
     member = ResponseCode.__members__.get(name)
     if member is not None:
         return int(member)
@@ -223,7 +307,7 @@ def response_code(name: str) -> int | None:
 
 
 def current_request_name(name: str) -> str:
-    """Return the name that rows have for an operation that was once spelled otherwise."""
+    """Return the current name of an operation that was renamed."""
     return request_name(int(RENAMED_REQUESTS[name])) if name in RENAMED_REQUESTS else name
 
 
@@ -233,7 +317,7 @@ _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "serialize_type": lambda: (*SerializeType.__members__, PROTOBUF),
     "request_name": _request_names,
     "response_name": response_names,
-    "expert": lambda: ExpertKind.__members__,
+    "findings": lambda: ExpertKind.__members__,
     "name": lambda: dict.fromkeys((*_request_names(), *response_names())),
     "kind": lambda: ("request", "response", "oneway"),
 }
@@ -246,7 +330,7 @@ _NUMBERS: dict[str, Callable[[str], int | None]] = {
 
 
 def field_of_column(name: str, type_: str, unit: str, get: Getter) -> WhereField:
-    """Return the field for a column, with the closed list or the numbers that it has names for."""
+    """Return the field of a column, with the names of its values or numbers."""
     return WhereField(
         name,
         type_,
@@ -259,9 +343,9 @@ def field_of_column(name: str, type_: str, unit: str, get: Getter) -> WhereField
 
 
 def exchange_fields() -> FieldSet:
-    """Return the columns of `ExchangeRecord`, and `ALIASES`."""
+    """Return the fields of exchanges: columns of `ExchangeRecord`, and `ALIASES`."""
     columns = {c.name: field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in COLUMNS}
-    return FieldSet([*columns.values(), *(_field_of_alias(one, columns) for one in ALIASES)])
+    return FieldSet([*columns.values(), *(_field_of_alias(alias, columns) for alias in ALIASES)])
 
 
 def _field_of_alias(alias: Alias, columns: Mapping[str, WhereField]) -> WhereField:

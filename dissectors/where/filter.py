@@ -13,20 +13,15 @@ wrong expression raises `WhereError`, which points at the place; a compiled test
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from fractions import Fraction
 from typing import NamedTuple
 
 from ..patterns import Pattern, PatternError
-from ..times import DAY, UTC_ZONE, Moment, Zone
+from ..times import UTC_ZONE, Zone
+from .conditions import AllOf, AnyOf, Compared, Condition, Matched, Not, Present, Test, Truth
 from .fields import FieldSet, ValueProblem, WhereField, is_unit, time_of, value_of
-
-Test = Callable[[object], bool]
 
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 60
-_REMEMBERED = 4096
-_REMEMBERED_LENGTH = 256
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
     r"""|(?P<op>==|!=|<=|>=|!~|=~|&&|\|\||[=<>~!(),])"""
@@ -41,21 +36,21 @@ _ESCAPED_IN_PATTERN = re.compile(r"""\\(["'])""")
 
 
 class WhereError(ValueError):
-    """An expression is not one: what is wrong, and where."""
+    """An invalid expression: what is wrong, and where."""
 
     def __init__(self, expression: str, position: int, length: int, reason: str) -> None:
         super().__init__(reason)
         self.expression = expression
         """the whole expression"""
         self.position = position
-        """index of what is wrong"""
+        """index of the error"""
         self.length = length
-        """how many characters are wrong"""
+        """length of the error"""
         self.reason = reason
-        """what is wrong and what would be right"""
+        """what is wrong, and what would be right"""
 
     def pointed(self) -> str:
-        """Return the line of the expression that is wrong, and under it a caret at the place."""
+        """Return the line with the error, and a caret under it."""
         start = self.expression.rfind("\n", 0, self.position) + 1
         end = self.expression.find("\n", self.position)
         line = self.expression[start : end if end >= 0 else None].replace("\t", " ")
@@ -73,10 +68,15 @@ class _Token(NamedTuple):
 
 
 def compile_where(expression: str, fields: FieldSet, zone: Zone = UTC_ZONE) -> Test:
-    """Return the test that `expression` describes; raise WhereError where it does not.
+    """Compile `expression` to a test; raise WhereError if it is invalid.
 
-    Times without an offset are those of clocks in `zone`.
+    Times without an offset are in `zone`.
     """
+    return parse_where(expression, fields, zone).test()
+
+
+def parse_where(expression: str, fields: FieldSet, zone: Zone = UTC_ZONE) -> Condition:
+    """Parse `expression`; raise WhereError if it is invalid."""
     if len(expression) > _MAX_LENGTH:
         raise WhereError(expression[:60], 0, 1, f"longer than {_MAX_LENGTH} characters")
     return _Parser(expression, fields, zone).parse()
@@ -111,7 +111,7 @@ def _misread(text: str) -> str:
 
 
 class _Parser:
-    """Recursive descent: or, and, not, parentheses, comparisons."""
+    """Recursive-descent parser: or, and, not, parentheses, comparisons."""
 
     def __init__(self, expression: str, fields: FieldSet, zone: Zone) -> None:
         self.expression = expression
@@ -121,15 +121,15 @@ class _Parser:
         self.at = 0
         self.depth = 0
 
-    def parse(self) -> Test:
-        test = self._either()
+    def parse(self) -> Condition:
+        condition = self._either()
         token = self.tokens[self.at]
         if token.kind != "end":
             hint = "here must be `and`, `or` or the end"
             if token.kind in ("word", "string"):
                 hint += "; put a value with blanks into quotes"
             raise self._error(token, hint)
-        return test
+        return condition
 
     def _error(self, token: _Token, reason: str) -> WhereError:
         return WhereError(self.expression, token.start, token.end - token.start, reason)
@@ -141,42 +141,40 @@ class _Parser:
             return True
         return False
 
-    def _either(self) -> Test:
-        tests = [self._both()]
+    def _either(self) -> Condition:
+        parts = [self._both()]
         while self._take("or"):
-            tests.append(self._both())
-        return _any_of(tests)
+            parts.append(self._both())
+        return _joined(AnyOf, parts)
 
-    def _both(self) -> Test:
-        tests = [self._negation()]
+    def _both(self) -> Condition:
+        parts = [self._negation()]
         while self._take("and"):
-            tests.append(self._negation())
-        return _all_of(tests)
+            parts.append(self._negation())
+        return _joined(AllOf, parts)
 
-    def _negation(self) -> Test:
+    def _negation(self) -> Condition:
         token = self.tokens[self.at]
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise self._error(token, "nested too deep")
-        test = self._primary()
+        condition = self._primary()
         self.depth -= 1
-        return test
+        return condition
 
-    def _primary(self) -> Test:
+    def _primary(self) -> Condition:
         opening = self.tokens[self.at]
         if self._take("not", "!"):
-            negated = self._negation()
-            return lambda row: not negated(row)
+            return Not(self._negation())
         if self._take("("):
-            test = self._either()
+            condition = self._either()
             if not self._take(")"):
                 raise self._error(opening, "unclosed '('")
-            return test
+            return condition
         if self._take("has"):
-            return _has(self._field())
+            return Present(self._field())
         if self._take("absent"):
-            has = _has(self._field())
-            return lambda row: not has(row)
+            return Not(Present(self._field()))
         return self._comparison()
 
     def _field(self) -> WhereField:
@@ -190,7 +188,7 @@ class _Parser:
         self.at += 1
         return field
 
-    def _comparison(self) -> Test:
+    def _comparison(self) -> Condition:
         field = self._field()
         token = self.tokens[self.at]
         operator = token.text if token.kind == "op" else ""
@@ -198,21 +196,17 @@ class _Parser:
             self.at += 1
             operator = "not in"
         if field.type == "bool" and operator not in _COMPARISONS:
-            get = field.get
-            return lambda row: get(row) is True
+            return Truth(field)
         if operator not in _COMPARISONS:
             operators = " ".join(_COMPARISONS)
             hint = f"`has {field.name}` tests whether it is present"
             raise self._error(token, f"expected one of {operators} after {field.name}; {hint}")
         self.at += 1
         self._refuse_misfit(field, operator, token)
-        if operator in ("in", "not in"):
-            tests = [self._compare(field, "==", value) for value in self._list()]
-            chosen = _any_of(tests)
-            get = field.get
-            if operator == "in":
-                return chosen
-            return lambda row: get(row) is not None and not chosen(row)
+        if operator == "in":
+            return _joined(AnyOf, [self._compare(field, "==", value) for value in self._list()])
+        if operator == "not in":
+            return _joined(AllOf, [self._compare(field, "!=", value) for value in self._list()])
         return self._compare(field, operator, self._value(field))
 
     def _refuse_misfit(self, field: WhereField, operator: str, token: _Token) -> None:
@@ -250,23 +244,23 @@ class _Parser:
             return _Token("word", token.text + unit.text, token.start, unit.end)
         return token
 
-    def _compare(self, field: WhereField, operator: str, token: _Token) -> Test:
+    def _compare(self, field: WhereField, operator: str, token: _Token) -> Condition:
         try:
             if operator in ("~", "!~"):
-                return _matches(field, _pattern_of(token), wanted=operator == "~")
+                return Matched(field, _pattern_of(token), wanted=operator == "~")
             if field.type == "time":
-                moment = time_of(field, _unquoted(token), self.zone)
-                return _compares_time(field, operator, moment)
-            value = value_of(field, _unquoted(token))
+                return Compared(field, operator, time_of(field, _unquoted(token), self.zone))
+            return Compared(field, operator, value_of(field, _unquoted(token)))
         except ValueProblem as problem:
             raise self._error(token, str(problem)) from None
         except PatternError as problem:
             inside = token.start + problem.position + (token.kind == "string")
             place = _Token("string", "", min(inside, token.end - 1), min(inside + 1, token.end))
             raise self._error(place, f"invalid regular expression: {problem.reason}") from None
-        if field.type == "list":
-            return _contains(field, value, wanted=operator == "==")
-        return _compares(field, operator, value)
+
+
+def _joined(how: type[AnyOf | AllOf], parts: list[Condition]) -> Condition:
+    return parts[0] if len(parts) == 1 else how(tuple(parts))
 
 
 def _unquoted(token: _Token) -> str:
@@ -277,92 +271,6 @@ def _unquoted(token: _Token) -> str:
 
 def _pattern_of(token: _Token) -> Pattern:
     text = token.text
-    if token.kind == "string":  # backslashes are the pattern's, but for the quote's own
+    if token.kind == "string":  # keep backslashes for the pattern, except before the quote
         text = _ESCAPED_IN_PATTERN.sub(r"\1", text[1:-1])
     return Pattern(text, over_lines=True)
-
-
-def _any_of(tests: list[Test]) -> Test:
-    if len(tests) == 1:
-        return tests[0]
-    if len(tests) == 2:
-        first, second = tests
-        return lambda row: first(row) or second(row)
-    return lambda row: any(test(row) for test in tests)
-
-
-def _all_of(tests: list[Test]) -> Test:
-    if len(tests) == 1:
-        return tests[0]
-    if len(tests) == 2:
-        first, second = tests
-        return lambda row: first(row) and second(row)
-    return lambda row: all(test(row) for test in tests)
-
-
-def _has(field: WhereField) -> Test:
-    get = field.get
-    if field.type == "list":
-        return lambda row: bool(get(row))
-    return lambda row: get(row) is not None
-
-
-def _compares(field: WhereField, operator: str, value: object) -> Test:
-    get = field.get
-    if operator == "==":
-        return lambda row: get(row) == value
-    if operator == "!=":
-        return lambda row: (seen := get(row)) is not None and seen != value
-    assert isinstance(value, int | Fraction)
-    return _ordered(get, operator, value)
-
-
-def _ordered(get: Callable[[object], object], operator: str, limit: int | Fraction) -> Test:
-    # an int against a Fraction is slow: for whole numbers, the bound can be a whole number as well
-    whole = limit.__ceil__() if operator in ("<", ">=") else limit.__floor__()
-    if operator in ("<", ">="):
-        less = operator == "<"
-        return lambda row: isinstance(seen := get(row), int) and (seen < whole) is less
-    more = operator == ">"
-    return lambda row: isinstance(seen := get(row), int) and (seen > whole) is more
-
-
-def _compares_time(field: WhereField, operator: str, moment: Moment) -> Test:
-    if moment.has_date:
-        return _compares(field, operator, moment.ns)
-    get, local = field.get, moment.zone.local
-
-    def time_of_day(row: object) -> int | None:
-        seen = get(row)
-        return local(seen) % DAY if isinstance(seen, int) else None
-
-    return _compares(WhereField(field.name, "int", time_of_day), operator, moment.ns)
-
-
-def _contains(field: WhereField, value: object, wanted: bool) -> Test:
-    get = field.get
-    return lambda row: isinstance(seen := get(row), list) and (value in seen) is wanted
-
-
-def _matches(field: WhereField, pattern: Pattern, wanted: bool) -> Test:
-    """Return the answer, remembered for short texts: topics, groups and addresses repeat."""
-    get, search = field.get, pattern.search
-    remembered: dict[str, bool] = {}
-
-    def found(text: str) -> bool:
-        answer = remembered.get(text)
-        if answer is None:
-            answer = search(text)
-            if len(text) <= _REMEMBERED_LENGTH:
-                if len(remembered) >= _REMEMBERED:
-                    remembered.clear()
-                remembered[text] = answer
-        return answer
-
-    def matches(row: object) -> bool:
-        seen = get(row)
-        if isinstance(seen, str):
-            return found(seen) is wanted
-        return isinstance(seen, list) and any(map(found, seen)) is wanted
-
-    return matches

@@ -1,6 +1,6 @@
-"""What a filter of messages can test: the columns of `MessageRecord`, and more names.
+"""Filter fields of messages: the columns of `MessageRecord`, and aliases.
 
-Rules: a name that filters of exchanges have, too, means the same of a message, as far as it has it.
+Rules: a name that exchange filters also have means the same for messages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _ends(address: str) -> list[str]:
 
 
 def _broker(row: MessageRecord) -> list[str]:
-    ends = _ends(row.broker_address)
+    ends = _ends(row.server_address)
     return ends if row.broker_name is None else [row.broker_name, *ends]
 
 
@@ -33,11 +33,11 @@ def _client(row: MessageRecord) -> list[str]:
 
 
 def _groups(row: MessageRecord) -> list[str]:
-    return [one for one in (row.producer_group, row.consumer_group) if one is not None]
+    return [group for group in (row.producer_group, row.consumer_group) if group is not None]
 
 
 def _ids(row: MessageRecord) -> list[str]:
-    named = [one for one in (row.unique_key, row.offset_msg_id) if one is not None]
+    named = [name for name in (row.unique_key, row.offset_msg_id) if name is not None]
     return named + (row.keys.split() if row.keys else [])
 
 
@@ -56,7 +56,7 @@ _MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
     ("broker", "name of the broker, and its address with and without port", "list", _broker),
     ("client", "client id, and the client's address with and without port", "list", _client),
     ("ip", "addresses of both ends, without port", "list",
-     lambda row: [host_of(row.client_address), host_of(row.broker_address)]),
+     lambda row: [host_of(row.client_address), host_of(row.server_address)]),
     ("failed", "whether the response is an error", "bool",
      lambda row: is_failure(row.response_name)),
 )  # fmt: skip
@@ -65,11 +65,11 @@ MESSAGE_ALIASES: Final = (
     *((name, f"`{column}`") for name, column in _SAME.items()),
     *((name, meaning) for name, meaning, _, _ in _MORE),
 )
-"""Names beside the columns, with their meaning."""
+"""Aliases beside the columns."""
 
 
 def message_fields() -> FieldSet:
-    """Return what a filter of messages can test."""
+    """Return the filter fields of messages."""
     columns = {
         c.name: field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in MESSAGE_COLUMNS
     }

@@ -3,7 +3,6 @@
 The Lua parts beside this file are joined with the tables to one file without dependencies: what
 `remoting` knows of codes, headers, properties and limits is spelled there and nowhere else, and
 Wireshark names it as rmqtool does. The text is the same for the same tables.
-May import `remoting`, `rows`, `expert` and `ports`.
 RocketMQ: RemotingCommand, NettyDecoder, MessageDecoder; Wireshark: Lua API of 4.0.
 """
 

@@ -6,8 +6,9 @@ meanings of numbers are asked of its functions, so that both sides say the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..expert import ExpertKind, Severity
 from ..ports import BROKER, CONTAINER, CONTROLLER, NAMESRV, VIP
@@ -30,7 +31,9 @@ from ..remoting.flags import (
 from ..remoting.framing.layout import MAX_FRAME, PREFIX
 from ..remoting.framing.search import MAX_SOUGHT_HEADER
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
-from ..remoting.headers import HEADERS, SECRET_FIELDS, SECRET_WORDS
+from ..remoting.header_tables.field import FieldType
+from ..remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS, SECRET_WORDS
+from ..remoting.ids.trace_context import SW8, TRACEPARENT
 from ..remoting.messages.counting import (
     MAGIC_FILLER,
     MAGIC_V1,
@@ -38,10 +41,104 @@ from ..remoting.messages.counting import (
     MIN_ITEM_SIZE,
     MIN_RECORD_SIZE,
 )
+from ..remoting.messages.properties import PROPERTIES, PropertyType
 from ..remoting.sysflag import COMPRESSION_NAMES, TRANSACTION_MASK, TRANSACTION_NAMES, SysFlag
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..rows.outcome import NORMAL_ANSWERS
-from .field_names import FilterField, header_filters, property_filters
+
+OWN: Final = frozenset(
+    [
+        "body",
+        "code",
+        "data",
+        "expert",
+        "ext",
+        "flag",
+        "json",
+        "kind",
+        "language",
+        "length",
+        "message",
+        "missing",
+        "name",
+        "opaque",
+        "operation",
+        "other",
+        "property",
+        "remark",
+        "skipped",
+        "text",
+        "time",
+        "version",
+    ]
+)
+"""Names of the dissector's own fields that a header field must not take."""
+
+_PROPERTY_TYPES: Final = {
+    PropertyType.TEXT: FieldType.STRING,
+    PropertyType.BOOLEAN: FieldType.BOOLEAN,
+    PropertyType.INT: FieldType.LONG,
+    PropertyType.TIME_MS: FieldType.LONG,
+    PropertyType.MS: FieldType.LONG,
+    PropertyType.SECONDS: FieldType.LONG,
+}
+_NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+class FilterField(NamedTuple):
+    """One field that a filter can name."""
+
+    name: str
+    """RocketMQ's name: the long one of a header field, that of a property."""
+    abbreviation: str
+    """What stands behind `rocketmq.` in a filter."""
+    type: FieldType
+    """How it is read and compared."""
+    meaning: str = ""
+    """`time` where a number is milliseconds since the epoch."""
+
+
+def header_filter(name: str) -> str:
+    """Return what stands behind `rocketmq.` for a header field of that long name."""
+    return f"header.{name}" if name in OWN else name
+
+
+def property_filter(name: str) -> str:
+    """Return what stands behind `rocketmq.` for a message property of that name."""
+    return f"property.{_NOT_ALLOWED.sub('', name)}"
+
+
+def header_filters() -> tuple[FilterField, ...]:
+    """Return every header field of any class, hook fields and credentials among them, by name.
+
+    A name that has two types is a text.
+    """
+    types: dict[str, FieldType] = {}
+    for fields in HEADERS.values():
+        for field in fields:
+            known = types.setdefault(field.name, field.type)
+            types[field.name] = field.type if known is field.type else FieldType.STRING
+    for name in (*HOOK_FIELDS, *SECRET_FIELDS):
+        types.setdefault(name, FieldType.STRING)
+    return tuple(FilterField(name, header_filter(name), types[name]) for name in sorted(types))
+
+
+def property_filters() -> tuple[FilterField, ...]:
+    """Return every property that has a name of its own in filters."""
+    known = [
+        FilterField(
+            row.name,
+            property_filter(row.name),
+            _PROPERTY_TYPES[row.type],
+            "time" if row.type is PropertyType.TIME_MS else "",
+        )
+        for row in PROPERTIES
+    ]
+    traces = (
+        FilterField(name, property_filter(name), FieldType.STRING) for name in (TRACEPARENT, SW8)
+    )
+    return (*known, *traces)
+
 
 PORTS: Final = ",".join(map(str, (NAMESRV, CONTAINER, VIP, BROKER, CONTROLLER)))
 """conversations there are RocketMQ's; others are told by their bytes"""
@@ -160,7 +257,7 @@ def _response_names() -> dict[int, str]:
 
 
 def _ambiguous_responses() -> dict[int, object]:
-    """Return the codes whose name depends on the request or on the responder's version."""
+    """Return the codes whose name depends on the request or on the server's version."""
     found: dict[int, object] = {}
     some_request = int(RequestCode.SEND_MESSAGE)
     for code in _response_codes():

@@ -85,14 +85,16 @@ def _opened(interface: str, filter_text: str, promiscuous: bool) -> ListeningSoc
 
     names = [one.name for one in list_interfaces()]
     if interface not in names:
-        raise LiveError(interface, "no such interface", f"there are: {', '.join(names)}")
+        raise LiveError(interface, "no such interface", f"available: {', '.join(names)}")
     try:
         opened: ListeningSocket = conf.L2listen(
             iface=interface, filter=filter_text or None, promisc=promiscuous
         )
     except PermissionError:
         raise LiveError(
-            interface, "no right to capture packets", _way_to_rights(interface)
+            interface,
+            ("permission denied: capturing needs root or CAP_NET_RAW"),
+            _way_to_rights(interface),
         ) from None
     except Scapy_Exception as error:
         reason, hint = _filter_reason(str(error))
@@ -131,6 +133,6 @@ def _filter_reason(text: str) -> tuple[str, str]:
 
 def _way_to_rights(interface: str) -> str:
     return (
-        "run it as root, or let another program capture:\n"
+        "run it as root, or use tcpdump:\n"
         f"sudo tcpdump -i {interface} -U -w - | rmqtool decode pcap -"
     )

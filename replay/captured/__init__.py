@@ -1,4 +1,1 @@
-"""Turn captured exchanges into the messages that were sent, with their outcome.
-
-May import `dissectors`, `message` and `safety`.
-"""
+"""Turn captured exchanges into the messages that were sent, with their outcome."""

@@ -1,9 +1,9 @@
-"""Exchange → what was sent: messages, their outcome, and the reasons for what is not replayed.
+"""Captured exchange → messages, their outcome, or the reason why it is not replayed.
 
 Rules: nothing raises because of what a capture contains; a request that cannot be replayed has a
-reason from the closed list `SkipReason`. A message is the application's: its body decompressed,
-without the properties that a producer sets anew. Bodies are taken apart as late as possible,
-because most of the memory of a run is messages that wait; what they become is of the budget.
+reason from the closed list `SkipReason`. A message is the application's: body decompressed, without
+the properties that a producer sets again. Bodies are decoded as late as possible, because waiting
+messages use most of a run's memory; decoded sizes count against the budget.
 RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageProcessor.
 """
 
@@ -20,7 +20,7 @@ from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.foreign import integer_of
 from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
-from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties, value_in
@@ -41,14 +41,14 @@ END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
 BODY_LIMIT: Final = 16 * 1024 * 1024
 """bytes of a decompressed body; a broker's default takes 4 MiB"""
 SET_BY_PRODUCER: Final = ("TRAN_MSG", "PGROUP")
-"""properties of a half message that the producer sets anew"""
+"""properties of a half message that the producer sets again"""
 _KEPT_PROPERTIES: Final = ("UNIQ_KEY", "TRAN_MSG")
 _LONG_PROPERTIES: Final = 1024
 _STATES: Final = {int(state): state for state in TransactionState}
 
 
 class SkipReason(StrEnum):
-    """Why a captured command is not replayed: the closed list."""
+    """The closed list of reasons why a captured command is not replayed."""
 
     NOT_A_SEND = "no send request"
     ORPHAN = "a response whose request was not captured"
@@ -80,9 +80,9 @@ class Origin(NamedTuple):
     """number of the packet that completed the request"""
     conversation: int
     """number of the TCP connection"""
-    requester: str
+    client_address: str
     """`address:port` that sent it"""
-    responder: str
+    server_address: str
     """`address:port` that it was sent to; nothing is ever sent there again"""
     time: int
     """when, ns since the epoch"""
@@ -94,16 +94,16 @@ class Origin(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """That a request is not replayed."""
+    """Why a request is not replayed."""
 
     why: SkipReason
     """the reason"""
     detail: str = ""
-    """what exactly; may quote the capture"""
+    """details; may quote the capture"""
 
 
 class Seen(msgspec.Struct, gc=False):
-    """A request as it was captured."""
+    """A captured request."""
 
     origin: Origin
     """where"""
@@ -114,17 +114,17 @@ class Seen(msgspec.Struct, gc=False):
     flag: int = 0
     """bit 1 oneway"""
     language: str = ""
-    """language of the requester"""
+    """language of the client"""
     version: int = 0
-    """MQVersion ordinal of the requester"""
+    """MQVersion ordinal of the client"""
     serialize_type: str = "JSON"
     """JSON or ROCKETMQ"""
     body: bytes = b""
     """the body as on the wire; empty in a log, which has `messages`"""
     missing: int = 0
-    """bytes of the body that are not there"""
+    """missing bytes of the body"""
     messages: tuple[Message, ...] | None = None
-    """what a log says is in the body; None for a capture"""
+    """messages of a log; None for a capture"""
     pdu: Pdu | None = None
     """the request in the capture, None in a log"""
     header_length: int = 0
@@ -132,25 +132,25 @@ class Seen(msgspec.Struct, gc=False):
 
     @property
     def key(self) -> tuple[str, int, int, int]:
-        """What a response names its request by."""
+        """The key that matches a response to this request."""
         origin = self.origin
         return origin.capture, origin.conversation, origin.packet, origin.opaque
 
     @property
     def is_oneway(self) -> bool:
-        """Whether no response is expected."""
+        """Whether the request is one-way."""
         return self.flag & 3 == 2
 
     @property
     def size(self) -> int:
-        """Bytes that it keeps in memory, about."""
+        """Approximate memory in bytes."""
         logged = sum(len(message.body) for message in self.messages or ())
         return len(self.body) + logged + 2 * self.header_length + 3000
 
 
 @dataclass(slots=True)
 class CapturedAnswer:
-    """What the capture knows of the outcome of a request, or of all attempts of a message."""
+    """The captured outcome of a request, or of all attempts of a message."""
 
     status: str = UNANSWERED
     """answered, unanswered or oneway"""
@@ -161,13 +161,13 @@ class CapturedAnswer:
     latency_us: int | None = None
     """request to response, µs; of the attempt that was answered"""
     attempts: int = 1
-    """how often it was sent"""
-    responder: str = ""
+    """number of attempts"""
+    server_address: str = ""
     """`address:port` of the attempt that was answered, else of the last one"""
     broker: str = ""
     """its broker: as the request names it, else as a route does, else the address"""
     queue_id: int | None = None
-    """queue that the broker said"""
+    """queue in the response"""
     queue_offset: int | None = None
     """offset in it"""
     request: Pdu | None = None
@@ -175,33 +175,38 @@ class CapturedAnswer:
     pdu: Pdu | None = None
     """the response in the capture"""
     uncaptured: bool = False
-    """whether there may have been a response that the capture does not have"""
+    """whether a response may exist but was not captured"""
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the capture does not tell what became of it."""
+        """Whether the capture does not show the outcome."""
         return self.status == UNANSWERED and self.uncaptured
 
     @property
     def is_stored(self) -> bool:
-        """Whether the broker said that it has the message."""
+        """Whether the broker confirmed that the message is stored."""
         return self.code in STORED
 
     @property
+    def is_durable(self) -> bool:
+        """Whether the message is stored durably; otherwise clients may send it again."""
+        return self.code == ResponseCode.SUCCESS
+
+    @property
     def is_failed(self) -> bool:
-        """Whether it was refused, or not answered though an answer was asked for."""
+        """Whether it was rejected, or is unanswered and not one-way."""
         return self.status != ONEWAY and not self.is_stored and not self.is_unknown
 
 
 class CapturedHeader(NamedTuple):
-    """What a send header says, whichever its version."""
+    """The fields of a send header of either version."""
 
     topic: str
     group: str
     queue_id: int
-    """-1 where it says none"""
+    """-1 if absent"""
     broker_name: str
-    """empty where it says none"""
+    """empty if absent"""
     sys_flag: int
     flag: int
     born_ms: int
@@ -211,11 +216,11 @@ class CapturedHeader(NamedTuple):
 
     @property
     def unique_key(self) -> str | None:
-        """The client's message id; of a batch its own one."""
+        """The client's message id; for a batch, the batch's own."""
         return value_in(self.properties, "UNIQ_KEY") if self.properties else None
 
     def shortened(self) -> CapturedHeader:
-        """Return the same without the properties that nobody asks for later."""
+        """Return a copy without the properties that are not needed later."""
         if len(self.properties) <= _LONG_PROPERTIES:
             return self
         kept = [(name, value_in(self.properties, name)) for name in _KEPT_PROPERTIES]
@@ -224,7 +229,7 @@ class CapturedHeader(NamedTuple):
 
     @property
     def is_half(self) -> bool:
-        """Whether it is the first part of a transaction."""
+        """Whether it is a half message."""
         return self.sys_flag & TRANSACTION_MASK == PREPARED or (
             value_in(self.properties, "TRAN_MSG") == "true"
         )
@@ -232,44 +237,44 @@ class CapturedHeader(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class CapturedSend:
-    """A send request and all that the capture says of its outcome."""
+    """A send request and its captured outcome."""
 
     seen: Seen
     """the request; of several attempts the first"""
     header: CapturedHeader
-    """what its header says"""
+    """its header"""
     broker: str = ""
     """broker that it was sent to: as its header names it, else as a route does, else the address"""
     answer: CapturedAnswer = field(default_factory=CapturedAnswer)
     """the outcome; may still be completed while the message is replayed"""
     state: TransactionState | None = None
-    """of a half message: its outcome; None where that was not captured"""
+    """outcome of a half message; None if not captured"""
     overlapped: bool = False
-    """whether another send of its conversation was under way at the same time"""
+    """whether another send of its conversation was pending at the same time"""
     concurrent: bool = False
-    """whether its client had sends under way at once, on any of its connections"""
+    """whether its client sent concurrently, on any of its connections"""
     in_turn: bool = False
-    """whether its client sent to the queues of its topic one message after the other"""
+    """whether its client sent to each queue of the topic in order"""
     overtaken_by: list[CapturedSend] = field(default_factory=list)
-    """later sends of its conversation that were answered while it was not"""
+    """later sends of its conversation that got a response before it"""
     further_attempts: list[Refused] = field(default_factory=list)
-    """requests that are attempts of it"""
+    """further attempts of it"""
     held: int = 0
-    """bytes that it keeps in memory while it waits, about"""
+    """approximate memory while pending, in bytes"""
     gaps: int = 0
-    """holes in the other direction of its connection when it was sent"""
+    """gaps in the other direction of its connection when it was sent"""
     settled: bool = False
-    """whether all that is waited for is known"""
+    """whether nothing more is awaited"""
     due: int = 0
-    """capture time at which it is waited for no longer"""
+    """capture time at which waiting ends"""
     released: bool = False
     """whether its messages were taken"""
 
     @property
     def place(self) -> tuple[str, int]:
-        """Broker and queue that stored it; of one that was not stored those it was first sent to.
+        """Broker and queue that stored it; if not stored, those of the first attempt.
 
-        The queue is -1 where the capture does not tell it.
+        The queue is -1 if the capture does not show it.
         """
         answer, header = self.answer, self.header
         if not answer.is_stored:
@@ -279,18 +284,18 @@ class CapturedSend:
 
     @property
     def transaction_state(self) -> TransactionState | None:
-        """Outcome of a half message, unknown where the capture does not have it; None: none."""
+        """Outcome of a half message, unknown if not captured; None if it is not a half message."""
         if not self.header.is_half:
             return None
         return self.state if self.state is not None else TransactionState.UNKNOWN
 
     def release(self) -> None:
-        """Let go of the bytes of messages that were taken, of which others may know nothing."""
+        """Release the bytes of messages that were taken; no other reference may be left."""
         self.released = True
         self.seen.body = b""
         self.seen.messages = None
         self.seen.ext_fields = {}
-        if self.seen.pdu is not None:  # its connection may wait for the response still
+        if self.seen.pdu is not None:  # its connection may still wait for the response
             self.seen.pdu.forget_fields()
         self.header = self.header.shortened()
         self.seen.pdu = self.answer.pdu = self.answer.request = None
@@ -300,7 +305,7 @@ class CapturedSend:
 
 @dataclass(slots=True, eq=False)
 class Refused:
-    """A send request that is not replayed."""
+    """A send request that is not replayed, and the reason."""
 
     seen: Seen
     """the request, without its body"""
@@ -309,7 +314,7 @@ class Refused:
 
 
 def any_header_of(seen: Seen) -> CapturedHeader:
-    """Return what the header of any request says of topic, group and queue; for the raw mode."""
+    """Return topic, group, and queue from the header of any request; for the raw mode."""
     header = send_header_of(seen) if seen.code in SENDS else None
     if isinstance(header, CapturedHeader):
         return header
@@ -322,14 +327,14 @@ def any_header_of(seen: Seen) -> CapturedHeader:
 
 
 def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
-    """Return the header of a send request, or why it cannot be read."""
+    """Return the header of a send request, or the reason why it cannot be read."""
     get = seen.ext_fields.get
     names = send_fields_of(seen.code)
     topic = get(names.topic)
     if not topic:
         return Refusal(SkipReason.DAMAGED, "the header names no topic")
-    asked = ((names.queue_id, -1), (names.sys_flag, 0), (names.flag, 0))
-    numbers = [_int(get(name), default) for name, default in asked]
+    defaults = ((names.queue_id, -1), (names.sys_flag, 0), (names.flag, 0))
+    numbers = [_int(get(name), default) for name, default in defaults]
     if None in numbers:
         return Refusal(SkipReason.DAMAGED, "queue, sysFlag or flag of the header is not a number")
     properties = get(names.properties) or ""
@@ -350,9 +355,9 @@ def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
 def messages_of(
     seen: Seen, header: CapturedHeader, budget: Budget | None = None
 ) -> tuple[Message, ...] | Refusal:
-    """Return the messages that a send request carries, or why they cannot be replayed.
+    """Return the messages of a send request, or the reason why they cannot be replayed.
 
-    What a body decompresses to takes room of `budget`, the bytes of the request earn some.
+    Decompressed bytes are taken from `budget`; the bytes of the request add to it.
     """
     if seen.missing:
         return Refusal(SkipReason.CUT, f"{seen.missing} bytes of the body are missing")
@@ -383,7 +388,7 @@ def messages_of(
 
 
 def message_of(topic: str, body: bytes, properties: Mapping[str, str], flag: int) -> Message:
-    """Return the message as the application made it."""
+    """Return the message as the application created it."""
     kept = {name: text for name, text in properties.items() if name not in SET_BY_PRODUCER}
     return message_of_properties(topic, body, kept, flag)
 
@@ -393,13 +398,13 @@ def _batch_of(body: bytes, topic: str) -> tuple[Message, ...] | Refusal:
     if batch.problems or not batch.items:
         detail = batch.problems[0][1] if batch.problems else "an empty batch"
         return Refusal(SkipReason.DAMAGED, detail)
-    return tuple(message_of(topic, one.body, one.properties, one.flag) for one in batch.items)
+    return tuple(message_of(topic, item.body, item.properties, item.flag) for item in batch.items)
 
 
 def answered(
     answer: CapturedAnswer, code: int, remark: str | None, fields: Mapping[str, str]
 ) -> None:
-    """Write a response into an outcome."""
+    """Add a response to an outcome."""
     answer.status = ANSWERED
     answer.code = code
     answer.remark = remark
@@ -408,11 +413,11 @@ def answered(
 
 
 def transaction_state_of(fields: Mapping[str, str]) -> TransactionState | None:
-    """Return what an END_TRANSACTION says; None for what is none of the three."""
+    """Return the state in an END_TRANSACTION, or None if it is not one of the three."""
     number = _int(fields.get("commitOrRollback"), None)
     return _STATES.get(number) if number is not None else None
 
 
 def _int(text: str | None, default: int | None) -> int | None:
-    """Return a number of the header; `default` if absent, None where it is not a number."""
+    """Return a number of the header; `default` if absent, None if not a number."""
     return integer_of(text) if text else default

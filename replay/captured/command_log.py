@@ -1,8 +1,8 @@
-"""Commands out of the JSON lines that ``rmqtool decode pcap --commands -T jsonl`` writes.
+"""Read commands from the JSON lines that ``rmqtool decode pcap --commands -T jsonl`` writes.
 
-Rules: a log is a file of ours, yet it may have been edited, cut or filtered: a line that is no
-command row is an error with its number, and what a filter left out is what a capture with holes
-leaves out. Bodies are those of `messages`: decompressed, as text or base64.
+Rules: a log may have been edited, truncated, or filtered: a line that is not a command row is an
+error with its line number, and filtered rows count like packets that were not captured. Bodies are
+those of `messages`: decompressed, as text or base64.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .captured_send import Origin, Seen, message_of
 
 
 class LoggedCommand(NamedTuple):
-    """What every row of a log says."""
+    """The columns of every row of a log."""
 
     time: int
     is_response: bool
     code: int
     version: int
-    responder: str
+    server_address: str
     ext_fields: dict[str, str]
     remark: str | None
     request_key: tuple[str, int, int, int] | None
@@ -50,14 +50,12 @@ class LogMessage(msgspec.Struct, rename="camel"):
 
 
 class LogRow(msgspec.Struct):
-    """The columns of a row that are needed; others may be there."""
+    """The required columns of a row; others are ignored."""
 
     capture: str
     packet: int
     time: str
     conversation: int
-    src: str
-    dst: str
     kind: str
     code: int
     opaque: int
@@ -65,30 +63,46 @@ class LogRow(msgspec.Struct):
     version: int
     serialize_type: str
     ext_fields: dict[str, str]
-    missing: int
+    client_address: str = ""
+    server_address: str = ""
+    missing_bytes: int = 0
+    src: str = ""
+    """before schema 2: sender"""
+    dst: str = ""
+    """before schema 2: receiver"""
+    missing: int = 0
+    """before schema 2: `missing_bytes`"""
     language: str | None = None
     remark: str | None = None
     request_packet: int | None = None
     messages: list[LogMessage] | None = None
     body: msgspec.Raw = msgspec.Raw(b"null")
 
+    def __post_init__(self) -> None:
+        if self.src and self.dst:
+            ends = (self.dst, self.src) if self.kind == "response" else (self.src, self.dst)
+            self.client_address, self.server_address = ends
+            self.missing_bytes = self.missing
+        if not (self.client_address and self.server_address):
+            raise ValueError("client_address and server_address are missing")
+
 
 _DECODER = msgspec.json.Decoder(LogRow)
 
 
 class LogReader:
-    """Bytes of a log in, rows out."""
+    """Splits the bytes of a log into rows."""
 
     def __init__(self, name: str, error: Callable[[str], Exception]) -> None:
-        """`error` makes what is raised for a line that is not a row."""
+        """`error` makes the exception for a line that is not a row."""
         self.name = name
         """the file"""
         self._error = error
         self._lines = BoundedLines()
-        self._line = 0  # lines so far
+        self._line = 0  # lines read so far
 
     def receive(self, chunk: bytes) -> Iterator[LogRow]:
-        """Yield the rows that are whole with this chunk."""
+        """Yield the rows that this chunk completes."""
         try:
             lines = self._lines.receive(chunk)
         except LineTooLong as problem:
@@ -97,7 +111,7 @@ class LogReader:
             yield from self._row(line)
 
     def finish(self) -> Iterator[LogRow]:
-        """Yield the row of a last line without an end."""
+        """Yield the row of a last line without a line end."""
         yield from self._row(self._lines.finish())
 
     def _row(self, line: bytes) -> Iterator[LogRow]:
@@ -117,7 +131,7 @@ class LogReader:
         yield row
 
     def command_of(self, row: LogRow) -> LoggedCommand:
-        """Return what the row says of its command."""
+        """Return the command of a row."""
         moment = moment_of(row.time)
         if moment is None:
             raise self._error(f"{self.name}, line {self._line}: {row.time!r} is not a valid time")
@@ -130,7 +144,7 @@ class LogReader:
             is_response,
             row.code,
             row.version,
-            row.dst,
+            row.server_address,
             row.ext_fields,
             row.remark,
             key,
@@ -143,8 +157,8 @@ class LogReader:
             self.name,
             row.packet,
             row.conversation,
-            row.src,
-            row.dst,
+            row.client_address,
+            row.server_address,
             command.time,
             row.opaque,
         )
@@ -158,17 +172,18 @@ class LogReader:
             row.version,
             row.serialize_type,
             b"",
-            row.missing + sum(1 for one in messages if one.body_truncated or one.missing),
-            tuple(self._message_of(one) for one in messages),
+            row.missing_bytes
+            + sum(1 for message in messages if message.body_truncated or message.missing),
+            tuple(self._message_of(message) for message in messages),
             header_length=sum(len(name) + len(text) for name, text in row.ext_fields.items()),
         )
 
-    def _message_of(self, one: LogMessage) -> Message:
-        if one.body_form == "text":
-            body = one.body.encode()
+    def _message_of(self, message: LogMessage) -> Message:
+        if message.body_form == "text":
+            body = message.body.encode()
         else:
-            decoded = base64_of(one.body)
+            decoded = base64_of(message.body)
             if decoded is None:
                 raise self._error(f"{self.name}, line {self._line}: the body is not base64")
             body = decoded
-        return message_of(one.topic, body, one.properties, one.flag)
+        return message_of(message.topic, body, message.properties, message.flag)

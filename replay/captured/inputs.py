@@ -1,8 +1,8 @@
-"""The sources of a replay as they can be read: more than once, or as packets come.
+"""The inputs of a replay: readable more than once, or live.
 
-Rules: a replay reads its sources before it sends, for their addresses. What can be read but once, a
-pipe, is therefore copied to a file first, which only the user may read and which is removed in the
-end. A live source is read once, as it comes, and by no more than that is known.
+Rules: a replay reads its sources before it sends, to learn their addresses. A pipe can be read only
+once, so it is copied to a private temporary file first. A live source is read once, and only the
+addresses seen so far are known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dissectors.tcp.source import FIRST_READ, STDIN, FileSource, Source, expand_
 from dissectors.temporary import PRIVATE, create_new, remove, temporary_in
 
 Input = str | Source
-"""a capture or log by name, or what is read in its place"""
+"""name of a capture or log, or an open source"""
 _PORTION: Final = 1 << 20
 
 
@@ -30,7 +30,7 @@ class CopyError(Exception):
 
 
 class CopiedSource(FileSource):
-    """What was read from a pipe, under the pipe's name."""
+    """The copy of a pipe, under the pipe's name."""
 
     def __init__(self, name: str, path: Path) -> None:
         super().__init__(str(path))
@@ -47,30 +47,30 @@ class CopiedSource(FileSource):
 def repeatable(
     names: Sequence[str], tick: Callable[[int], None] = lambda _: None
 ) -> Iterator[list[Input]]:
-    """Copy what can be read but once; the copies are removed with the block.
+    """Copy inputs that can be read only once; leaving the block removes the copies.
 
-    `tick` is told how many bytes were copied. Raises CaptureError as `expand_sources`, CopyError
-    where something cannot be copied.
+    `tick` gets the number of bytes copied. Raises CaptureError as `expand_sources`, CopyError if an
+    input cannot be copied.
     """
     copies: list[Path] = []
     try:
-        found: list[Input] = []
+        inputs: list[Input] = []
         for name in expand_sources(names):
             if not is_read_once(name):
-                found.append(name)
+                inputs.append(name)
                 continue
             path = temporary_in(Path(tempfile.gettempdir()), "rmqtool-replay-")
             copies.append(path)
             _copy(name, path, tick)
-            found.append(CopiedSource(name, path))
-        yield found
+            inputs.append(CopiedSource(name, path))
+        yield inputs
     finally:
         for path in copies:
             remove(path)
 
 
 def is_read_once(name: str) -> bool:
-    """Return whether a name stands for a pipe, a terminal or another device."""
+    """Return whether a name is a pipe, a terminal, or another device."""
     if name == STDIN:
         return True
     try:
@@ -81,8 +81,8 @@ def is_read_once(name: str) -> bool:
 
 
 def names_of(inputs: Iterable[Input]) -> list[str]:
-    """Return what the inputs are called."""
-    return [one if isinstance(one, str) else one.name for one in inputs]
+    """Return the names of the inputs."""
+    return [item if isinstance(item, str) else item.name for item in inputs]
 
 
 def _copy(name: str, path: Path, tick: Callable[[int], None]) -> None:

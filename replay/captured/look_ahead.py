@@ -1,13 +1,12 @@
-"""From commands as they were seen to send requests with their outcomes, in the order of sending.
+"""Match captured commands to send requests with outcomes, in sending order.
 
-Rules: what is replayed must be known before it is due, so the reading is ahead of it: until the
-response, a further attempt or the end of a transaction was seen, but for no longer than a bounded
-time of the capture and within bounded memory. What comes later still completes the outcome that
-the comparison uses; it no longer changes what is sent.
+Rules: a message must be known before it is due, so reading runs ahead until the response, a further
+attempt, or the end of a transaction is seen, within a bounded capture time and bounded memory.
+Later packets still complete the outcome for the comparison, but no longer change what is sent.
 
-A request with the UNIQ_KEY of one that failed or was not answered is another attempt of the same
-message (a producer keeps that id when it tries again): the message is replayed once, and its
-captured outcome is that of the last attempt. The inner hop of a relay is not an attempt
+A request with the UNIQ_KEY of one that failed, is unanswered, or was not stored durably is another
+attempt of the same message (a producer keeps that id for a retry): the message is replayed once,
+and its captured outcome is that of the last attempt. The inner hop of a relay is not an attempt
 (`relay_hops`): the outcome is that of the outer hop, as the client saw it.
 """
 
@@ -19,6 +18,7 @@ from typing import Final, NamedTuple
 
 from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
+from dissectors.remoting.code_sets import STORED
 from dissectors.rows.broker_names import BrokerNames
 from dissectors.rows.record import ONEWAY, UNANSWERED
 from dissectors.rows.relays import Relay
@@ -46,7 +46,7 @@ MAX_WAIT: Final = 15 * SECOND
 MAX_CHECK_WAIT: Final = 90 * SECOND
 """capture time that the answer to a check-back is waited for"""
 MAX_WAITING: Final = 10_000
-"""requests that wait"""
+"""pending requests"""
 MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
 """their bodies"""
 MAX_KEYS: Final = 16_384
@@ -61,7 +61,7 @@ Key = tuple[str, int, int, int]
 
 
 class _Pending(NamedTuple):
-    """A request whose answer is waited for: the first or a further attempt of a message."""
+    """A pending request: the first or a further attempt of a message."""
 
     captured: CapturedSend
     """the send that has the outcome"""
@@ -74,7 +74,7 @@ class _Pending(NamedTuple):
 
 
 class LookAhead:
-    """Requests and responses as they were seen; send requests out, in order, as they settle."""
+    """Takes captured requests and responses; returns settled send requests, in order."""
 
     def __init__(
         self,
@@ -83,9 +83,9 @@ class LookAhead:
         relays: Iterable[Relay] = (),
         budget: Budget | None = None,
     ) -> None:
-        """`raw`: requests are what is replayed, whatever they are; no two are one message.
+        """`raw`: all requests are replayed, each as a message of its own.
 
-        `relays`: those that are known before. `budget`: says what was bounded, and where.
+        `relays`: those already known. `budget`: records what was bounded, and where.
         """
         self._names = BrokerNames() if names is None else names
         self._raw = raw
@@ -96,12 +96,12 @@ class LookAhead:
         self._unanswered = bound("requests without answer", MOST_OPEN, "forgotten")
         self._waiting.held = self._bodies.held = 0
         self._queue: deque[CapturedSend | Refused] = deque()
-        # the first one of each is often asked for and removed, which takes long in a plain dict
+        # the first entry is often removed, which is slow in a plain dict
         self._pending: OrderedDict[Key, _Pending] = OrderedDict()
-        self._requests: deque[tuple[Key, int]] = deque()  # those of `_pending` with a request
+        self._requests: deque[tuple[Key, int]] = deque()  # entries of `_pending` with a request
         self._request_bytes = 0
         self._open: OrderedDict[tuple[str, int], OrderedDict[Key, CapturedSend]] = (
-            OrderedDict()  # the latest used last
+            OrderedDict()  # the most recently used last
         )
         self._opened = 0
         self._keys: OrderedDict[str, CapturedSend] = OrderedDict()
@@ -111,7 +111,7 @@ class LookAhead:
         self._now = 0
 
     def request(self, seen: Seen) -> None:
-        """Take the next request: a send or the end of a transaction; others do not come here."""
+        """Take the next request, which is a send or the end of a transaction."""
         self._now = max(self._now, seen.origin.time)
         if seen.code == END_TRANSACTION and not self._raw:
             self._end_transaction(seen)
@@ -120,9 +120,9 @@ class LookAhead:
         if isinstance(header, Refusal):
             self._refuse(seen, header)
             return
-        broker = header.broker_name or self._names.of(seen.origin.responder)
+        broker = header.broker_name or self._names.of(seen.origin.server_address)
         captured = CapturedSend(seen, header, broker)
-        captured.answer.responder, captured.answer.broker = seen.origin.responder, broker
+        captured.answer.server_address, captured.answer.broker = seen.origin.server_address, broker
         key = header.unique_key
         if key is not None and (
             self._is_inner_hop(seen, key)
@@ -152,42 +152,44 @@ class LookAhead:
         fields: dict[str, str],
         pdu: Pdu | None = None,
     ) -> None:
-        """Take the next response to a send request that was given to `request`."""
+        """Take the next response to a send request that was passed to `request`."""
         self._now = max(self._now, time)
-        found = self._pending.pop(key, None)
+        pending = self._pending.pop(key, None)
         if pdu is None:
             self._note_responding(key)
-        if found is None:
+        if pending is None:
             return
-        captured, origin, broker, request = found
+        captured, origin, broker, request = pending
         self._close(key, captured)
         self._order.response(captured, origin, time)
         answer = captured.answer
         unique_key = captured.header.unique_key or ""
         proofs = self._hops.answer(origin, unique_key, time, fields.get("msgId") or "")
-        for one in proofs:
-            _note_inner_hop(captured, one)
-        # the late answer to an earlier attempt says nothing new, nor does that of an inner hop
-        if not answer.is_stored or any(one.outer == origin for one in proofs):
+        for proof in proofs:
+            _note_inner_hop(captured, proof)
+        # a late response to an earlier attempt or an inner hop adds nothing
+        better = not answer.is_durable and code in STORED
+        if not answer.is_stored or better or any(proof.outer == origin for proof in proofs):
             answered(answer, code, remark, fields)
             answer.latency_us = (time - origin.time) // 1000
-            if not captured.released:  # else nobody asks any more
+            if not captured.released:  # otherwise it is no longer needed
                 answer.pdu, answer.request = pdu, request or captured.seen.pdu
-            answer.responder, answer.broker = origin.responder, broker
+            answer.server_address, answer.broker = origin.server_address, broker
         if not answer.is_stored or (not self._raw and self._hops.may_be_inner(origin, unique_key)):
             return
         if self._raw or not captured.header.is_half or _is_final(captured.state):
             captured.settled = True
-            self._forget(captured)
+            if answer.is_durable:
+                self._forget(captured)
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of the bodies that wait."""
+        """Body bytes of pending requests."""
         return self._bodies.held
 
     @property
     def relays(self) -> set[Relay]:
-        """Relays that are known so far."""
+        """Relays known so far."""
         return self._hops.relays
 
     def at(self, time: int) -> None:
@@ -195,9 +197,7 @@ class LookAhead:
         self._now = max(self._now, time)
 
     def take(self, everything: bool = False) -> list[CapturedSend | Refused]:
-        """Return the requests that are settled, in the order sent; `everything`: nothing more
-        comes.
-        """
+        """Return settled requests in sending order; `everything` at the end of the capture."""
         taken: list[CapturedSend | Refused] = []
         queue = self._queue
         while queue:
@@ -223,10 +223,10 @@ class LookAhead:
         return False
 
     def _is_uncaptured(self, captured: CapturedSend, ended: bool) -> bool:
-        """Return whether a response may be missing in the capture alone.
+        """Return whether a response may exist but was not captured.
 
-        It may where the other direction was not captured, or has a hole since, and where the
-        capture ended before a client gives up.
+        It may if the other direction was not captured or has a gap since, or if the capture ended
+        before the client's timeout.
         """
         if captured.answer.status != UNANSWERED:
             return False
@@ -255,25 +255,29 @@ class LookAhead:
         return refused
 
     def _is_inner_hop(self, seen: Seen, key: str) -> bool:
-        """Return whether a relay made the request; it is not replayed then."""
+        """Return whether a relay made the request, which is then not replayed."""
         outer = self._hops.request(seen.origin, key)
         if outer is not None:
             self._refuse(seen, _inner_hop_of(outer))
         return outer is not None
 
     def _is_another_attempt(self, captured: CapturedSend, key: str) -> bool:
-        """Return whether the message is known and failed so far; the request is then its own."""
+        """Return whether the request is a further attempt of a message not certainly stored.
+
+        For messages not flushed or replicated in time, no further attempt is awaited.
+        """
         seen = captured.seen
         if seen.is_oneway:
             return False
         first = self._keys.get(key)
-        if first is None or first.answer.is_stored or first.header.topic != captured.header.topic:
+        if first is None or first.answer.is_durable or first.header.topic != captured.header.topic:
             self._remember(key, captured)
             return False
         answer = first.answer
         answer.attempts += 1
-        answer.responder, answer.broker = seen.origin.responder, captured.broker
-        answer.status, answer.code, answer.remark = UNANSWERED, None, None
+        if not answer.is_stored:
+            answer.server_address, answer.broker = seen.origin.server_address, captured.broker
+            answer.status, answer.code, answer.remark = UNANSWERED, None, None
         first.due = self._now + MAX_WAIT
         self._wait_for(seen, first, captured.broker, seen.pdu)
         detail = f"attempt {answer.attempts} of {key}"
@@ -294,7 +298,7 @@ class LookAhead:
             del keys[oldest]
 
     def _forget(self, captured: CapturedSend) -> None:
-        """Note that the message is stored: who sends its id again sends another message."""
+        """Note that the message is stored: a request with the same id is another message."""
         key = captured.header.unique_key
         if key is not None and self._keys.get(key) is captured:
             del self._keys[key]
@@ -315,18 +319,18 @@ class LookAhead:
             del pending[oldest]
 
     def _hold_request(self, seen: Seen) -> None:
-        """Let the earliest requests go where those that are held take too much."""
+        """Release the earliest requests if the held ones exceed the memory limit."""
         self._requests.append((seen.key, seen.size))
         self._request_bytes += seen.size
         while self._request_bytes > self._bodies.most:
             key, size = self._requests.popleft()
             self._request_bytes -= size
-            found = self._pending.get(key)
-            if found is not None:
-                self._pending[key] = found._replace(pdu=None)
+            pending = self._pending.get(key)
+            if pending is not None:
+                self._pending[key] = pending._replace(pdu=None)
 
     def _is_past(self, captured: CapturedSend) -> bool:
-        """Return whether nothing that comes now can still belong to it."""
+        """Return whether no later packet can belong to it."""
         return 0 < captured.due < self._now - MAX_CHECK_WAIT
 
     def _note_open(self, captured: CapturedSend, seen: Seen) -> None:
@@ -344,9 +348,9 @@ class LookAhead:
         self._forget_open()
 
     def _forget_open(self) -> None:
-        """Forget the connections on which nothing was sent for the longest time.
+        """Forget the least recently used connections.
 
-        What was waited for no longer says nothing of what was sent meanwhile.
+        A request no longer pending says nothing about later sends.
         """
         while self._opened:
             place, others = next(iter(self._open.items()))
@@ -359,19 +363,19 @@ class LookAhead:
             del self._open[place]
 
     def _close(self, key: Key, captured: CapturedSend) -> None:
-        """Note the answer: what was sent since the request was sent without waiting for it."""
+        """Note the response: later sends were sent without waiting for it."""
         place = key[0], key[1]
         others = self._open.get(place)
         if others is None or others.pop(key, None) is None:
             return
         self._opened -= 1
-        for one in captured.overtaken_by:
-            one.overlapped = captured.overlapped = True
+        for overtaken in captured.overtaken_by:
+            overtaken.overlapped = captured.overlapped = True
         captured.overtaken_by = []
-        asked = captured.seen.origin.time
+        sent_at = captured.seen.origin.time
         for other in reversed(others.values()):
-            if other.seen.origin.time < asked:
-                other.overtaken_by.append(captured)  # counts once that one is answered at all
+            if other.seen.origin.time < sent_at:
+                other.overtaken_by.append(captured)  # counts once that request is answered
                 break
             captured.overlapped = True
             if other.overlapped:
@@ -381,7 +385,7 @@ class LookAhead:
             del self._open[place]
 
     def _end_transaction(self, seen: Seen) -> None:
-        """Give a half message its outcome; an unknown one may be followed by another."""
+        """Set the outcome of a half message; another may follow an unknown one."""
         get = seen.ext_fields.get
         half = self._keys.get(get("msgId") or "") or self._keys.get(get("transactionId") or "")
         key = get("msgId") or get("transactionId")
@@ -414,12 +418,12 @@ def _is_final(state: TransactionState | None) -> bool:
 
 
 def _inner_hop_of(outer: Origin) -> Refusal:
-    return Refusal(SkipReason.INNER_HOP, f"made by {outer.responder} of packet {outer.packet}")
+    return Refusal(SkipReason.INNER_HOP, f"made by {outer.server_address} of packet {outer.packet}")
 
 
 def _note_inner_hop(captured: CapturedSend, proof: InnerHop) -> None:
-    """Take one of the further attempts for what an answer proved it to be."""
-    for one in captured.further_attempts:
-        if one.seen.origin == proof.inner and one.refusal.why is SkipReason.ANOTHER_ATTEMPT:
-            one.refusal = _inner_hop_of(proof.outer)
+    """Reclassify a further attempt as an inner hop that a response proved."""
+    for attempt in captured.further_attempts:
+        if attempt.seen.origin == proof.inner and attempt.refusal.why is SkipReason.ANOTHER_ATTEMPT:
+            attempt.refusal = _inner_hop_of(proof.outer)
             captured.answer.attempts -= 1

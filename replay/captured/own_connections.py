@@ -1,8 +1,8 @@
-"""The connections that a replay opens while it captures: what they carry is not captured traffic.
+"""Connections that a replay opens while it captures: their traffic is ignored.
 
-Rules: a connection is known by both its ends before its first byte leaves, so its packets are known
-whenever they are captured. An address translation in between gives them another end: then the
-target is seen as an address of the capture, and the run ends.
+Rules: a connection is known by both its ends before its first byte leaves, so its packets are
+recognized whenever they are captured. Behind an address translation (NAT) they are not: the target
+then counts as a captured address, and the run ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MOST: Final = 65_536
 
 
 class OwnConnections:
-    """Pairs of ends, `ip:port`; used by the thread that sends and the one that reads."""
+    """Address pairs, `ip:port`; shared by the sending and the reading thread."""
 
     def __init__(self) -> None:
         self._ends: dict[tuple[str, str], None] = {}

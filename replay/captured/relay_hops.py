@@ -1,4 +1,4 @@
-"""Which requests a relay made, as they are read: the rule is that of `dissectors.rows.relays`.
+"""Find requests that a relay made while reading, by the rule of `dissectors.rows.relays`.
 
 Rules: requests and responses come in the order of the capture, so an inner hop is often known
 before its response is. Memory is bounded by number and by time of the capture.
@@ -24,12 +24,12 @@ MAX_HOPS: Final = 16
 
 
 class InnerHop(NamedTuple):
-    """A request that a relay made of another one."""
+    """A request that a relay forwarded."""
 
     outer: Origin
-    """the request that it took"""
+    """the request that the relay received"""
     inner: Origin
-    """the request that it made"""
+    """the request that the relay sent"""
 
 
 class _Hops(NamedTuple):
@@ -40,67 +40,67 @@ class _Hops(NamedTuple):
 
 
 class RelayHops:
-    """Requests and answers in, in the order of the capture; which of them a relay made."""
+    """Takes requests and responses in capture order; finds those a relay made."""
 
     def __init__(self, relays: Iterable[Relay] = ()) -> None:
-        """`relays`: those that are known before."""
+        """`relays`: those already known."""
         self.relays = set(relays)
-        """relays that are known so far"""
+        """relays known so far"""
         self._hops: OrderedDict[str, _Hops] = OrderedDict()  # in the order of the last request
 
     def request(self, origin: Origin, key: str) -> Origin | None:
-        """Remember a request; return the one that it is the inner hop of, None where it is none."""
+        """Add a request; return the request whose inner hop it is, or None."""
         if len(key) > MAX_KEY_LENGTH:
             return None
-        known = self._hops.pop(key, None) or _Hops([], [])
-        place = len(known.hops)
-        known.origins.append(origin)
-        host = host_of(origin.requester)
-        known.hops.append(
-            Hop(origin.time, None, host, origin.responder, None, False, origin.capture)
+        entry = self._hops.pop(key, None) or _Hops([], [])
+        place = len(entry.hops)
+        entry.origins.append(origin)
+        host = host_of(origin.client_address)
+        entry.hops.append(
+            Hop(origin.time, None, host, origin.server_address, None, False, origin.capture)
         )
         outer = None
-        for pair in hop_pairs(known.hops):
+        for pair in hop_pairs(entry.hops):
             if pair.inner == place and (pair.proven or pair.relay in self.relays):
-                outer = known.origins[pair.outer]
+                outer = entry.origins[pair.outer]
                 self._learn(pair.relay)
                 break
         if place >= MAX_HOPS:
-            del known.origins[-1], known.hops[-1]
-        self._hops[key] = known
+            del entry.origins[-1], entry.hops[-1]
+        self._hops[key] = entry
         self._forget(origin.time)
         return outer
 
     def may_be_inner(self, origin: Origin, key: str) -> bool:
-        """Return whether the answer to an open request may show that this one is its inner hop."""
-        known = self._hops.get(key)
-        return known is not None and any(
-            known.origins[pair.inner] == origin and known.hops[pair.outer].end is None
-            for pair in hop_pairs(known.hops)
+        """Return whether a pending response may prove that this is an inner hop."""
+        entry = self._hops.get(key)
+        return entry is not None and any(
+            entry.origins[pair.inner] == origin and entry.hops[pair.outer].end is None
+            for pair in hop_pairs(entry.hops)
         )
 
     def answer(self, request: Origin, key: str, time: int, offset_id: str) -> list[InnerHop]:
-        """Remember an answer; return the inner hops that its id proves, of whichever of the two."""
-        known = self._hops.get(key)
-        if known is None or request not in known.origins:
+        """Add a response; return the inner hops that its id proves, of either request."""
+        entry = self._hops.get(key)
+        if entry is None or request not in entry.origins:
             return []
-        origins, hops = known
+        origins, hops = entry
         place = origins.index(request)
         hops[place] = hops[place]._replace(end=time, id=offset_id)
-        found = []
+        inner_hops = []
         for pair in hop_pairs(hops):
             alike = hops[pair.inner].id == hops[pair.outer].id == offset_id != ""
             if pair.proven and alike and place in (pair.inner, pair.outer):
                 self._learn(pair.relay)
-                found.append(InnerHop(origins[pair.outer], origins[pair.inner]))
-        return found
+                inner_hops.append(InnerHop(origins[pair.outer], origins[pair.inner]))
+        return inner_hops
 
     def _learn(self, relay: Relay) -> None:
         if len(self.relays) < MAX_RELAYS:
             self.relays.add(relay)
 
     def _forget(self, now: int) -> None:
-        """Drop the messages of which nothing is expected any more."""
+        """Drop the messages that expect no further packets."""
         hops = self._hops
         while hops:
             oldest = next(iter(hops))

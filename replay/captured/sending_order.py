@@ -1,4 +1,4 @@
-"""What a capture shows of the order of sends: which clients had several under way, who kept turns.
+"""Sending order in a capture: which clients sent concurrently, and which kept queue order.
 
 Rules: a client is the host and the producer group of its sends, over all its connections. It is
 concurrent once it sent while an earlier send of it waited for a response that came; a response
@@ -47,14 +47,14 @@ class _Topic:
     repeats: bool = False
     """whether a queue was chosen twice in a row, the second time after the response"""
     overlaps: bool = False
-    """whether two sends to one queue were under way at once"""
+    """whether two sends to one queue were pending at once"""
 
 
 class SendingOrder:
-    """Requests and responses in, in the order of the capture; each send learns what was shown."""
+    """Takes requests and responses in capture order; notes the sending order in each send."""
 
     def __init__(self) -> None:
-        # by hashes: what they are of may be long
+        # keyed by hash: the keys may be long
         self._clients: OrderedDict[int, _Client] = OrderedDict()
         self._topics: OrderedDict[int, _Topic] = OrderedDict()
         self._queues: OrderedDict[int, Origin] = OrderedDict()  # the latest send
@@ -72,7 +72,7 @@ class SendingOrder:
         sender.latest = origin
         self._queues.pop(queue, None)
         _latest(self._queues, queue, origin)
-        _tell(captured, sender, turn)
+        _note_order(captured, sender, turn)
 
     def response(self, captured: CapturedSend, request: Origin, time: int) -> None:
         """Take the response to a request of a send."""
@@ -84,31 +84,31 @@ class SendingOrder:
             turn.overlaps |= _is_meanwhile(self._queues.get(queue), request)
         if turn.waiting == request:
             turn.waiting = None
-        _tell(captured, sender, turn)
+        _note_order(captured, sender, turn)
 
 
-def _tell(captured: CapturedSend, sender: _Client, turn: _Topic) -> None:
+def _note_order(captured: CapturedSend, sender: _Client, turn: _Topic) -> None:
     captured.concurrent = sender.concurrent
     captured.in_turn = turn.repeats and not turn.overlaps
 
 
 def _is_meanwhile(latest: Origin | None, request: Origin) -> bool:
-    """Return whether a send left while a request waited; one packet may hold both."""
+    """Return whether a send left while a request was pending; one packet may hold both."""
     return latest is not None and latest.time >= request.time and latest != request
 
 
 def _places_of(captured: CapturedSend) -> tuple[int, int, int]:
-    """Return what stands for the client of a send, its topic, and its queue."""
+    """Return the keys of a send's client, topic, and queue."""
     header, origin = captured.header, captured.seen.origin
-    client = hash((origin.capture, host_of(origin.requester), header.group))
+    client = hash((origin.capture, host_of(origin.client_address), header.group))
     topic = hash((client, header.topic))
     return client, topic, hash((topic, captured.broker, header.queue_id))
 
 
-def _latest(found: OrderedDict[int, _Value], key: int, new: _Value) -> _Value:
-    """Return the value of a key, which is the latest one from now on; forget the oldest."""
-    value = found.pop(key, new)
-    found[key] = value
-    if len(found) > MOST:
-        found.popitem(last=False)
+def _latest(entries: OrderedDict[int, _Value], key: int, new: _Value) -> _Value:
+    """Return the value of a key and mark it most recently used; drop the oldest."""
+    value = entries.pop(key, new)
+    entries[key] = value
+    if len(entries) > MOST:
+        entries.popitem(last=False)
     return value

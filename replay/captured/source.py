@@ -1,9 +1,9 @@
-"""Captures and logs in; send requests with their outcomes out, counts of everything else.
+"""Read captures and logs into send requests with outcomes, and count everything else.
 
-Rules: memory does not depend on the size of the sources. What is read is a capture in any form
-that `dissectors` reads, or the JSON lines of ``rmqtool decode pcap --commands``, which hold bodies.
-Addresses that were asked anything are remembered, and those of brokers that an answer of a
-NameServer or a registration names, because nothing may be sent to them.
+Rules: memory does not depend on the size of the sources. What is read is a capture in any form that
+`dissectors` reads, or the JSON lines of ``rmqtool decode pcap --commands``, which hold bodies.
+Server addresses are recorded, and those of brokers named in a NameServer's response or a
+registration, because nothing may be sent to them.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ MAX_HOSTS: Final = 1_000_000
 """hosts that are remembered besides; more are an error of the source"""
 REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
 MAX_REASONS: Final = 500
-"""kinds of skipped commands that are counted apart"""
+"""kinds of skipped commands that are counted separately"""
 
 COLLECTED_AT_ONCE: Final = 2048
 """connections, each some 6 KiB, after which the memory of those that ended is freed"""
 MAX_CUT: Final = 8
-"""reasons that are kept why sources were not read whole"""
+"""recorded reasons of incompletely read sources"""
 _CUT: Final = (ExpertKind.CAPTURE_TRUNCATED, ExpertKind.CAPTURE_DAMAGED)
 
 
@@ -68,14 +68,14 @@ class CapturedSource:
         own: Container[object] = (),
         max_ratio: int = MOST_TIMES,
     ) -> None:
-        """`raw_codes`: requests of these codes come as they are, and no others.
+        """`raw_codes`: yield only requests of these codes, unchanged.
 
-        `relays`: those that are known before. `budget`: says what was bounded, and where.
-        `own`: has the two ends of the connections that are passed over. `max_ratio`: bytes that
-        each byte of a compressed source may become.
+        `relays`: those already known. `budget`: records what was bounded, and where.
+        `own`: address pairs of connections to skip. `max_ratio`: limit of the compression ratio of
+        a source.
         """
         self.inputs = _expanded(sources)
-        """what is read"""
+        """the inputs"""
         self.sources = names_of(self.inputs)
         """its names"""
         self.responders: set[str] = set()
@@ -88,7 +88,7 @@ class CapturedSource:
         self.commands = 0
         """commands read so far"""
         self.decode: Decode | None = None
-        """the decoding of captures; None for logs"""
+        """the capture decoder; None for logs"""
         self.cut: list[str] = []
         """why sources ended early or have damaged parts: the first few reasons"""
         self._options = DecodeOptions(decode_as=decode_as, max_ratio=max_ratio)
@@ -105,17 +105,17 @@ class CapturedSource:
 
     @property
     def relays(self) -> set[Relay]:
-        """Relays that are known so far."""
+        """Relays known so far."""
         return self._ahead.relays
 
     def stop(self) -> None:
-        """Read no further; may be called by another thread than the one that reads."""
+        """Stop reading; may be called from another thread."""
         self._stopped = True
         if self.decode is not None:
             self.decode.stop()
 
     def batches(self) -> Iterator[list[CapturedSend | Refused]]:
-        """Send requests in the order sent; `Refused` where one cannot be replayed."""
+        """Yield send requests in sending order, or `Refused` if one cannot be replayed."""
         if _are_logs(self.inputs):
             for one in self.inputs:
                 yield from self._log(one)
@@ -138,10 +138,10 @@ class CapturedSource:
         self._note_findings(decode.take_experts())
 
     def _note_findings(self, findings: Iterable[ExpertInfo]) -> None:
-        """Keep what says that not all of a capture was read."""
-        for one in findings:
-            if one.kind in _CUT:
-                self._note_cut(self.sources[capture_index(one.packet)], one.detail)
+        """Keep the findings that say that a capture was not read completely."""
+        for finding in findings:
+            if finding.kind in _CUT:
+                self._note_cut(self.sources[capture_index(finding.packet)], finding.detail)
 
     def _note_cut(self, name: str, reason: str) -> None:
         if len(self.cut) < MAX_CUT:
@@ -243,7 +243,7 @@ class CapturedSource:
                     command.ext_fields,
                 )
             return
-        self._note_request(command.responder, command.code, command.ext_fields)
+        self._note_request(command.server_address, command.code, command.ext_fields)
         if self._raw_codes is not None:
             raise SourceError(f"{reader.name}: a log has no whole requests; give the capture")
         if command.code not in SENDS and command.code != END_TRANSACTION:
@@ -264,23 +264,23 @@ class CapturedSource:
             self.first_time = time
         self._ahead.at(time)
 
-    def _note_request(self, responder: str, code: int, fields: Mapping[str, str]) -> None:
-        note_responder(self.responders, responder)
+    def _note_request(self, server_address: str, code: int, fields: Mapping[str, str]) -> None:
+        note_server(self.responders, server_address)
         registered = fields.get("brokerAddr") if code == REGISTER_BROKER else None
         if registered:
-            note_responder(self.responders, registered)
+            note_server(self.responders, registered)
 
     def _note_brokers(self, brokers: Sequence[str]) -> None:
         self._names.add_routed(brokers)
-        for told in brokers:
-            note_responder(self.responders, address_of(told))
+        for address in brokers:
+            note_server(self.responders, address_of(address))
 
     def _taken(self, everything: bool = False) -> list[CapturedSend | Refused]:
         return self._ahead.take(everything)
 
 
 class _Collector:
-    """Frees the memory of connections that ended: each is a circle of objects."""
+    """Frees the memory of closed connections, which are reference cycles."""
 
     def __init__(self) -> None:
         self._next = COLLECTED_AT_ONCE
@@ -293,7 +293,7 @@ class _Collector:
 
 
 class Survey(NamedTuple):
-    """What must be known of the sources before the first send."""
+    """What a first pass over the sources found."""
 
     responders: set[str]
     """all addresses that nothing may be sent to: requests of the sources were sent there, or
@@ -309,7 +309,7 @@ def survey_of(
 ) -> Survey:
     """Read the sources once, before they are replayed; SourceError as `CapturedSource`.
 
-    They must be such as can be read again: see `inputs.repeatable`.
+    The sources must be repeatable: see `inputs.repeatable`.
     """
     inputs = _expanded(sources)
     if _are_logs(inputs):
@@ -318,23 +318,23 @@ def survey_of(
             pass
         return Survey(source.responders, source.relays)
     relays = Relays()
-    found: set[str] = set()
+    addresses: set[str] = set()
     options = DecodeOptions(decode_as=decode_as, max_ratio=max_ratio)
     collector = _Collector()
     for batch in Decode(inputs, options).records():
         if batch:
             collector.at(batch[-1].conversation)
         for record in batch:
-            note_responder(found, record.responder)
-            for told in record.brokers:
-                note_responder(found, address_of(told))
+            note_server(addresses, record.server_address)
+            for address in record.brokers:
+                note_server(addresses, address_of(address))
             relays.add(record)
-    gc.collect()  # connections are circles: their memory is wanted for the second reading
-    return Survey(found, set(relays.proven()))
+    gc.collect()  # connections are reference cycles; free them before the second pass
+    return Survey(addresses, set(relays.proven()))
 
 
-def note_responder(responders: set[str], address: str) -> None:
-    """Remember an address that nothing may be sent to; SourceError where there are too many."""
+def note_server(responders: set[str], address: str) -> None:
+    """Add an address that nothing may be sent to; SourceError if there are too many."""
     if address in responders:
         return
     if len(responders) >= MAX_ADDRESSES:
@@ -347,34 +347,34 @@ def note_responder(responders: set[str], address: str) -> None:
 
 
 def _expanded(sources: Sequence[Input]) -> list[Input]:
-    """Return the sources, with the captures of folders in their place."""
-    found: list[Input] = []
-    for one in sources:
-        found += expand_sources([one]) if isinstance(one, str) else [one]
-    return found
+    """Return the sources, with folders replaced by their captures."""
+    expanded: list[Input] = []
+    for source in sources:
+        expanded += expand_sources([source]) if isinstance(source, str) else [source]
+    return expanded
 
 
 def _are_logs(inputs: Sequence[Input]) -> bool:
-    """Return whether the sources are logs; raise SourceError where some are, or lack bodies."""
-    kinds = {_kind_of(one) for one in inputs}
+    """Return whether the sources are logs; raise SourceError if only some are, or lack bodies."""
+    kinds = {_kind_of(source) for source in inputs}
     if len(kinds) > 1:
         raise SourceError("captures and logs at once: their times cannot be put in one order")
     return kinds == {"log"}
 
 
-def _kind_of(one: Input) -> str:
-    if isinstance(one, str):
-        if one == STDIN:
+def _kind_of(item: Input) -> str:
+    if isinstance(item, str):
+        if item == STDIN:
             return "capture"
-        path = Path(one)
+        path = Path(item)
         if path.is_dir() or path.name == MANIFEST or path.suffix == ".parquet":
             raise SourceError(
-                f"{one}: a decoded log of exchanges holds no bodies; replay the capture, or "
+                f"{item}: a decoded log of exchanges holds no bodies; replay the capture, or "
                 "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
             )
-    elif not isinstance(one, CopiedSource):
+    elif not isinstance(item, CopiedSource):
         return "capture"
-    source = source_of(one) if isinstance(one, str) else one
+    source = source_of(item) if isinstance(item, str) else item
     try:
         head = next((chunk for chunk in source.chunks() if chunk.strip()), b"")
     finally:

@@ -1,8 +1,8 @@
-"""A client of one cluster: routes, masters, heartbeats, and the clock that looks after them.
+"""A client of one cluster: routes, masters, heartbeats, and their timers.
 
-Rules: an address is asked only because the user named it (NameServers) or a route of theirs names
-it (brokers). What repeats (route refresh, heartbeats, closing of silent connections) is due at
-times and begun by `tick`, which the transport calls; nothing waits for it.
+Rules: requests go only to addresses that the user named (NameServers) or a route contains
+(brokers). Periodic work (route refresh, heartbeats, closing idle connections) is started by `tick`,
+which the transport calls; nothing waits for it.
 RocketMQ: MQClientInstance (startScheduledTask, sendHeartbeatToAllBroker, unregisterClient).
 """
 
@@ -42,14 +42,14 @@ _FIRST_HEARTBEAT_MS: Final = 1000
 """delay before the first heartbeat to a new master, ms"""
 _GREETING_MS: Final = 1000
 _STEP_NS: Final = 5 * MS
-"""the clock is looked at no more often"""
+"""minimum time between two ticks"""
 _IDLE_STEP_MS: Final = 10_000
 """time between two searches for idle connections"""
 
 
 @dataclass(slots=True)
 class _Repeated:
-    """Something that is done periodically."""
+    """A periodic task."""
 
     due: int
     every: int
@@ -57,27 +57,27 @@ class _Repeated:
 
 
 class ClusterClient:
-    """What the sends of one producer share."""
+    """The cluster state that the sends of one producer share."""
 
     def __init__(
         self, config: ProducerConfig, network: Network, random: Random | None = None
     ) -> None:
-        """Raise NameServerError where none is named. Nothing is sent yet."""
+        """Send nothing yet. Raise NameServerError if none is configured."""
         self.config = config
         self.network = network
         self.random = random or Random()
         self.channels = ChannelPool(config, network, self._request)
         self.channels.on_watch = self._watch
-        self.channels.on_end = self._parted
+        self.channels.on_end = self._on_connection_end
         self.runner = Runner(self.channels)
-        self.routes = RouteCache(config, self.channels, self.random, self._routed)
+        self.routes = RouteCache(config, self.channels, self.random, self._on_route)
         self.ip = config.client_ip or network.local_address(self.routes.namesrv)
         self.client_id = _client_id(config, self.ip, network.now())
         self.group = wrap_namespace(config.namespace, config.group)
         self.handlers: dict[int, OnChannelRequest] = {}
-        """who serves the requests of brokers, by code"""
+        """handlers of brokers' requests, by code"""
         self.offset = network.epoch() - network.now()
-        """what makes a time of the steady clock one since the epoch, ns"""
+        """offset from the monotonic clock to the epoch, ns"""
         self._repeated: list[_Repeated] = []
         self._greeted: set[str] = set()
         self._timer: Timer | None = None
@@ -99,16 +99,16 @@ class ClusterClient:
             channel.answer(command, self.answer_of(NOT_SUPPORTED, text))
 
     def answer_of(self, code: int, remark: str | None = None) -> RemotingCommand:
-        """Return an answer to a broker."""
+        """Return a response to a broker's request."""
         config = self.config
         return RemotingCommand(
             code, 0, RESPONSE_FLAG, config.language, config.client_version, remark
         )
 
-    def _parted(self, address: str, by_peer: bool) -> None:
-        """Handle the end of a connection: its broker no longer knows this client.
+    def _on_connection_end(self, address: str, by_peer: bool) -> None:
+        """Handle a closed connection: its broker has forgotten this client.
 
-        It gets a heartbeat soon if it closed the connection itself: it may have been restarted.
+        If the broker closed it, send a heartbeat soon: it may have restarted.
         """
         if address in self._greeted:
             self._greeted.discard(address)
@@ -120,8 +120,8 @@ class ClusterClient:
         self._heartbeat_due = min(self._heartbeat_due, soon)
         self._watch(self._heartbeat_due)
 
-    def _routed(self) -> None:
-        """Take over a route: refresh it periodically, send heartbeats to new masters soon."""
+    def _on_route(self) -> None:
+        """Handle a new route: refresh it periodically, and send heartbeats to new masters soon."""
         now = self.network.now()
         if self._poll_due == NEVER:
             self._poll_due = now + self.config.poll_namesrv_ms * MS
@@ -132,9 +132,9 @@ class ClusterClient:
     # -- heartbeats -----------------------------------------------------------------------------
 
     def greet_all(self, timeout_ms: int) -> Steps[None]:
-        """Tell all masters that do not know us who we are, so that they can ask and answer us.
+        """Send heartbeats to all masters that do not know this client yet.
 
-        Who does not listen within the time, a second at most, is left out.
+        Masters that do not accept a connection in time (a second at most) are skipped.
         """
         strangers = [address for address in self.routes.masters() if address not in self._greeted]
         if not strangers:
@@ -179,29 +179,29 @@ class ClusterClient:
     # -- the clock ------------------------------------------------------------------------------
 
     def repeat(self, every_ms: int, call: Callable[[int], None]) -> None:
-        """Call `call` with the time at this interval, first one interval from now."""
+        """Call `call` with the time at this interval, starting one interval from now."""
         when = self.network.now() + every_ms * MS
         self._repeated.append(_Repeated(when, every_ms * MS, call))
         self._watch(when)
 
     def tick(self) -> None:
-        """Do what is due; set the clock for what comes next."""
+        """Run what is due and set the timer for the next task."""
         self._timer = None
         if self._closed:
             return
         now = self.network.now()
         self.offset = self.network.epoch() - now
         self.channels.watched = NEVER
-        earliest = now  # look again at once if something below fails
+        earliest = now  # run again at once if a task below fails
         try:
             earliest = self._do_due(now)
         finally:
-            dues = [one.due for one in self._repeated]
+            dues = [task.due for task in self._repeated]
             due = min(earliest, self._heartbeat_due, self._poll_due, self._idle_due, *dues)
             self._watch(min(due, self.channels.watched))
 
     def _do_due(self, now: int) -> int:
-        """Do what is due at `now`; return when the next request's time is over."""
+        """Run what is due at `now`; return the next request deadline."""
         earliest = self.channels.expire(now)
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + self.config.heartbeat_ms * MS
@@ -217,17 +217,17 @@ class ClusterClient:
         if now >= self._idle_due:
             self._idle_due = now + min(_IDLE_STEP_MS, self.config.max_idle_ms) * MS
             self.channels.close_silent(now, self.routes.is_used)
-        for one in self._repeated:
-            if now >= one.due:
-                one.due = now + one.every
-                one.call(now)
+        for task in self._repeated:
+            if now >= task.due:
+                task.due = now + task.every
+                task.call(now)
         return earliest
 
     def _polled(self, _: object) -> None:
         self._polling = False
 
     def _watch(self, when: int) -> None:
-        """Let `tick` be called at this time, unless it will be before."""
+        """Schedule `tick` for this time, unless it is scheduled earlier."""
         if self._closed or (self._timer is not None and self.channels.watched <= when):
             return
         if self._timer is not None:
@@ -239,13 +239,13 @@ class ClusterClient:
     # -- the end --------------------------------------------------------------------------------
 
     def farewell(self) -> Iterable[Steps[None]]:
-        """Return the requests that tell brokers that this client leaves."""
+        """Return the requests that unregister this client from brokers."""
         deadline = self.network.now() + min(self.config.api_timeout_ms, 1000) * MS
-        told = [address for address in self._greeted if self.channels.get(address) is not None]
-        return [self._unregister(address, deadline) for address in told]
+        greeted = [address for address in self._greeted if self.channels.get(address) is not None]
+        return [self._unregister(address, deadline) for address in greeted]
 
     def close(self) -> None:
-        """End all connections; every request that is not answered fails."""
+        """Close all connections; unanswered requests fail."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""The detector of the fault strategy: asks brokers that are avoided whether they can be used again.
+"""The detector of the fault strategy: probes avoided brokers for recovery.
 
 RocketMQ: LatencyFaultToleranceImpl.detectByOneRound, MQClientInstance (ServiceDetector); 5.1.4.
 """
@@ -20,10 +20,10 @@ GET_MAX_OFFSET: Final = int(RequestCode.GET_MAX_OFFSET)
 
 
 class Detector:
-    """Probes brokers for one strategy, beside the sends."""
+    """Probes brokers for one strategy, in the background."""
 
     def __init__(self, client: ClusterClient, strategy: FaultStrategy) -> None:
-        """Begins to look after `strategy`, if it is to be looked after."""
+        """Start probing for `strategy` if it has a detector."""
         self._client = client
         self._strategy = strategy
         if strategy.settings.enabled and strategy.settings.detector:

@@ -1,15 +1,15 @@
-"""A topic's route: which queues can be written to, and where their brokers are.
+"""A topic's route: its writable queues and the addresses of their brokers.
 
-A route is what a NameServer says (TopicRouteData); a `PublishTable` is what a producer makes of it,
-with the index by which it goes round. Nothing raises because of what a NameServer says: what cannot
-be used is left out, what is not a route at all is None.
+A route comes from a NameServer (TopicRouteData); a `PublishTable` is the producer's view of it,
+with the round-robin index. Invalid data from a NameServer never raises: unusable entries are left
+out, and a body that is not a route gives None.
 RocketMQ: TopicRouteData, MQClientInstance.topicRouteData2TopicPublishInfo, TopicPublishInfo.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.endpoint import split_endpoint
 from dissectors.foreign import natural_of
@@ -21,21 +21,22 @@ from ..message import MessageQueue
 
 GET_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 MASTER: Final = "0"
+READ: Final = 4
 WRITE: Final = 2
 MOST_QUEUES: Final = 65536
-"""queues of one topic; a NameServer that says more is not believed"""
+"""maximum queues of one topic; the rest of a route is ignored"""
 MOST_BROKERS: Final = 1000
 """brokers of one topic, each with a connection for heartbeats; of further ones nothing is known"""
 QUEUES: Final = ("queues of a route", MOST_QUEUES, "left out")
 BROKERS: Final = ("brokers of a route", MOST_BROKERS, "left out")
 NO_BROKER: Final = "__syslo__none__"
-"""broker of a static topic's queue that no broker has"""
+"""placeholder for a static topic's queue without a broker"""
 _LOGICAL: Final = "__syslo__"
 _GLOBAL: Final = "__global__"
 
 
 class Route:
-    """What a NameServer says of a topic, as far as a producer needs it."""
+    """The parts of a topic's route that a producer needs."""
 
     __slots__ = (
         "addresses",
@@ -58,13 +59,13 @@ class Route:
     ) -> None:
         self.topic = topic
         self.queues = queues
-        """queues that can be written to, in the order in which they are gone round"""
+        """writable queues, in round-robin order"""
         self.addresses = addresses
         """broker name → its addresses by broker id"""
         self.write_counts = write_counts
         """broker name → write queues that the route gives it"""
         self.logical = logical
-        """queue of a static topic → broker that has it now"""
+        """queue of a static topic → its current broker"""
         self.left_out = left_out
         """queues that the NameServer names beyond `MOST_QUEUES`"""
         self.brokers_left_out = 0
@@ -79,7 +80,7 @@ class Route:
 
 
 class PublishTable:
-    """The queues of a topic that can be written to, and who goes round them where it stands."""
+    """The writable queues of a topic, and the round-robin index."""
 
     __slots__ = ("index", "queues", "route")
 
@@ -89,19 +90,21 @@ class PublishTable:
         self.index = index or QueueIndex()
 
     def write_queue_nums(self, broker_name: str) -> int:
-        """Return how many write queues the route gives a broker; -1 where it has none."""
+        """Return a broker's number of write queues in the route, or -1 if it has none."""
         return self.route.write_counts.get(broker_name, -1)
 
     def broker_of(self, queue: MessageQueue) -> str:
-        """Return the broker that has a queue; with static topics it is not the queue's name."""
+        """Return the broker of a queue; for static topics it differs from the queue's broker
+        name.
+        """
         return self.route.logical.get(queue, queue.broker_name) if self.route.logical else queue[1]
 
 
 def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Route | None:
-    """Return the route of `topic` that the body of an answer says; None for what is not a route.
+    """Decode the route of `topic` from a response body; None if it is not a route.
 
-    `most_queues`: it is the route of the topic from which `topic` will be made, with at most this
-    number of queues on each broker.
+    `most_queues`: the body is the route of the template topic; `topic` gets at most this number of
+    queues per broker.
     """
     value = decode_body(GET_ROUTE, True, 0, body, {}).value
     if not isinstance(value, dict):
@@ -140,21 +143,21 @@ def _route_of(
 
 
 def _addresses_of(rows: object) -> dict[str, dict[str, str]]:
-    """Return addresses by broker name and broker id, of those that are addresses."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the valid addresses by broker name and broker id."""
+    addresses: dict[str, dict[str, str]] = {}
     for row in rows[:MOST_BROKERS] if isinstance(rows, list) else ():
         name, table = _member(row, "brokerName"), _member(row, "brokerAddrs")
         if isinstance(name, str) and isinstance(table, dict):
-            found[name] = {
+            addresses[name] = {
                 str(number): address
                 for number, address in table.items()
                 if isinstance(address, str) and split_endpoint(address) is not None
             }
-    return found
+    return addresses
 
 
 def _rows_of(rows: object, most_queues: int | None) -> Iterator[tuple[str, int, int]]:
-    """Yield broker name, permission and number of write queues of each row."""
+    """Yield broker name, permission, and number of write queues of each row."""
     for row in rows if isinstance(rows, list) else ():
         name = _member(row, "brokerName")
         perm, writes = _number(row, "perm"), _number(row, "writeQueueNums")
@@ -165,9 +168,7 @@ def _rows_of(rows: object, most_queues: int | None) -> Iterator[tuple[str, int, 
 
 
 def _ordered(topic: str, order: str) -> tuple[tuple[MessageQueue, ...], int]:
-    """Return the queues of an ordered topic, `brokerA:4;brokerB:4`, in that order; and those left
-    out.
-    """
+    """Return the queues of an ordered topic (`brokerA:4;brokerB:4`), and those left out."""
     queues: list[MessageQueue] = []
     left_out = 0
     for part in order.split(";"):
@@ -181,9 +182,9 @@ def _ordered(topic: str, order: str) -> tuple[tuple[MessageQueue, ...], int]:
 
 
 def _logical(topic: str, mapping: Mapping[object, object]) -> tuple[dict[MessageQueue, str], int]:
-    """Return the queues of a static topic → the broker of the newest epoch that has each now.
+    """Map each queue of a static topic to its broker of the newest epoch.
 
-    And how many queues without a broker were left out.
+    Also return the number of queues left out because they have no broker.
     """
     newest: dict[MessageQueue, tuple[int, str]] = {}
     totals: dict[str, tuple[int, int]] = {}
@@ -204,9 +205,51 @@ def _logical(topic: str, mapping: Mapping[object, object]) -> tuple[dict[Message
         taken = min(max(total, 0), room)
         left_out += max(total, 0) - taken
         room -= taken
-        for number in range(taken):  # those that no broker has have no address
+        for number in range(taken):  # queues without a broker have no address
             newest.setdefault(MessageQueue(topic, logical_name, number), (-1, NO_BROKER))
     return {queue: broker for queue, (_, broker) in newest.items()}, left_out
+
+
+class ReadRoute(NamedTuple):
+    """The parts of a topic's route that a reader needs."""
+
+    queues: dict[str, int]
+    """broker name → readable queues"""
+    write_queues: dict[str, int]
+    """broker name → writable queues"""
+    permissions: dict[str, int]
+    """broker name → permission bits: 4 read, 2 write"""
+    addresses: dict[str, dict[str, str]]
+    """broker name → its addresses by broker id"""
+    is_static: bool
+    """its queues are mapped to queues of brokers"""
+
+    def address_of(self, broker: str) -> str | None:
+        """Return the address of a broker's master, or of a slave if it has no master."""
+        addresses = self.addresses.get(broker, {})
+        return addresses.get(MASTER) or next(
+            (addresses[broker_id] for broker_id in sorted(addresses)), None
+        )
+
+
+def decode_read_route(body: bytes) -> ReadRoute | None:
+    """Decode the route for reading from a response body; None if it is not a route."""
+    value = decode_body(GET_ROUTE, True, 0, body, {}).value
+    if not isinstance(value, dict):
+        return None
+    route = ReadRoute({}, {}, {}, _addresses_of(value.get("brokerDatas")), False)
+    rows = value.get("queueDatas")
+    left = MOST_QUEUES
+    for row in rows if isinstance(rows, list) else ():
+        name, perm = _member(row, "brokerName"), _number(row, "perm")
+        if not isinstance(name, str):
+            continue
+        reads = min(max(_number(row, "readQueueNums"), 0), left) if perm & READ else 0
+        left -= reads
+        route.queues[name] = reads
+        route.write_queues[name] = max(_number(row, "writeQueueNums"), 0) if perm & WRITE else 0
+        route.permissions[name] = perm
+    return route._replace(is_static=bool(value.get("topicQueueMappingByBroker")))
 
 
 def _member(row: object, name: str) -> object:

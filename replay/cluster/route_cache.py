@@ -1,8 +1,8 @@
-"""What NameServers say: the routes of the topics in use, and the masters of their brokers.
+"""Cached routes of the topics in use, and the masters of their brokers.
 
-Rules: one NameServer is asked; when it fails the next ones are, each with a share of the time that
-is left, and the one that answers is kept. A topic that none knows is made from the queues of
-`create_topic_key`. Those who need the same route wait for the same query.
+Rules: one NameServer is queried; if it fails, the next ones are, each with a share of the remaining
+time, and the one that responds is kept. An unknown topic gets the queues of `create_topic_key`.
+Concurrent lookups of one route share a query.
 RocketMQ: MQClientInstance (updateTopicRouteInfoFromNameServer, cleanOfflineBroker),
 DefaultMQProducerImpl.tryToFindTopicPublishInfo, NettyRemotingClient.getAndCreateNameserverChannel.
 """
@@ -29,7 +29,7 @@ TOPIC_NOT_EXIST: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 
 _log = logging.getLogger("rmqtool.replay")
 _GRACE_NS: Final = 10 * MS
-"""a query's own error, which says more, comes first"""
+"""grace time, so that a query's own, more precise error comes first"""
 
 
 class RouteCache:
@@ -42,12 +42,12 @@ class RouteCache:
         random: Random,
         on_route: Callable[[], None],
     ) -> None:
-        """Raise NameServerError where none is named."""
+        """Raise NameServerError if none is configured."""
         self.namesrvs = config.namesrv_addresses()
         self.namesrv = random.choice(self.namesrvs)
-        """the NameServer that is asked"""
+        """the current NameServer"""
         self.on_route = on_route
-        """called when a route was taken over"""
+        """called with each new route"""
         self._config = config
         self._channels = channels
         self._now = channels.network.now
@@ -55,12 +55,12 @@ class RouteCache:
         self._brokers: dict[str, dict[str, str]] = {}
 
     def table_of(self, topic: str) -> PublishTable | None:
-        """Return the queues of a topic, as far as they are known."""
+        """Return the queues of a topic, or None if they are unknown."""
         table = self._tables.get(topic)
         return table if table is not None and table.queues else None
 
     def find_table(self, topic: str, deadline: int) -> Steps[PublishTable]:
-        """Yield the queues of a topic, asked for if they are not known.
+        """Yield the queues of a topic, querying them if unknown.
 
         Raises NameServerError, RouteError.
         """
@@ -72,31 +72,31 @@ class RouteCache:
                 mine.append(True)  # noqa: B023 - called, if at all, before the next round
                 return self._look_up(topic, deadline)
 
-            # What began the query gave it its own time; who has more begins another one.
+            # The query has the time of its first caller; a caller with more time starts another.
             try:
-                found = yield Join(topic, look_up, deadline + _GRACE_NS, self._unanswered)
+                result = yield Join(topic, look_up, deadline + _GRACE_NS, self._unanswered)
             except NameServerError:
                 if mine or self._now() >= deadline:
                     raise
             else:
-                assert isinstance(found, PublishTable)
-                table = found
+                assert isinstance(result, PublishTable)
+                table = result
         return table
 
     def _unanswered(self) -> NameServerError:
         return NameServerError(f"no answer from NameServer {self.namesrv} in time")
 
     def any_topic(self) -> str | None:
-        """Return a topic whose route is known; None while there is none."""
+        """Return any topic with a known route, or None."""
         return next(iter(self._tables), None)
 
     def master_of(self, broker_name: str) -> str | None:
-        """Return the address of a broker's master; None where no route says it."""
+        """Return the address of a broker's master, or None if no route has it."""
         addresses = self._brokers.get(broker_name)
         return addresses.get(MASTER) if addresses is not None else None
 
     def _look_up(self, topic: str, deadline: int) -> Steps[PublishTable]:
-        """Ask for a route, then for that of the topic from which unknown topics are made."""
+        """Query a route, then that of the template topic for unknown topics."""
         route = yield from self._ask_route(topic, topic, deadline, None)
         if route is None:
             key = self._config.create_topic_key
@@ -111,18 +111,17 @@ class RouteCache:
         return self._keep(route)
 
     def _ask_route(
-        self, asked: str, topic: str, deadline: int, most_queues: int | None
+        self, queried: str, topic: str, deadline: int, most_queues: int | None
     ) -> Steps[Route | None]:
-        """Yield the route of `asked`, as one of `topic`; None where there is none."""
-        request = plain_request(self._config, GET_ROUTE, {"topic": asked})
-        invoke = yield from self._ask_namesrv(request, deadline)
+        """Yield the route of `asked`, as one of `topic`, or None if there is none."""
+        invoke = yield from self.ask(queried, deadline)
         assert invoke.command is not None
         if invoke.command.code == TOPIC_NOT_EXIST:
             return None
         route = decode_route(topic, invoke.body, most_queues)
         if route is None:
             raise NameServerError(f"{invoke.address} gave a route that cannot be read")
-        place = f"of topic {asked} at {invoke.address}"
+        place = f"of topic {queried} at {invoke.address}"
         bound = self._config.budget.bound
         for more, limit in ((route.left_out, QUEUES), (route.brokers_left_out, BROKERS)):
             if more:
@@ -133,8 +132,13 @@ class RouteCache:
                     _log.warning("%s", beyond.said())
         return route
 
+    def ask(self, topic: str, deadline: int) -> Steps[Invoke]:
+        """Yield a NameServer's route response for a topic. Raises NameServerError."""
+        request = plain_request(self._config, GET_ROUTE, {"topic": topic})
+        return (yield from self._ask_namesrv(request, deadline))
+
     def _ask_namesrv(self, request: PlainRequest, deadline: int) -> Steps[Invoke]:
-        """Ask the chosen NameServer, then the next ones, within the time that is left."""
+        """Query the current NameServer, then the next ones, within the remaining time."""
         problems: list[str] = []
         hint = ""
         for left in range(len(self.namesrvs), 0, -1):
@@ -154,8 +158,8 @@ class RouteCache:
                 code = invoke.command.code
                 if code == 0 or code == TOPIC_NOT_EXIST:
                     return invoke
-                said = BrokerError(code, invoke.command.remark)
-                problems.append(f"{self.namesrv} answered {said.reason}")
+                rejection = BrokerError(code, invoke.command.remark)
+                problems.append(f"{self.namesrv} answered {rejection.reason}")
             self._next_namesrv()
         raise NameServerError("; ".join(problems) or "the time was over before one was asked", hint)
 
@@ -164,7 +168,7 @@ class RouteCache:
         self.namesrv = self.namesrvs[(place + 1) % len(self.namesrvs)]
 
     def _keep(self, route: Route) -> PublishTable:
-        """Take a route over; one that says nothing new leaves the index where it is."""
+        """Store a route; an unchanged one keeps the round-robin index."""
         for name, addresses in route.addresses.items():
             self._brokers[name] = addresses
         table = self._tables.get(route.topic)
@@ -174,7 +178,7 @@ class RouteCache:
         return table
 
     def refresh(self) -> Steps[None]:
-        """Ask for the routes of all topics in use; what cannot be had stays as it was."""
+        """Query the routes of all topics in use; keep the old one if a query fails."""
         for topic in list(self._tables):
             deadline = self._now() + self._config.api_timeout_ms * MS
             try:
@@ -191,21 +195,21 @@ class RouteCache:
         return [table[MASTER] for table in self._brokers.values() if MASTER in table]
 
     def drop_offline(self) -> None:
-        """Forget brokers that no route names any more."""
+        """Forget brokers that are no longer in any route."""
         named = {name for table in self._tables.values() for name in table.route.addresses}
         for name in [name for name in self._brokers if name not in named]:
             del self._brokers[name]
 
     def is_used(self, address: str) -> bool:
-        """Return whether an address is a NameServer's or in a route, its second port included."""
+        """Return whether an address is a NameServer's or in a route, VIP ports included."""
         if address in self.namesrvs:
             return True
-        every = [one for table in self._brokers.values() for one in table.values()]
-        return address in every or any(address == vip_address(one) for one in every)
+        every = [known for table in self._brokers.values() for known in table.values()]
+        return address in every or any(address == vip_address(known) for known in every)
 
 
 def vip_address(address: str) -> str:
-    """Return the second port of a broker, two below the one of its address."""
+    """Return the VIP address of a broker: its port minus two."""
     parts = split_endpoint(address)
     if parts is None or parts[1] <= 2:
         return address

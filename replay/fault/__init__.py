@@ -3,7 +3,6 @@
 A broker that failed or answered slowly is avoided for a time. Nothing here has a clock or a socket:
 times are arguments, in milliseconds of the client's clock, and what Java draws at random is drawn
 from a `Random` that may be given. The producer and the isolation report decide by this same code.
-May import `dissectors.remoting.versions`.
 RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl, TopicPublishInfo, ThreadLocalIndex, and what
 DefaultMQProducerImpl and MQClientAPIImpl report to them.
 

@@ -1,7 +1,7 @@
-"""What differs between the generations of the fault strategy, as tables.
+"""The differences between generations of the fault strategy, as tables.
 
-A row of `VARIANTS` is what one range of client versions does; `FaultSettings` is what one producer
-uses: the rules of a variant, with the tables that the user may set.
+A row of `VARIANTS` has the rules of one range of client versions; `FaultSettings` are those of one
+producer: the rules of a variant, with the tables that the user may set.
 RocketMQ: MQFaultStrategy, DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.sendMessageAsync.
 """
 
@@ -23,7 +23,7 @@ _NEW_NOT_AVAILABLE = (0, 0, 2000, 5000, 6000, 10_000, 30_000)
 
 
 class LastBroker(StrEnum):
-    """What the broker of the attempt before means for the choice among available brokers."""
+    """How the previous attempt's broker affects the choice among available brokers."""
 
     SAME = "same"
     """a retry takes only that broker: the inverted check of the first generation"""
@@ -34,7 +34,7 @@ class LastBroker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultRules:
-    """What the strategy of one range of client versions does."""
+    """The strategy rules of one range of client versions."""
 
     name: str
     """first version of the range"""
@@ -75,7 +75,7 @@ _TYPICAL = {"4.7": VARIANTS[0], "4.8": VARIANTS[3], "5.1": VARIANTS[-1]}
 
 
 def rules_of_version(version: int | None) -> FaultRules:
-    """Return the rules of a client that says this MQVersion ordinal; without one, the newest."""
+    """Return the rules of a client with this MQVersion ordinal; the newest if it has none."""
     if version is None:
         return VARIANTS[-1]
     return max(zip(_SINCE, VARIANTS, strict=True), key=lambda row: (row[0] <= version, row[0]))[1]
@@ -88,9 +88,9 @@ def generation_of_version(version: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FaultSettings:
-    """What one producer's strategy is set to; empty tables and 0 stand for the generation's own.
+    """Settings of one producer's strategy; empty tables and 0 mean the generation's defaults.
 
-    Raises ValueError for an unknown generation or tables that do not fit each other.
+    Raises ValueError for an unknown generation or inconsistent tables.
     """
 
     generation: str = "5.1"
@@ -113,7 +113,7 @@ class FaultSettings:
     """what exactly the client does; by default as the generation's typical version"""
 
     def __post_init__(self) -> None:
-        """Fill in what the generation says; see the class for what raises."""
+        """Fill in the generation's defaults; see the class for errors."""
         if self.generation not in _TYPICAL:
             raise ValueError(
                 f"generation {self.generation!r} must be one of {', '.join(GENERATIONS)}"
@@ -141,19 +141,19 @@ class FaultSettings:
 
     @classmethod
     def of_version(cls, version: int | None, enabled: bool = True) -> FaultSettings:
-        """Return what a client of this MQVersion ordinal uses, sub-versions included."""
+        """Return the settings of a client with this MQVersion ordinal, sub-versions included."""
         rules = rules_of_version(version)
         return cls(rules.generation, enabled, rules=rules)
 
     def duration_of(self, latency_ms: int, isolation: bool = False) -> int:
-        """Return for how many milliseconds a broker is avoided after this latency or failure."""
+        """Return the isolation time in ms after this latency or failure."""
         counted = self.isolation_ms if isolation else latency_ms
         steps = zip(reversed(self.latency_max), reversed(self.not_available), strict=True)
         return next((duration for least, duration in steps if counted >= least), 0)
 
 
 class AttemptEvent(StrEnum):
-    """What happened to one attempt, as far as the strategy is told."""
+    """An event of an attempt that is reported to the strategy."""
 
     ANSWERED = "answered"
     """stored, whatever SendStatus says"""
@@ -175,7 +175,7 @@ class AttemptEvent(StrEnum):
 
 
 class Effect(NamedTuple):
-    """What an event says to the strategy."""
+    """The effect of an event on the strategy."""
 
     isolation: bool
     """counts as a failure, whatever the latency"""
@@ -201,9 +201,9 @@ _OLD_FINE = (AttemptEvent.ANSWERED, AttemptEvent.INTERRUPTED, AttemptEvent.HANDE
 
 
 def effect_of(event: AttemptEvent, settings: FaultSettings) -> Effect:
-    """Return what the client's generation tells the strategy about an attempt that ended so."""
+    """Return the effect that the client's generation reports for an event of an attempt."""
     if settings.generation != "5.1":
         return _FINE if event in _OLD_FINE else _ISOLATES
     if event is AttemptEvent.TRANSPORT_ERROR and settings.detector:
-        return _UNREACHABLE  # only a client that looks again by itself may give a broker up
+        return _UNREACHABLE  # only a client with a detector may mark a broker unreachable
     return _MODERN[event]

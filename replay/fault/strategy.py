@@ -1,4 +1,4 @@
-"""The state of the fault strategy and the choice of a queue: items, index, selection, detector.
+"""State and queue selection of the fault strategy: items, index, selection, detector.
 
 Times are milliseconds of the client's clock, given by the caller. The state changes in `report`,
 `update`, `select`, `probing`, `probed` and `forget` only. Thread-safety is the caller's, as is the
@@ -35,12 +35,12 @@ Q = TypeVar("Q", bound=StrategyQueue)
 
 
 class QueueIndex:
-    """The counter by which a thread goes round the queues: any start, plus one before each use."""
+    """The round-robin counter of a thread: any start, incremented before each use."""
 
     __slots__ = ("_random", "value")
 
     def __init__(self, value: int | None = None, random: Random | None = None) -> None:
-        """Start behind `value`; None draws the start as Java does."""
+        """Start after `value`; None draws a random start as Java does."""
         self._random = random or Random()
         self.value = self._random.getrandbits(32) if value is None else value
 
@@ -50,12 +50,12 @@ class QueueIndex:
         return self.value & _INT_MASK
 
     def reset(self) -> None:
-        """Go on anywhere: what a retry does since 5.1.4."""
+        """Draw a new random position, as a retry does since 5.1.4."""
         self.value = self._random.randrange(_INT_MASK)
 
 
 class StrategyTable(Protocol[Q]):
-    """The queues of a topic that may be written to, and the index into them."""
+    """The writable queues of a topic, and the index into them."""
 
     @property
     def queues(self) -> MutableSequence[Q]:
@@ -65,7 +65,7 @@ class StrategyTable(Protocol[Q]):
     def index(self) -> QueueIndex: ...
 
     def write_queue_nums(self, broker_name: str) -> int:
-        """Return the number of write queues that the route gives a broker; -1 where it has none."""
+        """Return a broker's number of write queues in the route, or -1 if it has none."""
 
 
 class ChoiceReason(StrEnum):
@@ -80,7 +80,7 @@ class ChoiceReason(StrEnum):
 
 
 class QueueChoice(NamedTuple, Generic[Q]):
-    """A queue and why it was chosen."""
+    """A queue and the reason of the choice."""
 
     queue: Q
     why: ChoiceReason
@@ -88,12 +88,12 @@ class QueueChoice(NamedTuple, Generic[Q]):
 
 @dataclass(slots=True)
 class FaultItem:
-    """What the strategy remembers of a broker; times in milliseconds of the client's clock."""
+    """The strategy's item of a broker; times are ms of the client's clock."""
 
     name: str
     """broker name"""
     current_latency: int = 0
-    """latency of the last attempt that was reported"""
+    """latency of the last reported attempt"""
     start_timestamp: int = 0
     """the broker is avoided until then"""
     check_stamp: int = 0
@@ -109,7 +109,7 @@ class FaultStrategy:
     """The fault strategy of one producer."""
 
     def __init__(self, settings: FaultSettings, random: Random | None = None) -> None:
-        """Start without items; `random` is what the generations draw from that shuffle."""
+        """Start without items; `random` is for generations that shuffle."""
         self.settings = settings
         self._rules = settings.rules
         self._random = random or Random()
@@ -121,12 +121,12 @@ class FaultStrategy:
         return tuple(self._items[name] for name in sorted(self._items))
 
     def isolated_until(self, broker: str) -> int:
-        """Return until when a broker is avoided; 0: it never was."""
+        """Return when the isolation of a broker ends; 0 if it never was isolated."""
         item = self._items.get(broker)
         return item.start_timestamp if item else 0
 
     def is_available(self, broker: str, now: int) -> bool:
-        """Return whether a broker is not avoided; one without an item is not."""
+        """Return whether a broker is not isolated; one without an item is available."""
         item = self._items.get(broker)
         if item is None:
             return True
@@ -135,14 +135,14 @@ class FaultStrategy:
         return now >= item.start_timestamp
 
     def is_reachable(self, broker: str) -> bool:
-        """Return whether nothing says that a broker cannot be used at all."""
+        """Return whether a broker is not marked unreachable."""
         item = self._items.get(broker)
         return item is None or item.reachable
 
-    # what is reported
+    # reports
 
     def report(self, broker: str, event: AttemptEvent, latency_ms: int, now: int) -> None:
-        """Take note of how an attempt ended, as the client's generation does."""
+        """Record how an attempt ended, as the client's generation does."""
         effect = effect_of(event, self.settings)
         if event is AttemptEvent.NOT_SENT and self._rules.not_sent_as_ms is not None:
             latency_ms = self._rules.not_sent_as_ms
@@ -151,7 +151,7 @@ class FaultStrategy:
     def update(
         self, broker: str, latency_ms: int, isolation: bool, reachable: bool, now: int
     ) -> None:
-        """Change a broker's item; nothing happens while the strategy is off."""
+        """Update a broker's item; do nothing while the strategy is off."""
         if not self.settings.enabled:
             return
         duration = self.settings.duration_of(latency_ms, isolation)
@@ -164,15 +164,15 @@ class FaultStrategy:
         else:
             item.start_timestamp = now + duration
 
-    # what is chosen
+    # selection
 
     def allowed(
         self, brokers: Iterable[str], last_broker: str | None, now: int
     ) -> tuple[frozenset[str], ChoiceReason]:
-        """Return the brokers among which `select` may choose, and by which rule; changes nothing.
+        """Return the brokers that `select` may choose, and the rule; change nothing.
 
-        `brokers` are those that have queues of the topic. Items that are equally bad come in any
-        order, so all of them may be chosen where one may.
+        `brokers` have queues of the topic. Equally bad items have no fixed order: if one may be
+        chosen, all may.
         """
         every = frozenset(brokers)
         for why, fits in self._steps(last_broker, now):
@@ -194,8 +194,8 @@ class FaultStrategy:
     ) -> QueueChoice[Q]:
         """Return the queue for an attempt; `publish` must have one.
 
-        `last_broker` is the broker of the attempt before, None on a first attempt; `reset_index` is
-        true from the second attempt on. The index moves as far as Java moves it.
+        `last_broker` is the broker of the previous attempt, None on a first attempt; `reset_index`
+        is true from the second attempt on. The index advances as in Java.
         """
         if self.settings.enabled and reset_index and self._rules.modern:
             publish.index.reset()
@@ -212,7 +212,7 @@ class FaultStrategy:
     def _steps(
         self, last_broker: str | None, now: int
     ) -> tuple[tuple[ChoiceReason, Callable[[str], bool]], ...]:
-        """Return what is looked for, one pass after the other."""
+        """Return the criteria of each pass, in order."""
         if not self.settings.enabled:
             off = (ChoiceReason.OTHER_BROKER, lambda name: name != last_broker)
             return (off,) if last_broker is not None else ()
@@ -227,7 +227,7 @@ class FaultStrategy:
         return (first, (ChoiceReason.REACHABLE, reachable)) if self._rules.modern else (first,)
 
     def _fits(self, name: str, last_broker: str | None) -> bool:
-        """Return whether a broker may follow the last one, whatever else is known of it."""
+        """Return whether a broker may follow the last one, regardless of its item."""
         rule = self._rules.last_broker
         if last_broker is None or rule is LastBroker.IGNORED:
             return True
@@ -239,7 +239,7 @@ class FaultStrategy:
         return ChoiceReason.ROUND_ROBIN
 
     def _first(self, publish: StrategyTable[Q], fits: Callable[[str], bool]) -> Q | None:
-        """Go round once. Either each look moves the index, or the pass moves it by one."""
+        """Try each queue once. Either each try advances the index, or the pass does by one."""
         queues, index = publish.queues, publish.index
         each = self._rules.modern or not (self.settings.enabled or self._rules.generation == "4.7")
         start = 0 if each else index.next()
@@ -260,7 +260,7 @@ class FaultStrategy:
         return items[: max(len(items) // 2, 1)]
 
     def _perhaps_better(self, now: int) -> frozenset[str]:
-        """Return the brokers that are in the better half by some order of equally bad items."""
+        """Return the brokers that may be in the better half, as equally bad items have no order."""
         items = sorted(self._items.values(), key=lambda item: item._badness(now))
         if not items:
             return frozenset()
@@ -268,10 +268,10 @@ class FaultStrategy:
         return frozenset(item.name for item in items if item._badness(now) <= limit)
 
     def _least_bad(self, publish: StrategyTable[Q], now: int) -> Q | None:
-        """Return a queue of one of the better half of the items, unless the route lost it."""
+        """Return a queue of a broker in the better half, unless the route no longer has it."""
         better = self._better_half(now)
         if not better:
-            return None  # Java fails on the missing name here, and goes on with the next queue
+            return None  # Java fails on the missing name here, and continues with the next queue
         turn = self._worst.next() if len(self._items) > 1 else 0
         name = better[turn % len(better)].name
         count = publish.write_queue_nums(name)
@@ -289,24 +289,24 @@ class FaultStrategy:
     # the detector of 5.1.4
 
     def due(self, now: int) -> tuple[str, ...]:
-        """Return the brokers that the detector asks now, every DETECTOR_PERIOD_MS.
+        """Return the brokers to probe now; called every DETECTOR_PERIOD_MS.
 
-        A probe is GET_MAX_OFFSET of queue 0 of any known topic, with `detect_timeout_ms`. Whoever
-        probes says so: `probing` before each, `probed` after it, or `forget` where a broker has no
-        address any more.
+        A probe is GET_MAX_OFFSET of queue 0 of any known topic, with `detect_timeout_ms`. Call
+        `probing` before each probe, `probed` after it, or `forget` if a broker no longer has an
+        address.
         """
         if not (self.settings.detector and self._rules.modern):
             return ()
         return tuple(item.name for item in self._items.values() if now >= item.check_stamp)
 
     def probing(self, broker: str, now: int) -> None:
-        """Take note that a broker is being probed: not again before the interval is over."""
+        """Record the start of a probe: the next one follows after the interval."""
         item = self._items.get(broker)
         if item is not None:
             item.check_stamp = now + self.settings.detect_interval_ms
 
     def probed(self, broker: str, answered: bool) -> None:
-        """Take note of a probe: an answer makes the broker reachable, silence changes nothing."""
+        """Record a probe: a response makes the broker reachable, a timeout changes nothing."""
         item = self._items.get(broker)
         if item is not None and answered:
             item.reachable = True

@@ -1,4 +1,1 @@
-"""Decide which captured messages are sent again, when, and changed how.
-
-May import `captured`, `message` and `dissectors`; sends nothing.
-"""
+"""Decide which captured messages are replayed, when, and with which changes."""

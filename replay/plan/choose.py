@@ -1,7 +1,7 @@
-"""Which captured sends are replayed: filter, time window, sample, kinds of topics; and why not.
+"""Select captured sends by filter, time window, sample, and kind of topic.
 
-Rules: pure; a choice depends on the message alone, so that it is the same in each run and in a run
-that is resumed. A sample is by a key's hash: all messages of a key are in it, or none.
+Rules: pure; a choice depends on the message alone, so it is the same in each run and after a
+resume. A sample uses a key's hash: it has all messages of a key, or none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HASHES: Final = 1 << 64
 
 
 class OptionalKind(StrEnum):
-    """Kinds of messages that are replayed only when they are asked for."""
+    """Kinds of messages that are replayed only on request."""
 
     retry = "retry"
     dlq = "dlq"
@@ -61,7 +61,7 @@ class SampleBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is replayed of that which could be."""
+    """The selection of captured messages."""
 
     where: Callable[[object], bool] | None = None
     """test of the exchange's record; None: all"""
@@ -70,7 +70,7 @@ class Selection:
     until: int | None = None
     """ns since the epoch; requests at or after that are left out"""
     include: frozenset[OptionalKind] = frozenset()
-    """kinds that are replayed too"""
+    """additional kinds to replay"""
     sample: Fraction | None = None
     """share of the keys; None: all"""
     sample_by: SampleBy = SampleBy.key
@@ -78,7 +78,7 @@ class Selection:
 
 
 def kind_of(topic: str, is_reply: bool = False) -> OptionalKind | None:
-    """Return the kind of a message that is left out by default; None for an application's."""
+    """Return the kind of a message that is skipped by default; None for an application's."""
     if topic.startswith(RETRY_PREFIX):
         return OptionalKind.retry
     if topic.startswith(DLQ_PREFIX):
@@ -93,7 +93,7 @@ def kind_of(topic: str, is_reply: bool = False) -> OptionalKind | None:
 
 
 def refusal_of(captured: CapturedSend, choice: Selection) -> Refusal | None:
-    """Return why a send is left out; None where it is chosen. `in_sample` asks for the sample."""
+    """Return why a send is skipped, or None if it is selected. `in_sample` checks the sample."""
     header = captured.header
     time = captured.seen.origin.time
     if choice.since is not None and time < choice.since:
@@ -117,19 +117,19 @@ def in_sample(captured: CapturedSend, message: Message, choice: Selection) -> bo
 
 
 def _key_of(captured: CapturedSend, message: Message, by: SampleBy) -> str:
-    """Return what the message belongs to: its sharding key, else its first key, else its own id."""
+    """Return the sampling key: the sharding key, the first key, or the message's own id."""
     if by is SampleBy.topic:
         return captured.header.topic
     if by is SampleBy.group:
         return captured.header.group
     if by is SampleBy.conversation:
-        return f"{captured.seen.origin.requester} {captured.seen.origin.responder}"
+        return f"{captured.seen.origin.client_address} {captured.seen.origin.server_address}"
     keys = (message.keys or "").split()
     return message.sharding_key or (keys[0] if keys else message.unique_key or "")
 
 
 def record_of_captured(captured: CapturedSend) -> ExchangeRecord:
-    """Return the row of the exchange, as decode shows it; of attempts the one that was answered."""
+    """Return the exchange as a decoded row; of several attempts, the answered one."""
     seen, answer = captured.seen, captured.answer
     if seen.pdu is not None:
         return record_of(Exchange(answer.request or seen.pdu, answer.pdu), seen.origin.capture)
@@ -137,15 +137,15 @@ def record_of_captured(captured: CapturedSend) -> ExchangeRecord:
 
 
 def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
-    """Return the row of an exchange out of a log: without what only the bytes tell."""
+    """Return the exchange of a log as a row, without columns that need the bytes."""
     header, answer, origin = captured.header, captured.answer, seen.origin
     message = seen.messages[0] if seen.messages and not header.is_batch else None
     values: dict[str, object] = {column.name: None for column in COLUMNS}
     values |= {
         "capture": origin.capture,
         "conversation": origin.conversation,
-        "requester": origin.requester,
-        "responder": origin.responder,
+        "client_address": origin.client_address,
+        "server_address": origin.server_address,
         "status": answer.status,
         "request_packet": origin.packet,
         "request_time": origin.time,
@@ -165,11 +165,11 @@ def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
         "unique_key": header.unique_key,
         "keys": message.keys if message else None,
         "tags": message.tags if message else None,
-        "body_bytes": sum(len(one.body) for one in seen.messages or ()),
+        "body_bytes": sum(len(item.body) for item in seen.messages or ()),
         "missing_bytes": seen.missing,
         "message_count": len(seen.messages or ()),
         "queue_offset": answer.queue_offset,
-        "expert": [],
+        "findings": [],
         "brokers": [],
     }
     if answer.code is not None:

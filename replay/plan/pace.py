@@ -1,7 +1,7 @@
-"""When each message is due: the captured pace, faster, at a rate, or as fast as it goes.
+"""Due times of messages: at the captured pace, faster, at a rate, or at top speed.
 
-Rules: a pace is pure state; due times are nanoseconds since the run began, never earlier than the
-one before, and the clock is whoever asks. Texts of the command line become numbers here.
+Rules: a pace is pure state without a clock; due times are nanoseconds since the run began and never
+decrease. Command line texts are parsed here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RATE_HINT: Final = "give 500/s, 500, 30000/min, or a ramp such as 100..5000/5m"
 
 
 class PaceError(ValueError):
-    """A text that names no speed, rate or duration; says what would be one."""
+    """A text is not a speed, rate, or duration; the error describes valid texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Rate:
     """ns from the first rate to the last"""
 
     def due(self, count: int) -> int:
-        """Return when the message after `count` others is due, ns since the run began."""
+        """Return when message number `count` (from 0) is due, ns since the run began."""
         if self.first is None:
             return int(count * SECOND / self.last)
         over = Fraction(self.ramp, SECOND)
@@ -54,7 +54,7 @@ class Rate:
         return min(self.ramp, int(2 * count * SECOND / (float(self.first) + root)))
 
     def __str__(self) -> str:
-        """Return the rate for people."""
+        """Return the rate as text."""
         last = f"{float(self.last):,.6g}/s"
         if self.first is None:
             return last
@@ -64,19 +64,19 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class PaceOptions:
-    """How fast is replayed; without a rate and not at top speed: as captured, times `speed`."""
+    """Pace settings; without a rate or top speed: as captured, times `speed`."""
 
     speed: Fraction = Fraction(1)
     """how many times faster than captured"""
     rate: Rate | None = None
     """messages a second, whatever the capture says"""
     top_speed: bool = False
-    """nothing is waited for"""
+    """send without waiting"""
     max_gap: int | None = None
     """ns; a longer gap between two captured messages is cut to that, before the speed counts"""
 
     def __str__(self) -> str:
-        """Return the pace for people."""
+        """Return the pace as text."""
         if self.top_speed:
             return "top speed"
         if self.rate is not None:
@@ -85,7 +85,7 @@ class PaceOptions:
 
 
 class Pace:
-    """Gives each message its due time, in the order of the plan."""
+    """Computes the due time of each message, in plan order."""
 
     def __init__(self, options: PaceOptions) -> None:
         self._options = options
@@ -99,7 +99,7 @@ class Pace:
     def due(self, time: int, weight: int = 1) -> int:
         """Return when a message captured at `time` is due, ns since the run began.
 
-        `weight` is how many messages it stands for: a batch counts for all of its own at a rate.
+        `weight` is the number of messages: at a rate, a batch counts all of its messages.
         """
         options = self._options
         if options.top_speed:
@@ -120,14 +120,14 @@ class Pace:
         return self._due
 
     def again(self) -> None:
-        """Begin the capture anew: its first message follows after a gap of the usual length."""
+        """Start the capture again: its first message follows after an average gap."""
         if self._last is not None:
             self._at += self._gaps_total // max(self._gaps, 1)
         self._last = None
 
 
 def speed_of(text: str) -> Fraction:
-    """Return the speed that ``2x``, ``0.5`` or ``50%`` names; PaceError for what names none."""
+    """Parse a speed such as ``2x``, ``0.5``, or ``50%``; PaceError if invalid."""
     match = _SPEED.fullmatch(text.strip().lower())
     if match is None or not Fraction(match[1]):
         raise PaceError(f"{text!r} is not a valid speed; give 2x, 0.5x or 50%")
@@ -135,9 +135,9 @@ def speed_of(text: str) -> Fraction:
 
 
 def rate_of(text: str) -> Rate:
-    """Return the rate that ``500/s``, ``500``, ``30000/min`` or the ramp ``100..5000/5m`` names.
+    """Parse a rate such as ``500/s``, ``500``, ``30000/min``, or the ramp ``100..5000/5m``.
 
-    The numbers of a ramp are messages per second. Raises PaceError for what names no rate.
+    The numbers of a ramp are messages per second. Raises PaceError if invalid.
     """
     words = text.strip().lower()
     match = _RATE.fullmatch(words)
@@ -151,9 +151,7 @@ def rate_of(text: str) -> Rate:
 
 
 def duration_of(text: str) -> int:
-    """Return the nanoseconds that ``90s``, ``1.5m`` or ``3`` (seconds) name; PaceError
-    otherwise.
-    """
+    """Parse ``90s``, ``1.5m``, or ``3`` (seconds) to nanoseconds; PaceError if invalid."""
     length = duration_ns(text, bare="s")
     if length is None:
         raise PaceError(f"not a valid duration: {text!r}; give 90s, 5m, 200ms or 1h")

@@ -1,7 +1,7 @@
-"""The sources joined with the planner: steps and skipped sends, loop after loop, as they are read.
+"""Feed the sources through the planner, loop by loop: yield steps and skipped sends.
 
-Rules: memory does not depend on the sources; what was skipped is counted by reason. The planner is
-made when the first command was read, because a time of day means one of that command's day.
+Rules: memory does not depend on the sources; skipped sends are counted by reason. The planner is
+created after the first command is read, because a time of day refers to that command's day.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .planner import PlannedSend, Planner, PlanOptions, Skipped
 from .rewrite import Rewrite
 
 MAX_TOPICS = 10_000
-"""topics that are counted apart"""
+"""topics that are counted separately"""
 
 
 PORTION_BYTES: Final = 8 * 1024 * 1024
@@ -44,12 +44,12 @@ class PlannedRun:
         own: Container[object] = (),
         max_ratio: int = MOST_TIMES,
     ) -> None:
-        """`options_of` gives the options when the time of the first command is known, in ns.
+        """`options_of` returns the options for the time of the first command, in ns.
 
-        `relays`: those that are known before. `own`, `max_ratio`: see `CapturedSource`.
+        `relays`: those already known. `own`, `max_ratio`: see `CapturedSource`.
         """
         self.budget = Budget() if budget is None else budget
-        """of what bodies become; says what was bounded, and where"""
+        """limit of decompressed bodies; records where it was reached"""
         self.skipped: Counter[tuple[SkipReason, str]] = Counter()
         """captured commands that are not replayed, by reason and name; of the first loop"""
         self.topics: Counter[str] = Counter()
@@ -64,9 +64,9 @@ class PlannedRun:
         self._own = own
         self._max_ratio = max_ratio
         self.source = self._opened(relays)
-        """what is read, of the present loop"""
+        """the source of the current loop"""
         self.loop = 0
-        """which time it is read, 0 first"""
+        """number of the current loop, 0 first"""
         self._stopped = False
         self._options_of = options_of
         self._rewrite = rewrite
@@ -74,21 +74,21 @@ class PlannedRun:
 
     @property
     def messages(self) -> int:
-        """Messages of all steps so far."""
+        """Number of messages of all steps so far."""
         return self.planner.messages if self.planner is not None else 0
 
     @property
     def commands(self) -> int:
-        """Commands read in the present loop."""
+        """Number of commands read in the current loop."""
         return self.source.commands
 
     def stop(self) -> None:
-        """Read no further; may be called by another thread than the one that reads."""
+        """Stop reading; may be called from another thread."""
         self._stopped = True
         self.source.stop()
 
     def batches(self) -> Iterator[list[PlannedSend | Skipped]]:
-        """Yield steps in the order in which they are due, and what is skipped between them."""
+        """Yield steps in due order, and the skipped sends between them."""
         while True:
             yield from self._loop_once()
             self.loop += 1
@@ -110,7 +110,7 @@ class PlannedRun:
                     continue
                 options = self._options_of(self.source.first_time)
                 self.planner = Planner(options, self._rewrite, self.budget)
-            for planned in _portions(self.planner.steps(batch)):
+            for planned in portions_of(self.planner.steps(batch)):
                 self._count(planned)
                 yield planned
             if self.planner.ended:
@@ -119,25 +119,27 @@ class PlannedRun:
             self.skipped.update(self.source.skipped)
 
     def _count(self, planned: list[PlannedSend | Skipped]) -> None:
-        for one in planned:
-            if isinstance(one, PlannedSend):
+        for item in planned:
+            if isinstance(item, PlannedSend):
                 self.sends += 1
-                self.last_due = one.due
-                topic = one.messages[0].topic
+                self.last_due = item.due
+                topic = item.messages[0].topic
                 if topic in self.topics or len(self.topics) < MAX_TOPICS:
-                    self.topics[topic] += len(one.messages)
+                    self.topics[topic] += len(item.messages)
                 continue
             if self.loop == 0:
-                self.skipped[one.why, _detail_of(one)] += 1
+                self.skipped[item.why, _detail_of(item)] += 1
 
 
-def _portions(steps: Iterable[PlannedSend | Skipped]) -> Iterator[list[PlannedSend | Skipped]]:
-    """Give the steps of one batch, `PORTION_BYTES` or one step at a time; one portion at least."""
+def portions_of(steps: Iterable[PlannedSend | Skipped]) -> Iterator[list[PlannedSend | Skipped]]:
+    """Yield the steps of a batch in portions of `PORTION_BYTES` or one step; at least one
+    portion.
+    """
     portion: list[PlannedSend | Skipped] = []
     size = 0
-    for one in steps:
-        portion.append(one)
-        size += one.size if isinstance(one, PlannedSend) else 0
+    for step in steps:
+        portion.append(step)
+        size += step.size if isinstance(step, PlannedSend) else 0
         if size >= PORTION_BYTES:
             yield portion
             portion, size = [], 0
@@ -150,8 +152,6 @@ _EACH_ITS_OWN: Final = frozenset(
 """reasons whose detail is another one for each send"""
 
 
-def _detail_of(one: Skipped) -> str:
-    """Return what skipped sends are counted by besides the reason: nothing that is another for
-    each.
-    """
-    return "" if one.why in _EACH_ITS_OWN else one.detail
+def _detail_of(skipped: Skipped) -> str:
+    """Return the detail by which skipped sends are counted; it must have few values."""
+    return "" if skipped.why in _EACH_ITS_OWN else skipped.detail

@@ -1,8 +1,8 @@
-"""Which captured sends are replayed, when, rewritten how, and why not: captured in, steps out.
+"""Plan captured sends: select, rewrite, and schedule them as steps, or skip them with a reason.
 
 Rules: pure and deterministic: the same sources and options give the same steps with the same
-numbers, which is what a journal is resumed by. A step is one send. Messages of one conversation
-and queue stay in order; what was sent without waiting may be sent so again.
+numbers, which resuming a journal relies on. A step is one send. Messages of one conversation and
+queue stay in order; concurrent sends may be concurrent again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REQUEST_PROPERTIES: Final = ("CORRELATION_ID", "REPLY_TO_CLIENT", "TTL")
 
 
 class Mode(StrEnum):
-    """How messages are sent."""
+    """The send mode of messages."""
 
     as_captured = "as-captured"
     sync = "sync"
@@ -41,14 +41,14 @@ class Mode(StrEnum):
 
 
 class Ids(StrEnum):
-    """Which UNIQ_KEY a replayed message has."""
+    """Which UNIQ_KEY a replayed message gets."""
 
     keep = "keep"
     new = "new"
 
 
 class QueuePolicy(StrEnum):
-    """Which queue a replayed message goes to."""
+    """How the queue of a replayed message is chosen."""
 
     keep = "keep"
     strict = "strict"
@@ -56,7 +56,7 @@ class QueuePolicy(StrEnum):
 
 
 class SendOrder(StrEnum):
-    """Which sends wait for earlier ones to end."""
+    """Which sends wait until earlier ones have ended."""
 
     keep = "keep"
     queue = "queue"
@@ -64,14 +64,14 @@ class SendOrder(StrEnum):
 
 
 class BatchPolicy(StrEnum):
-    """What becomes of a batch."""
+    """How a batch is replayed."""
 
     keep = "keep"
     apart = "split"
 
 
 class RequestPolicy(StrEnum):
-    """What becomes of a message that asks for a reply."""
+    """How a message that asks for a reply is replayed."""
 
     send = "send"
     request = "request"
@@ -79,7 +79,7 @@ class RequestPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What is replayed and how."""
+    """Options of the plan."""
 
     choice: Selection = field(default_factory=Selection)
     """which messages"""
@@ -92,9 +92,9 @@ class PlanOptions:
     queues: QueuePolicy = QueuePolicy.keep
     """which queue"""
     order: SendOrder = SendOrder.keep
-    """what waits for what"""
+    """which sends wait for earlier ones"""
     batches: BatchPolicy = BatchPolicy.keep
-    """as one send, or taken apart"""
+    """as one send, or split"""
     requests: RequestPolicy = RequestPolicy.send
     """as a plain message, or waiting for a reply"""
     group: str | None = None
@@ -117,12 +117,12 @@ class CapturedQueue(NamedTuple):
     queue_id: int
     """number of the queue"""
     strict: bool
-    """whether no other queue will do: ordered messages"""
+    """whether no other queue may be used: ordered messages"""
 
 
 @dataclass(slots=True, eq=False)
 class RawParts:
-    """A whole request to send again, for the raw mode."""
+    """A complete request to resend, for the raw mode."""
 
     code: int
     """request code"""
@@ -131,25 +131,25 @@ class RawParts:
     body: bytes
     """body as captured"""
     oneway: bool
-    """whether no answer is wanted"""
+    """whether the request is one-way"""
     language: str
-    """language that the header says"""
+    """language in the header"""
     version: int
-    """MQVersion ordinal that the header says"""
+    """MQVersion ordinal in the header"""
     serialize_type: str
     """JSON or ROCKETMQ"""
 
 
 @dataclass(slots=True, eq=False)
 class PlannedSend:
-    """One send to make."""
+    """A planned send."""
 
     number: int
     """0, 1, ... over all loops"""
     due: int
     """ns since the run began"""
     captured: CapturedSend
-    """what it comes from"""
+    """the captured send"""
     messages: tuple[Message, ...]
     """one, or those of a batch"""
     group: str
@@ -171,19 +171,19 @@ class PlannedSend:
     captured_key: str | None = None
     """UNIQ_KEY in the capture"""
     loop: int = 0
-    """which time the sources are replayed, 0 first"""
+    """number of the loop over the sources, 0 first"""
     raw: RawParts | None = None
     """the request to send as it is; None: `messages` are sent"""
 
     @property
     def size(self) -> int:
-        """Bytes of its bodies, decompressed."""
+        """Decompressed bytes of its bodies."""
         raw = len(self.raw.body) if self.raw is not None else 0
         return raw + sum(len(message.body) for message in self.messages)
 
     @property
     def origin(self) -> Origin:
-        """Where it was captured."""
+        """The packet and source of the request."""
         return self.captured.seen.origin
 
 
@@ -203,12 +203,12 @@ class Skipped(NamedTuple):
 
 
 class Planner:
-    """Captured sends in, steps and skipped ones out."""
+    """Turns captured sends into steps and skipped sends."""
 
     def __init__(
         self, options: PlanOptions, rewrite: Rewrite | None = None, budget: Budget | None = None
     ) -> None:
-        """`budget`: of what bodies decompress to."""
+        """`budget`: limit of decompressed body bytes."""
         self.options = options
         self.ended = False
         """whether the limit or the duration is reached: nothing more will come"""
@@ -221,20 +221,20 @@ class Planner:
         self._loop = 0
 
     def again(self) -> None:
-        """Begin another loop over the sources."""
+        """Start another loop over the sources."""
         self._loop += 1
         self._pace.again()
 
     def steps(self, batch: Iterable[CapturedSend | Refused]) -> Iterator[PlannedSend | Skipped]:
-        """Yield the steps of some captured sends, in order; stop where the plan has ended."""
-        for one in batch:
+        """Yield the steps of captured sends, in order; stop at the end of the plan."""
+        for send in batch:
             if self.ended:
                 return
-            if isinstance(one, Refused):
-                topic = one.seen.ext_fields.get(send_fields_of(one.seen.code).topic) or ""
-                yield Skipped(one.seen.origin, *one.refusal, topic)
+            if isinstance(send, Refused):
+                topic = send.seen.ext_fields.get(send_fields_of(send.seen.code).topic) or ""
+                yield Skipped(send.seen.origin, *send.refusal, topic)
                 continue
-            yield from self._steps_of(one)
+            yield from self._steps_of(send)
 
     def _steps_of(self, captured: CapturedSend) -> Iterator[PlannedSend | Skipped]:
         refusal = refusal_of(captured, self.options.choice)
@@ -263,7 +263,7 @@ class Planner:
         topics = {message.topic for message, _ in chosen}
         is_batch = captured.header.is_batch and self.options.batches is BatchPolicy.keep
         if is_batch and len(groups) == len(topics) == 1:
-            yield from self._step(captured, tuple(one for one, _ in chosen), chosen[0][1], True)
+            yield from self._step(captured, tuple(item for item, _ in chosen), chosen[0][1], True)
             return
         for message, group in chosen:
             yield from self._step(captured, (message,), group, False)
@@ -349,7 +349,7 @@ class Planner:
         yield step
 
     def _marked(self, message: Message, wants_reply: bool) -> Message:
-        """Return the message with its mark, and its UNIQ_KEY kept or as a property."""
+        """Return the message with its replay mark, and the UNIQ_KEY kept or as a property."""
         properties = dict(message.properties)
         key = properties.get(UNIQ_KEY)
         if key is not None and (self.options.ids is Ids.new or self._loop):
@@ -392,11 +392,11 @@ class Planner:
 def _lanes_of(
     captured: CapturedSend, message: Message, mode: SendMode, order: SendOrder
 ) -> tuple[object, ...]:
-    """Return the lanes in which a step waits for those before it.
+    """Return the lanes of a step: it waits for earlier steps in them.
 
-    `SendOrder.keep`: the messages of a sharding key; those of a queue where the client sent to its
-    queues in turn; all of a connection whose client had one send under way at a time, as far as
-    responses were captured. A one-way send has none, and is over when it has left.
+    `SendOrder.keep`: by sharding key; by queue if the client sent to its queues in order; by
+    connection if its client never sent concurrently, as far as responses were captured. A one-way
+    send has no response and ends when it is written.
     """
     if order is SendOrder.none:
         return ()
@@ -417,7 +417,7 @@ def _lanes_of(
 
 
 def _delivery_of(captured: CapturedSend, message: Message) -> int | None:
-    """Return how long after its send a message with a delivery time was to be delivered, ms."""
+    """Return the delivery delay of a message with a delivery time, ms after its send."""
     due = natural_of(message.properties.get("TIMER_DELIVER_MS", ""))
     if due is None:
         return None

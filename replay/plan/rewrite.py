@@ -1,4 +1,4 @@
-"""Rules that change messages before they are replayed: out of a TOML file, and Python functions.
+"""Rewrite messages before they are replayed, by rules of a TOML file and Python functions.
 
 The file is a list of rules, applied in order; each to the messages that fit its conditions::
 
@@ -12,11 +12,10 @@ The file is a list of rules, applied in order; each to the messages that fit its
     property = { tenant = "test", secret = false }           # false removes it
     # drop = true                                            # leaves the message out
 
-Rules: pure; what is wrong with a rule is found before anything is sent. What goes into one message
-is bounded: rules may be somebody else's (a journal's), texts always are.
-Files are read once: what is digested is what is used. A file's code runs only in `rewrite_of`, from
-the bytes that were read: no compiled file beside it is taken.
-The UNIQ_KEY is no business of a rule: whether it is kept is an option.
+Rules: pure; rules are validated before anything is sent. The work per message is bounded, because
+rules (of a journal) and texts may be untrusted. Files are read once, so the digest covers exactly
+what is used. A file's code runs only in `rewrite_of`, from the bytes that were read, never from a
+compiled file. Rules cannot change the UNIQ_KEY: keeping it is an option.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _MAX_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class RewriteFiles:
-    """The files of a rewrite, as they were read."""
+    """The contents of the rewrite files."""
 
     rules: dict[str, bytes]
     """name of a file with rules → its content, in order"""
@@ -57,7 +56,7 @@ class RewriteFiles:
 
     @property
     def digest(self) -> str:
-        """Digest of all contents and of the functions' names; empty where there is no file."""
+        """Digest of all contents and the functions' names; empty without files."""
         if not self.rules and not self.functions:
             return ""
         digest = hashlib.blake2b(digest_size=16)
@@ -70,7 +69,7 @@ class RewriteFiles:
 
 
 def read_rewrite_files(names: Sequence[str]) -> RewriteFiles:
-    """Read the files that are named; RewriteError where one cannot be. Runs nothing of them."""
+    """Read the files without running them; RewriteError if one cannot be read."""
     rules: dict[str, bytes] = {}
     functions: dict[str, bytes] = {}
     for name in names:
@@ -85,7 +84,7 @@ def read_rewrite_files(names: Sequence[str]) -> RewriteFiles:
 
 
 def rewrite_of(files: RewriteFiles) -> Rewrite:
-    """Return rules and functions ready to use; RewriteError where one is wrong.
+    """Return compiled rules and functions; RewriteError if one is invalid.
 
     This runs the code of the functions' files.
     """
@@ -97,14 +96,14 @@ def rewrite_of(files: RewriteFiles) -> Rewrite:
 def _function_of(data: bytes, name: str) -> Function:
     """Run the content of a file and return the function that ``FILE.py:FUNCTION`` names.
 
-    RewriteError where the code fails or has no such function.
+    RewriteError if the code fails or lacks the function.
     """
     path, _, function_name = name.rpartition(":")
     module = types.ModuleType("rmqtool_rewrite")
     module.__file__ = path
     try:
         exec(compile(data, path, "exec"), module.__dict__)
-    except Exception as error:  # whatever the user's file does
+    except Exception as error:  # the user's file may raise anything
         raise RewriteError(f"{path}: {type(error).__name__}: {error}") from None
     function = getattr(module, function_name, None)
     if not callable(function):
@@ -135,11 +134,11 @@ Function = Callable[[Message], Message | None]
 
 
 class RewriteError(Exception):
-    """A rule or a function cannot be used, or failed; the text says where and why."""
+    """A rule or function is invalid or failed; the text says where and why."""
 
 
 class Rewritten(NamedTuple):
-    """A message after the rules."""
+    """A rewritten message."""
 
     message: Message
     group: str
@@ -147,12 +146,12 @@ class Rewritten(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, ready to use."""
+    """A compiled rule."""
 
     place: str
     """its file and number"""
     conditions: tuple[tuple[str, Pattern], ...]
-    """what must be found: name (``property.NAME`` for properties), pattern"""
+    """required matches: name (``property.NAME`` for properties), pattern"""
     changes: tuple[tuple[str, Change], ...]
     """name → new text; None removes"""
     body: BodyChange | None
@@ -170,7 +169,7 @@ class Rule:
 
 
 class Rewrite:
-    """All rules and functions, in order."""
+    """All rules and functions of a rewrite, in order."""
 
     def __init__(self, rules: Sequence[Rule] = (), functions: Sequence[Function] = ()) -> None:
         self._rules = tuple(rules)
@@ -178,13 +177,13 @@ class Rewrite:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is ever changed."""
+        """Whether there are no rules and no functions."""
         return not self._rules and not self._functions
 
     def apply(self, message: Message, group: str) -> Rewritten | None:
-        """Return the message and its group after the rules; None where it is left out.
+        """Return the rewritten message and its group, or None if it is dropped.
 
-        RewriteError where a user's function fails, or the rules take too much.
+        RewriteError if a user's function fails or the rules exceed the limit.
         """
         done = apply_rules(self._rules, message, group)
         if done is None:
@@ -201,9 +200,9 @@ class Rewrite:
 def apply_rules(
     rules: Sequence[Rule], message: Message, group: str, effort: Effort | None = None
 ) -> Rewritten | None:
-    """Return the message and its group after the rules; None where it is left out.
+    """Return the rewritten message and its group, or None if it is dropped.
 
-    `effort`: what may go into it; None: the usual. RewriteError where it takes more.
+    `effort`: limit of the work; None is the default. RewriteError beyond it.
     """
     effort = Effort() if effort is None and rules else effort
     for rule in rules:
@@ -220,7 +219,7 @@ def apply_rules(
 
 
 def rules_of(data: bytes, path: str) -> list[Rule]:
-    """Return the rules in the content of a file; RewriteError names file and rule."""
+    """Parse the rules of a file; RewriteError names the file and the rule."""
     try:
         content = toml_of(data)
     except Unreadable as error:
@@ -237,7 +236,7 @@ def _called(function: Function, message: Message) -> Message | None:
     name = getattr(function, "__name__", "the function")
     try:
         changed = function(replace(message, properties=dict(message.properties)))
-    except Exception as error:  # whatever the user's function does
+    except Exception as error:  # the user's function may raise anything
         place = f"{name}, message {message.unique_key or message.topic}"
         raise RewriteError(f"{place}: {type(error).__name__}: {error}") from None
     if changed is not None and not isinstance(changed, Message):
@@ -366,7 +365,7 @@ def _body_change_of(value: object, place: str) -> BodyChange:
 
 
 def _substitution_of(value: object, place: str) -> tuple[Pattern, Replacement]:
-    """Return pattern and replacement of ``{ match = ..., replace = ... }``."""
+    """Parse ``{ match = ..., replace = ... }`` to a pattern and a replacement."""
     if not isinstance(value, Mapping) or set(value) != {"match", "replace"}:
         raise RewriteError(f"{place}: give a text, or {{ match = '...', replace = '...' }}")
     pattern, template = _pattern(value["match"], place), value["replace"]

@@ -1,8 +1,8 @@
-"""Captured against replayed: what came out otherwise, in numbers and as examples.
+"""Compare captured and replayed outcomes: counts and examples of differences.
 
-Rules: pure, and bounded in memory: latencies are histograms, examples are the first ones. A message
-failed where it was refused, or where an answer was asked for and none came. Conditions over the
-same numbers (`--fail-on`) make a replay a regression test.
+Rules: pure, with bounded memory: latencies are histograms, only the first examples are kept. A
+message failed if it was rejected, or is unanswered and not one-way. Conditions over these figures
+(`--fail-on`) make a replay a regression test.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .journal_rows import OutcomeEntry, Result
 MAX_EXAMPLES: Final = 20
 """messages that are named for each kind of difference"""
 MAX_BROKERS: Final = 1000
-"""brokers that are counted apart"""
+"""brokers that are counted separately"""
 PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?:(?P<op>>=|<=|>|<|==|=|!=)\s*"
@@ -42,7 +42,7 @@ class Side(NamedTuple):
 
     @property
     def is_failed(self) -> bool:
-        """Whether nobody said that it is stored, though that was asked for."""
+        """Whether storage was not confirmed although a response was expected."""
         return self.result in (Result.failed, Result.unknown)
 
     def __str__(self) -> str:
@@ -58,29 +58,28 @@ class Side(NamedTuple):
 
 @dataclass(slots=True)
 class BrokerFigures:
-    """What one broker did, captured or replayed."""
+    """Figures of one broker, captured or replayed."""
 
     captured: Histogram = field(default_factory=Histogram)
     """latencies of the capture, µs"""
     replayed: Histogram = field(default_factory=Histogram)
     """latencies of the replay, µs"""
-    captured_messages: int = 0
     replayed_messages: int = 0
     captured_failures: int = 0
     replayed_failures: int = 0
 
 
 class Example(NamedTuple):
-    """One message that came out otherwise."""
+    """One message with a different outcome."""
 
     capture: str
     packet: int
     topic: str
     unique_key: str
     captured: str
-    """how it came out in the capture"""
+    """captured outcome"""
     replayed: str
-    """how it came out now"""
+    """replayed outcome"""
 
 
 class Comparison:
@@ -96,9 +95,9 @@ class Comparison:
         self.captured_failures = 0
         """sends that failed in the capture"""
         self.captured_unknown = 0
-        """sends of which the capture does not tell what became of them"""
+        """sends without a captured outcome"""
         self.new_failures = 0
-        """failed now and not in the capture, as far as that tells"""
+        """failed now but not in the capture, as far as captured"""
         self.fixed = 0
         """failed in the capture and not now"""
         self.maybe_twice = 0
@@ -160,7 +159,6 @@ class Comparison:
         if key not in self.brokers and len(self.brokers) >= MAX_BROKERS:
             key = "others", "others"
         broker = self.brokers.setdefault(key, BrokerFigures())
-        broker.captured_messages += row.messages
         broker.replayed_messages += row.messages
         broker.captured_failures += then.is_failed
         broker.replayed_failures += now.is_failed
@@ -179,7 +177,7 @@ def _example_of(row: OutcomeEntry, then: Side, now: Side) -> Example:
 
 
 def captured_side(captured: CapturedSend) -> Side:
-    """Return how a message came out in the capture."""
+    """Return the captured outcome of a message."""
     answer = captured.answer
     return Side(_result_of(answer), answer.code)
 
@@ -195,7 +193,7 @@ def _result_of(answer: CapturedAnswer) -> Result:
 
 
 class ConditionError(ValueError):
-    """A text is not a valid condition of --fail-on; says what would be one."""
+    """A text is not a valid condition of --fail-on; the error describes valid ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +212,7 @@ class ComparisonCondition:
     """``x``: times the captured figure; ``%``: of all sends"""
 
     def holds(self, comparison: Comparison) -> bool:
-        """Return whether the run is to be called failed."""
+        """Return whether the run counts as failed."""
         seen = figure_of(self.name, comparison)
         if seen is None:
             return False
@@ -261,7 +259,7 @@ FIGURES: Final = (*_COUNTS, *_MOMENTS, *(f"late-{name}" for name in _MOMENTS))
 
 
 def figure_of(name: str, comparison: Comparison) -> int | None:
-    """Return a figure of the replay: a count, or µs; None where there is nothing to measure."""
+    """Return a figure of the replay: a count, or µs; None if there is no data."""
     if name in _COUNTS:
         return int(getattr(comparison, _COUNTS[name]))
     if name.startswith("late-"):
@@ -283,9 +281,7 @@ def _moment_of(histogram: Histogram, name: str) -> int | None:
 
 
 def condition_of(text: str) -> ComparisonCondition:
-    """Return the condition that a text like ``new-failures``, ``p99>2x`` names; ConditionError if
-    none.
-    """
+    """Parse a condition such as ``new-failures`` or ``p99>2x``; ConditionError if invalid."""
     match = _CONDITION.fullmatch(text.lower())
     name = match["name"].replace("_", "-") if match else ""
     if match is None or name not in FIGURES:

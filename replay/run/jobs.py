@@ -1,9 +1,9 @@
-"""A replay by several processes: each reads the whole plan, and sends its share of the steps.
+"""A replay by several processes: each reads the whole plan and sends its share of the steps.
 
-Rules: the processes are forked, so that all have the same plan and the same shares. They keep one
-clock, and begin together. Each writes to the journal what it sends; what they say to the first
-process are figures. Where one ends early, the others begin nothing further. None outlives the first
-one: it ends when its pipe is closed, and Ctrl-C is the first one's to answer.
+Rules: the processes are forked, so all have the same plan and shares. They share one clock and
+start together. Each writes its sends to the journal, and reports only figures to the parent. If one
+ends early, the others start no further steps. A worker ends when its pipe is closed, so none
+outlives the parent; only the parent handles Ctrl-C.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ BUCKETS: Final = 1 << 20
 
 
 class LaneShares:
-    """Which of several processes sends a step: steps are added first, then shared out.
+    """Assigns steps to processes: all steps are added first, then dealt.
 
-    All steps that wait for each other go to one process. Lanes that one step is in belong together,
-    and so on through all steps, whatever connections they are of. Lanes are kept as buckets of a
-    table of fixed size: two lanes of one bucket only belong together without need. Processes that
-    are forked share the hashes that this depends on.
+    Steps that wait for each other go to one process: lanes that share a step form one set
+    (union-find). Lanes are buckets of a fixed-size table; a collision only joins two sets
+    unnecessarily. Forked processes share the hash seed that this depends on.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -55,7 +54,7 @@ class LaneShares:
         self._job_of = array("i")
 
     def add(self, step: PlannedSend) -> None:
-        """Let the lanes of a step belong together."""
+        """Join the lanes of a step into one set."""
         if not step.lanes:
             self.free += 1
             return
@@ -65,7 +64,7 @@ class LaneShares:
             self._parents[self._root(other)] = self._root(first)
 
     def deal(self) -> None:
-        """Share out what was added: the largest part first, to the process that has least."""
+        """Assign the sets: the largest first, to the process with the fewest steps."""
         counts = array("i", bytes(4 * BUCKETS))
         for bucket, steps in enumerate(self._steps):
             if steps:
@@ -105,7 +104,7 @@ class LaneShares:
 
 MAX_JOBS: Final = 64
 _SOON: Final = 20_000_000
-"""ns from the word to start until the first step is due"""
+"""ns from the start signal to the first due step"""
 _TICK: Final = 0.1
 _READ: Final = 1 << 16
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -119,7 +118,7 @@ _ERRORS: Final = {
 
 
 class JobTarget(msgspec.Struct):
-    """What the first process says to the others before they begin."""
+    """What the parent sends to the workers before they start."""
 
     namesrv: str | None
     """address of the sandbox, or of its first broker in the raw mode; None: as configured"""
@@ -128,7 +127,7 @@ class JobTarget(msgspec.Struct):
 
 
 class JobReport(msgspec.Struct):
-    """How far a process is, or how it ended."""
+    """Progress of a worker, or how it ended."""
 
     figures: dict[str, int]
     begun: int = 0
@@ -136,11 +135,11 @@ class JobReport(msgspec.Struct):
     ended: int = 0
     """rows that say what came of one"""
     ready: bool = False
-    """it waits for the word to start"""
+    """waiting for the start signal"""
     done: bool = False
     """it has ended, as planned or stopped"""
     said: list[str] = []
-    """what was bounded"""
+    """limits that were reached"""
     error: str = ""
     """kind of what ended it"""
     reason: str = ""
@@ -148,7 +147,7 @@ class JobReport(msgspec.Struct):
 
 
 class JobKilled(Exception):
-    """A process ended before its share was sent; the text says which one, and how."""
+    """A worker ended before its share was sent; the text says which one, and how."""
 
 
 MakeRun = Callable[[int, JobTarget], ReplayRun]
@@ -157,7 +156,7 @@ Stoppable = Callable[[Callable[[], None]], AbstractContextManager[None]]
 
 
 class _Job:
-    """One process, as the first one sees it."""
+    """A worker process, as its parent sees it."""
 
     def __init__(self, number: int, pid: int, inward: int, outward: int) -> None:
         self.number = number
@@ -169,12 +168,12 @@ class _Job:
         self._rest = b""
 
     def tell(self, line: bytes) -> None:
-        """Write a line to it; nothing where it has ended."""
+        """Write a line to the worker, unless it has ended."""
         with suppress(BrokenPipeError):
             os.write(self._inward, line + b"\n")
 
     def read(self) -> None:
-        """Read what it says."""
+        """Read its reports."""
         data = os.read(self.outward, _READ)
         self.has_ended = not data
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -183,7 +182,7 @@ class _Job:
                 self.report = json_of(_REPORTS, line)
 
     def close(self) -> None:
-        """Let it end, by force where it has not by itself, and wait for that; return its status."""
+        """Close its pipe, kill it if needed, and wait; return its exit status."""
         os.close(self._inward)
         if not self.has_ended:
             os.kill(self.pid, signal.SIGKILL)
@@ -195,10 +194,10 @@ class _Job:
 
 
 class JobRun:
-    """Several processes that replay; made before the loop, because they are forked."""
+    """The worker processes of a replay; created before the loop, because they are forked."""
 
     def __init__(self, jobs: int, make: MakeRun) -> None:
-        """Start the processes. Raises OSError where the system lets none be started."""
+        """Start the processes. Raises OSError if none can be started."""
         self.figures = Figures()
         self.begun = 0
         self.ended = 0
@@ -210,8 +209,8 @@ class JobRun:
 
     @property
     def pids(self) -> list[int]:
-        """Of the processes, in the order of their numbers."""
-        return [one.pid for one in self._jobs]
+        """Process ids, in the order of their numbers."""
+        return [job.pid for job in self._jobs]
 
     def run(
         self,
@@ -221,16 +220,16 @@ class JobRun:
         stoppable: Stoppable,
         tick: Callable[[Figures], None],
     ) -> Figures:
-        """Replay until all have ended; return what all came to.
+        """Replay until all workers have ended; return the combined result.
 
-        Raises what a process could not do, as `run_replay`, and JobKilled.
+        Raises the error of a worker, as `run_replay`, or JobKilled.
         """
         self.figures.target = namesrv
         try:
             asyncio.run(self._run(sandbox, raw, stoppable, tick))
         finally:
-            for one in self._jobs:
-                one.close()
+            for job in self._jobs:
+                job.close()
             self._add_up()
         self._raise_first()
         return self.figures
@@ -243,28 +242,28 @@ class JobRun:
         tick: Callable[[Figures], None],
     ) -> None:
         async with Sandbox(sandbox) if sandbox is not None else nullcontext() as box:
-            told = JobTarget(None, [])
+            target = JobTarget(None, [])
             if box is not None:
                 brokers = list(box.addresses.values())
-                told = JobTarget(brokers[0] if raw else box.namesrv, [box.namesrv, *brokers])
-                self.figures.target = told.namesrv or ""
-            self._tell(msgspec.json.encode(told))
+                target = JobTarget(brokers[0] if raw else box.namesrv, [box.namesrv, *brokers])
+                self.figures.target = target.namesrv or ""
+            self._broadcast(msgspec.json.encode(target))
             loop = asyncio.get_running_loop()
             ended = asyncio.Event()
-            for one in self._jobs:
-                loop.add_reader(one.outward, self._read, one, ended)
+            for job in self._jobs:
+                loop.add_reader(job.outward, self._read, job, ended)
             ticker = loop.create_task(self._tick(tick))
             try:
                 with stoppable(lambda: self._stop(loop)):
                     await ended.wait()
             finally:
                 ticker.cancel()
-                for one in self._jobs:
-                    loop.remove_reader(one.outward)
+                for job in self._jobs:
+                    loop.remove_reader(job.outward)
 
     def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let all begin nothing further; may be called by a signal handler."""
-        loop.call_soon_threadsafe(self._tell, b"stop")
+        """Make all workers start no further steps; may be called by a signal handler."""
+        loop.call_soon_threadsafe(self._broadcast, b"stop")
 
     async def _tick(self, tick: Callable[[Figures], None]) -> None:
         while True:
@@ -277,35 +276,37 @@ class JobRun:
         if job.has_ended:
             asyncio.get_running_loop().remove_reader(job.outward)
             if not job.report.done or job.report.error:
-                self._tell(b"stop")
-        if not self._started and all(one.report.ready or one.has_ended for one in self._jobs):
+                self._broadcast(b"stop")
+        if not self._started and all(other.report.ready or other.has_ended for other in self._jobs):
             self._started = True
-            self._tell(b"go %d" % (time.monotonic_ns() + _SOON))
-        if all(one.has_ended for one in self._jobs):
+            self._broadcast(b"go %d" % (time.monotonic_ns() + _SOON))
+        if all(other.has_ended for other in self._jobs):
             ended.set()
 
-    def _tell(self, line: bytes) -> None:
-        for one in self._jobs:
-            one.tell(line)
+    def _broadcast(self, line: bytes) -> None:
+        for job in self._jobs:
+            job.tell(line)
 
     def _add_up(self) -> None:
-        reports = [one.report for one in self._jobs]
+        reports = [job.report for job in self._jobs]
         for name in _FIGURES:
-            setattr(self.figures, name, sum(one.figures.get(name, 0) for one in reports))
-        self.figures.late_us = max((one.figures.get("late_us", 0) for one in reports), default=0)
-        self.begun = sum(one.begun for one in reports)
-        self.ended = sum(one.ended for one in reports)
-        self.said = list(dict.fromkeys(text for one in reports for text in one.said))
+            setattr(self.figures, name, sum(report.figures.get(name, 0) for report in reports))
+        self.figures.late_us = max(
+            (report.figures.get("late_us", 0) for report in reports), default=0
+        )
+        self.begun = sum(report.begun for report in reports)
+        self.ended = sum(report.ended for report in reports)
+        self.said = list(dict.fromkeys(text for report in reports for text in report.said))
 
     def _raise_first(self) -> None:
-        for one in self._jobs:
-            report = one.report
+        for job in self._jobs:
+            report = job.report
             kind = _ERRORS.get(report.error)
             if kind is not None and issubclass(kind, ClientError):
                 raise kind(report.reason, report.hint)
             if kind is not None:
                 raise kind(report.reason)
-        killed = [one for one in self._jobs if not one.report.done]
+        killed = [job for job in self._jobs if not job.report.done]
         if killed:
             raise JobKilled("; ".join(map(_how, killed)))
 
@@ -320,7 +321,7 @@ _REPORTS: Final = msgspec.json.Decoder(JobReport)
 _TOLD: Final = msgspec.json.Decoder(JobTarget)
 
 
-# -- within a process ---------------------------------------------------------------------------
+# -- within a worker ----------------------------------------------------------------------------
 
 
 def _forked(number: int, make: MakeRun, others: Sequence[_Job]) -> _Job:
@@ -332,8 +333,8 @@ def _forked(number: int, make: MakeRun, others: Sequence[_Job]) -> _Job:
         pid = os.fork()
         if not pid:
             ours = [to_job[1], from_job[0]]
-            for one in others:
-                ours += [one._inward, one.outward]
+            for other in others:
+                ours += [other._inward, other.outward]
             _be_job(number, make, to_job[0], from_job[1], ours)
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
@@ -343,12 +344,12 @@ def _forked(number: int, make: MakeRun, others: Sequence[_Job]) -> _Job:
 
 
 def _be_job(number: int, make: MakeRun, inward: int, outward: int, ours: Sequence[int]) -> NoReturn:
-    """Do the work of a process and end it."""
+    """Run a worker and exit."""
     status = 1
     try:
-        gc.freeze()  # what is there already is not looked at again
-        for one in ours:
-            os.close(one)
+        gc.freeze()  # the garbage collector skips existing objects
+        for descriptor in ours:
+            os.close(descriptor)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for name in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, signal.SIG_DFL)
@@ -362,7 +363,7 @@ def _be_job(number: int, make: MakeRun, inward: int, outward: int, ours: Sequenc
 
 
 class _Worker:
-    """Replays a share; says how far it is."""
+    """Replays a share and reports progress."""
 
     def __init__(self, source: IO[bytes], outward: int) -> None:
         self._source = source
@@ -375,7 +376,7 @@ class _Worker:
         self._figures = Figures()
 
     def work(self, number: int, make: MakeRun) -> None:
-        """Replay, and report how that ended."""
+        """Replay, and report the outcome."""
         line = self._line()
         if line is None:
             return
@@ -401,7 +402,7 @@ class _Worker:
         self._report(report)
 
     def _line(self) -> bytes | None:
-        """Return the first line that is said; None: nobody says anything."""
+        """Return the first line from the parent, or None if the pipe is closed."""
         while b"\n" not in self._rest:
             data = self._source.read(_READ)
             if not data:
@@ -415,14 +416,14 @@ class _Worker:
         loop = asyncio.get_running_loop()
         self._stop = stop
         self._go = loop.create_future()
-        loop.add_reader(self._source.fileno(), self._hear)
+        loop.add_reader(self._source.fileno(), self._receive_commands)
         try:
             yield
         finally:
             loop.remove_reader(self._source.fileno())
 
-    def _hear(self) -> None:
-        """Take what the first process says; where it is gone, stop."""
+    def _receive_commands(self) -> None:
+        """Handle lines from the parent; stop if it is gone."""
         assert self._go is not None
         data = self._source.read(_READ)
         *lines, self._rest = (self._rest + (data or b"")).split(b"\n")
@@ -437,7 +438,7 @@ class _Worker:
                 self._stop()
 
     async def _started(self) -> int:
-        """Wait for the word to start."""
+        """Wait for the start signal."""
         assert self._go is not None
         self._is_ready = True
         self._report(JobReport({}))

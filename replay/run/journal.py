@@ -1,13 +1,12 @@
-"""The journal of a replay: a folder that says what was sent, how it came out, and what is left.
+"""The journal of a replay: a folder with what was sent, the outcomes, and what is left.
 
-Files, each of JSON lines but the first: ``run.json`` (sources and options), ``steps.jsonl`` (a row
+Files (JSON lines, except the first): ``run.json`` (sources and options), ``steps.jsonl`` (a row
 ``begin`` before each send and a row ``outcome`` after it), ``attempts.jsonl`` (every attempt as an
 exchange record, for `rmqtool report`), ``skipped.jsonl`` (sends that were not replayed, and why).
 
-Rules: a ``begin`` is written to the system before the message can leave, so whatever kills the
-process, the journal names every message that may have left without a known outcome. A last line
-that was cut is dropped. `Sync` says when the system is told to write to the disk, which matters
-only where the machine itself goes down.
+Rules: a ``begin`` is written before the message can leave, so the journal of a killed process has
+every message that may have left without a known outcome. A truncated last line is dropped. `Sync`
+says when rows are forced to the disk, which matters only if the machine goes down.
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ _MAX_RUN: Final = 16 << 20
 
 
 class JournalWriter:
-    """Writes rows; those of a call of `flush` are with the system when it returns.
+    """Writes rows; `flush` returns after they are written to the file.
 
-    A write that fails leaves whole lines: what was written of it is cut off. Space is kept for the
-    outcomes of what is in flight then.
+    A failed write leaves complete lines: partial data is truncated. Space is reserved for the
+    outcomes of the sends in flight.
     """
 
     def __init__(
@@ -73,14 +72,14 @@ class JournalWriter:
         in_flight: int = 0,
         shared: bool = False,
     ) -> None:
-        """Open the files of a journal that `create_journal` made, to add rows to them.
+        """Open the files of a journal that `create_journal` made, to append rows.
 
-        Space for the outcomes of `in_flight` sends is kept. `shared`: other processes write to the
-        same journal; each writes whole rows while it has a lock. Raises JournalError where there is
-        no space, or where a file is not the journal's own.
+        Space for the outcomes of `in_flight` sends is reserved. `shared`: other processes write to
+        the same journal; each writes complete rows under a lock. Raises JournalError if there is no
+        space, or if a file is not the journal's own.
         """
         self.folder = folder
-        """where it is"""
+        """the folder"""
         self.begun = 0
         """rows `begin` that were written by this run"""
         self.ended = 0
@@ -96,25 +95,25 @@ class JournalWriter:
         self._reserve(min(in_flight, _MAX_RESERVED) * _OUTCOME_BYTES)
 
     def write(self, row: Begin | OutcomeEntry) -> None:
-        """Add the row of a step; it is written with the next `flush`."""
+        """Buffer the row of a step for the next `flush`."""
         lines = self._waiting[STEPS]
         if isinstance(row, Begin):
             self._begins.append(len(lines))
         lines.append(_line_of(row))
 
     def write_skipped(self, row: SkippedRow) -> None:
-        """Add a row of what is not replayed."""
+        """Buffer a row of a skipped send."""
         self._waiting[SKIPPED].append(_line_of(row))
 
     def write_attempt(self, record: ExchangeRecord) -> None:
-        """Add an attempt as the row of a decoded log."""
+        """Buffer an attempt as a row of a decoded log."""
         self._records.append(record)
 
     def flush(self, now: float = 0.0) -> None:
-        """Give all rows to the system; `now` in seconds says when they were last on the disk.
+        """Write all rows to the files; `now` in seconds decides whether to sync them.
 
-        Raises JournalError where one cannot be written. Rows `begin` are dropped then: their steps
-        must not be sent. All others wait for the next call.
+        Raises JournalError if a write fails. Rows `begin` are then dropped, and their steps must
+        not be sent. All others are kept for the next call.
         """
         if self._records:
             self._waiting[ATTEMPTS].append(jsonl_of(self._records))
@@ -134,7 +133,7 @@ class JournalWriter:
         due = self._sync is Sync.second and now - self._synced >= 1.0
         if due or self._sync is Sync.always:
             self._synced = now
-            with _said(self.folder / STEPS):
+            with _write_errors(self.folder / STEPS):
                 os.fsync(self._files[STEPS])
 
     def _write_waiting(self, name: str) -> None:
@@ -151,7 +150,7 @@ class JournalWriter:
     def _reserve(self, size: int) -> None:
         if size:
             path = self.folder / _RESERVE
-            with _said(path):
+            with _write_errors(path):
                 number = _open_own(path, os.O_RDWR | os.O_CREAT)
                 try:
                     os.posix_fallocate(number, 0, size)
@@ -162,14 +161,14 @@ class JournalWriter:
                     os.close(number)
 
     def _release(self) -> None:
-        """Give back the space that was kept."""
+        """Release the reserved space."""
         with suppress(OSError):
             (self.folder / _RESERVE).unlink(missing_ok=True)
 
     def _write(self, name: str, data: bytes) -> None:
-        """Add whole lines to a file, all or none."""
+        """Append complete lines to a file, all or none."""
         number = self._files[name]
-        with _said(self.folder / name), _locked(number, self._shared):
+        with _write_errors(self.folder / name), _locked(number, self._shared):
             size = os.fstat(number).st_size
             try:
                 _write_all(number, data)
@@ -179,7 +178,7 @@ class JournalWriter:
                 raise
 
     def close(self) -> None:
-        """Write what waits, to the disk too, and close the files; JournalError as `flush`."""
+        """Write and sync buffered rows, and close the files; JournalError as `flush`."""
         files, problem = self._files, None
         try:
             self.flush()
@@ -191,7 +190,7 @@ class JournalWriter:
         for name, number in files.items():
             try:
                 if self._sync is not Sync.never and problem is None:
-                    with _said(self.folder / name):
+                    with _write_errors(self.folder / name):
                         os.fsync(number)
             except JournalError as error:
                 problem = error
@@ -202,14 +201,14 @@ class JournalWriter:
 
 
 def create_journal(folder: Path, run: Run) -> None:
-    """Make the folder and its ``run.json``; JournalError where that cannot be done."""
+    """Create the folder and its ``run.json``; JournalError if that fails."""
     text = msgspec.json.format(_ENCODER.encode(run), indent=1) + b"\n"
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             hint = f"use --resume {folder} if it is a journal, or name another folder"
             raise JournalError(f"{folder} is not empty; {hint}")
-        with _said(folder / RUN):
+        with _write_errors(folder / RUN):
             temporary = temporary_beside(folder / RUN)
             try:
                 with create_new(temporary, PRIVATE) as file:
@@ -225,8 +224,8 @@ def create_journal(folder: Path, run: Run) -> None:
 
 
 @contextmanager
-def _said(path: Path) -> Iterator[None]:
-    """Turn what the system says about a write into a JournalError that names the file."""
+def _write_errors(path: Path) -> Iterator[None]:
+    """Convert an OSError of a write to a JournalError that names the file."""
     try:
         yield
     except OSError as error:
@@ -235,7 +234,7 @@ def _said(path: Path) -> Iterator[None]:
 
 
 def read_run(folder: Path) -> Run:
-    """Return what a journal says of its run; JournalError where it is none."""
+    """Return the run of a journal; JournalError if the folder is not a journal."""
     path = folder / RUN
     if not path.is_file():
         raise JournalError(f"{folder} is not a journal: there is no {RUN} in it")
@@ -250,9 +249,9 @@ def read_run(folder: Path) -> Run:
 
 
 def read_steps(folder: Path, begin: int = 0) -> Iterator[Begin | OutcomeEntry]:
-    """Yield the rows of the steps, in the order written; a last line that was cut is left out.
+    """Yield the rows of the steps in written order, without a truncated last line.
 
-    `begin`: bytes before the first row.
+    `begin`: byte offset of the first row.
     """
     return _rows_of(folder / STEPS, msgspec.json.Decoder(Begin | OutcomeEntry), begin)
 
@@ -263,7 +262,7 @@ def read_skipped(folder: Path) -> Iterator[SkippedRow]:
 
 
 def _rows_of(path: Path, decoder: msgspec.json.Decoder[_Row], begin: int = 0) -> Iterator[_Row]:
-    """Yield what the lines of a file say; JournalError names the line that says nothing."""
+    """Decode the lines of a file; JournalError names an invalid line."""
     for number, line in enumerate(_lines_of(path, begin), 1):
         try:
             yield json_of(decoder, line)
@@ -272,7 +271,7 @@ def _rows_of(path: Path, decoder: msgspec.json.Decoder[_Row], begin: int = 0) ->
 
 
 def _lines_of(path: Path, begin: int) -> Iterator[bytes]:
-    """Yield the whole lines of a file."""
+    """Yield the complete lines of a file."""
     lines = BoundedLines()
     try:
         number = _open_own(path, os.O_RDONLY)
@@ -288,9 +287,9 @@ def _lines_of(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def _open_own(path: Path, flags: int) -> int:
-    """Open a regular file that no other name leads to; JournalError for anything else.
+    """Open a regular file without other links; JournalError for anything else.
 
-    A journal may come from somebody else: a link in it would have another file changed.
+    A journal may be untrusted: a link in it could make us change another file.
     """
     try:
         number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
@@ -306,16 +305,16 @@ def _open_own(path: Path, flags: int) -> int:
 
 
 def _open(path: Path, shared: bool) -> int:
-    """Open a file to add lines; a last line without its end is cut off."""
+    """Open a file for appending; truncate an incomplete last line."""
     number = _open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     with _locked(number, shared):
         size = os.fstat(number).st_size
         at = size
         while at > 0:
             start = max(0, at - _READ)
-            found = os.pread(number, at - start, start).rfind(b"\n")
-            if found >= 0:
-                at = start + found + 1
+            line_end = os.pread(number, at - start, start).rfind(b"\n")
+            if line_end >= 0:
+                at = start + line_end + 1
                 break
             at = start
         if at != size:
@@ -325,7 +324,7 @@ def _open(path: Path, shared: bool) -> int:
 
 @contextmanager
 def _locked(number: int, shared: bool) -> Iterator[None]:
-    """Keep other processes from writing to a file meanwhile, where it is shared."""
+    """Lock a shared file against other processes."""
     if not shared:
         yield
         return
@@ -345,23 +344,25 @@ def _write_all(number: int, data: bytes) -> None:
 def _line_of(row: Begin | OutcomeEntry | SkippedRow) -> bytes:
     try:
         return _ENCODER.encode(row) + b"\n"
-    except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
+    except UnicodeEncodeError:  # a lone surrogate, which a JSON header can contain
         return _ENCODER.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"
 
 
 class Progressed:
-    """Which steps of a journal are done, and which may have left without a known outcome."""
+    """The steps of a journal that are done, and those that may have left without a known
+    outcome.
+    """
 
     def __init__(self) -> None:
         self.open: dict[int, list[str]] = {}
         """begun without an outcome: step → UNIQ_KEYs; sent again, they may be twice"""
         self.failed: dict[int, bool] = {}
-        """not stored: step → whether it may be stored all the same; these are sent again"""
+        """not stored: step → whether it may be stored anyway; these are sent again"""
         self._low = 0
         self._above: set[int] = set()
 
     def receive(self, rows: Iterable[Begin | OutcomeEntry]) -> Iterator[OutcomeEntry]:
-        """Read rows; the outcomes of steps that are done come out, for the comparison."""
+        """Read rows; yield the outcomes of completed steps, for the comparison."""
         for row in rows:
             step = row.step
             if isinstance(row, Begin):
@@ -377,13 +378,13 @@ class Progressed:
             yield row
 
     def is_done(self, step: int) -> bool:
-        """Return whether a step needs nothing more."""
+        """Return whether a step is complete."""
         ended = step < self._low or step in self._above
         return ended and step not in self.failed and step not in self.open
 
     @property
     def done(self) -> int:
-        """How many steps need nothing more."""
+        """Number of completed steps."""
         return self._low + len(self._above) - len(self.failed)
 
     def _note_ended(self, step: int) -> None:
@@ -396,7 +397,7 @@ class Progressed:
 
 
 def sources_of(names: Sequence[str]) -> list[SourceEntry]:
-    """Return the files of a run, so that a later one can see that they are the same."""
+    """Return the source files of a run, so a resume can check that they are unchanged."""
     import hashlib
 
     sources = []

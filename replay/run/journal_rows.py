@@ -17,7 +17,7 @@ FORMAT: Final = "rmqtool-replay-journal"
 
 
 class JournalError(Exception):
-    """A folder cannot be a journal or is not one; the text says why and what to do."""
+    """A folder is not a valid journal; the text says why and what to do."""
 
 
 class Sync(StrEnum):
@@ -29,7 +29,7 @@ class Sync(StrEnum):
 
 
 class Result(StrEnum):
-    """What became of a step."""
+    """Outcome of a step."""
 
     stored = "stored"
     sent = "sent"
@@ -50,7 +50,7 @@ class SourceEntry(msgspec.Struct):
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """What a run is; the content of ``run.json``."""
+    """The settings of a run; the content of ``run.json``."""
 
     format: str = FORMAT
     """always `rmqtool-replay-journal`"""
@@ -82,7 +82,7 @@ class Begin(msgspec.Struct, tag_field="kind", tag="begin", gc=False):
 
 
 class OutcomeEntry(msgspec.Struct, tag_field="kind", tag="outcome", gc=False, kw_only=True):
-    """What became of a step, beside what the capture says."""
+    """Outcome of a step, beside the captured one."""
 
     step: int
     """its number in the plan"""
@@ -141,7 +141,7 @@ class OutcomeEntry(msgspec.Struct, tag_field="kind", tag="outcome", gc=False, kw
     captured_broker: str = ""
     """broker there, by name or address"""
     differences: list[str] = []
-    """what came out otherwise: result, code, queue, attempts"""
+    """differences from the capture: result, code, queue, attempts"""
 
 
 class SkippedRow(msgspec.Struct, tag_field="kind", tag="skipped", gc=False):

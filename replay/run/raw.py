@@ -1,8 +1,8 @@
-"""The raw mode: whole requests, as they were captured, to one broker.
+"""The raw mode: resend complete captured requests to one broker.
 
-Rules: a request keeps its code, header, serialization, language, version and body; its opaque is a
-new one, its queue is one that the broker has, and a captured signature never travels: where there
-are credentials it is signed anew. The broker is the one that the user named, and no other.
+Rules: a request keeps its code, header, serialization, language, version, and body. It gets a new
+opaque and a queue that the broker has. A captured signature is never sent: with credentials, the
+request is signed again. Requests go only to the broker that the user named.
 RocketMQ: RemotingCommand, GetTopicConfigRequestHeader.
 """
 
@@ -50,9 +50,7 @@ class RawSender:
     """Sends captured requests to one broker; made within a running loop."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        """Take what `config` names as NameServer for the broker. Raises ConfigError,
-        NameServerError.
-        """
+        """Use the NameServer in `config` as the broker. Raises ConfigError, NameServerError."""
         self.config = config
         self.address = config.namesrv_addresses()[0]
         self._network = AioNetwork(config.tls, config.guard)
@@ -61,11 +59,11 @@ class RawSender:
 
     @property
     def peers(self) -> list[str]:
-        """The other ends of all open connections, `ip:port`."""
+        """Peer addresses of all open connections, `ip:port`."""
         return self._network.peers
 
     async def send(self, step: PlannedSend) -> Sent:
-        """Send the request of a step; what happens becomes part of what is returned."""
+        """Send the request of a step; errors are part of the result."""
         parts = step.raw
         assert parts is not None
         fields = await self._fields_of(step, parts)
@@ -80,7 +78,7 @@ class RawSender:
         return self._sent(step, invoke, request, begin, error)
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._client.close()
         await self._network.close()
 
@@ -91,7 +89,7 @@ class RawSender:
         return await run_steps(self._client.runner, _ask(invoke))
 
     async def _fields_of(self, step: PlannedSend, parts: RawParts) -> dict[str, str]:
-        """Return the ext fields, with a queue that the broker's topic has."""
+        """Return the ext fields, with an existing queue of the broker's topic."""
         fields = dict(parts.ext_fields)
         topic = step.messages[0].topic
         for name in QUEUE_FIELDS:
@@ -103,7 +101,7 @@ class RawSender:
         return fields
 
     async def _queues_of(self, topic: str) -> int | None:
-        """Return how many queues the broker's topic has; None where it does not say."""
+        """Return the number of queues of the broker's topic, or None if unknown."""
         if topic not in self._queues:
             if len(self._queues) >= _TOPICS:
                 return None
@@ -177,7 +175,7 @@ def _ask(invoke: Invoke) -> Steps[Invoke]:
 
 
 def _write_queues(answer: Invoke) -> int | None:
-    """Return what the answer to a question for a topic's settings says of its queues."""
+    """Return the number of write queues from a topic config response."""
     command = answer.command
     if command is None or command.code != ResponseCode.SUCCESS:
         return None

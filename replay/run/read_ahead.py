@@ -1,9 +1,8 @@
-"""The next steps of a plan, read by a thread while others are sent.
+"""Read the next steps of a plan in a thread while others are sent.
 
-Rules: a limited number is held, and they are read in small portions, so that a send never waits
-long for the interpreter. A problem of the sources is raised when all steps before it were given
-out. Nothing is given out before `learn` was called with it read: the addresses of its captures are
-known by then.
+Rules: a limited number of steps is held and read in small portions, so a send never waits long for
+the interpreter lock. A source error is raised after all earlier steps are returned. `learn` is
+called before a step is returned, so the addresses of its captures are known.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _Steps = list[PlannedSend | Skipped]
 
 
 class _Portion(NamedTuple):
-    """What was read at one time."""
+    """Steps that were read in one go."""
 
     steps: _Steps
     size: int
@@ -46,34 +45,34 @@ class _Portion(NamedTuple):
 
 
 def _portion_of(batches: Iterator[_Steps], wanted: int, room: int) -> _Portion:
-    """Read a number of steps, or bytes of them; never raises what the sources raise."""
-    found: _Steps = []
+    """Read steps up to a number or size; return source errors instead of raising."""
+    steps: _Steps = []
     size = 0
     try:
         for batch in batches:
-            found += batch
+            steps += batch
             size += _size_of(batch)
-            if len(found) >= wanted or size >= room:
-                return _Portion(found, size, ended=False)
+            if len(steps) >= wanted or size >= room:
+                return _Portion(steps, size, ended=False)
     except Exception as problem:
-        return _Portion(found, size, ended=True, problem=problem)
-    return _Portion(found, size, ended=True)
+        return _Portion(steps, size, ended=True, problem=problem)
+    return _Portion(steps, size, ended=True)
 
 
 def _size_of(steps: Iterable[PlannedSend | Skipped]) -> int:
-    return sum(one.size for one in steps if isinstance(one, PlannedSend))
+    return sum(step.size for step in steps if isinstance(step, PlannedSend))
 
 
 def _place_of(steps: Iterable[PlannedSend | Skipped]) -> str:
-    """Return where the last of some steps comes from."""
-    for one in reversed(list(steps)):
-        origin = one.origin if isinstance(one, Skipped) else one.captured.seen.origin
+    """Return the origin of the last step."""
+    for step in reversed(list(steps)):
+        origin = step.origin if isinstance(step, Skipped) else step.captured.seen.origin
         return f"at packet {origin.packet} of {origin.capture}"
     return "before the first"
 
 
 class ReadAhead:
-    """Reads a plan; of one loop."""
+    """Reads the steps of one plan for one event loop."""
 
     def __init__(
         self,
@@ -82,9 +81,9 @@ class ReadAhead:
         learn: Callable[[], None],
         budget: Budget | None = None,
     ) -> None:
-        """Begin to read. `depth` is how many steps are held; `learn` may refuse to go on.
+        """Start reading. `depth` is the number of steps to hold; `learn` may raise to stop the run.
 
-        `budget`: says whether bytes bounded what was held, and not the number of steps.
+        `budget`: records whether bytes, not the number of steps, were the limit.
         """
         self._batches = batches
         self._depth = depth
@@ -104,18 +103,18 @@ class ReadAhead:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the bodies of the steps that are held."""
+        """Body bytes of the held steps."""
         return self._bodies.held
 
     async def fill(self) -> None:
-        """Wait until as many steps are held as may be or the plan ends, though not for long."""
+        """Wait, for a limited time, until the buffer is full or the plan ends."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FILL_SECONDS):
                 while self._reading is not None:
                     await self._change()
 
     async def next(self) -> PlannedSend | Skipped | None:
-        """Return the next step; None at the end. Raises what the sources raise, and `learn`."""
+        """Return the next step, or None at the end. Raises errors of the sources and of `learn`."""
         while not self._steps:
             if self._ended:
                 if self._problem is not None:
@@ -132,7 +131,7 @@ class ReadAhead:
         return step
 
     def end(self) -> None:
-        """Read nothing further; `next` gives None from now on. What is being read may go on."""
+        """Stop reading; `next` returns None from now on. A read in progress may continue."""
         self._ended = True
         self._problem = None
         self._steps.clear()
@@ -142,7 +141,7 @@ class ReadAhead:
         self._news.set()
 
     async def ended(self) -> None:
-        """Wait until nothing is being read any more, after `end`."""
+        """Wait until the reading has stopped, after `end`."""
         await asyncio.to_thread(self._reader.shutdown)
 
     async def _change(self) -> None:
@@ -162,7 +161,7 @@ class ReadAhead:
 
     def _was_read(self, reading: asyncio.Future[_Portion]) -> None:
         if reading is not self._reading or reading.cancelled():
-            return  # ended meanwhile
+            return  # ended in the meantime
         self._reading = None
         read = reading.result()
         self._steps += read.steps

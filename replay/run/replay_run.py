@@ -1,4 +1,4 @@
-"""What is replayed and where to, and how far it is."""
+"""The settings and progress of a replay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .read_ahead import DEPTH
 
 @dataclass(slots=True)
 class Figures:
-    """How far a run is."""
+    """Progress of a run."""
 
     sent: int = 0
     """messages that were begun"""
@@ -43,7 +43,7 @@ class Figures:
 
 @dataclass(slots=True)
 class ReplayRun:
-    """What is replayed and where to."""
+    """The settings of a replay."""
 
     batches: Iterator[list[PlannedSend | Skipped]]
     """the plan"""
@@ -70,7 +70,7 @@ class ReplayRun:
     sandbox: SandboxOptions | None = None
     """started as the target, whatever the configuration names"""
     budget: Budget = field(default_factory=Budget)
-    """bounds what is held, and says where that was too little; of the producers, too"""
+    """memory limit, also of the producers; records where it was reached"""
     before: Progressed | None = None
     """what an earlier run of the same journal has done"""
     consent: Callable[[AsyncProducer, str], Awaitable[None]] | None = None

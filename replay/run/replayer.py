@@ -1,10 +1,10 @@
-"""Run a plan: send each step when it is due and its order allows it, and write down the outcome.
+"""Run a plan: send each step when it is due and its order allows it, and record the outcome.
 
-Rules: a step is in the journal before it can leave, and its outcome as soon as it is known. So many
-are in flight at once and no more; what waits is bounded too, so that a slow target slows the
-reading of the sources. After `stop` nothing further is begun, and what is in flight ends as it
-does. Before a capture's next steps are sent its addresses are known to be no targets. A step
-failed where a broker or the client refused it; it is `unknown` where no answer came.
+Rules: a step is in the journal before it can leave, and its outcome as soon as it is known. Steps
+in flight and waiting are bounded, so a slow target slows down reading. After `stop` no step is
+started, and those in flight end normally. Captured addresses are checked against the targets before
+a capture's next steps are sent. A step failed if a broker or the client rejected it; without a
+response it is `unknown`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ from .resend import Resender, Sent
 
 
 def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> OutcomeEntry:
-    """Return the row of a step that has ended; `again`: it may have been sent by an earlier run
-    too.
-    """
+    """Return the outcome row of a step; `again`: an earlier run may have sent it, too."""
     result, answer = sent.result, step.captured.answer
     last = sent.attempts[-1] if sent.attempts else None
     row = OutcomeEntry(
@@ -93,7 +91,7 @@ def _result_of(step: PlannedSend, sent: Sent) -> Result:
 
 
 def _code_of(error: ClientError | None, last: Attempt | None) -> int | None:
-    """Return the response code; what never reached a broker has none."""
+    """Return the response code; None if the step never reached a broker."""
     if last is not None:
         return last.code
     return error.code if isinstance(error, BrokerError) else None
@@ -117,20 +115,20 @@ def _add_place(row: OutcomeEntry, result: SendResult | None, last: Attempt | Non
 
 
 def _differences(row: OutcomeEntry, captured_queue: int) -> list[str]:
-    found = []
+    differences = []
     if row.result is not row.captured_result is not Result.not_captured:
-        found.append(f"result {row.captured_result} → {row.result}")
+        differences.append(f"result {row.captured_result} → {row.result}")
     if row.code is not None and row.captured_code is not None and row.code != row.captured_code:
-        found.append(f"code {row.captured_code} → {row.code}")
+        differences.append(f"code {row.captured_code} → {row.code}")
     if row.queue_id is not None and row.queue_id >= 0 and row.queue_id != captured_queue:
-        found.append(f"queue {captured_queue} → {row.queue_id}")
+        differences.append(f"queue {captured_queue} → {row.queue_id}")
     if row.attempts != row.captured_attempts:
-        found.append(f"attempts {row.captured_attempts} → {row.attempts}")
-    return found
+        differences.append(f"attempts {row.captured_attempts} → {row.attempts}")
+    return differences
 
 
 class Place:
-    """A step in its lanes."""
+    """A step and its position in its lanes."""
 
     __slots__ = ("ended", "followers", "step", "waited", "waits_for")
 
@@ -146,10 +144,10 @@ class Place:
 
 
 class OrderedLanes:
-    """The steps that have not ended: each waits for those before it in its lanes.
+    """The steps that have not ended: each waits for earlier steps in its lanes.
 
-    A lane is what must stay in order, such as the messages of one sharding key; a step may be in
-    several, or in none. Steps are added in the order of the plan.
+    Steps of one lane, such as those of one sharding key, stay in order; a step may be in several
+    lanes, or in none. Steps are added in plan order.
     """
 
     def __init__(self) -> None:
@@ -160,9 +158,7 @@ class OrderedLanes:
         self._last: dict[object, Place] = {}
 
     def add(self, step: PlannedSend) -> Place:
-        """Return the next step of the plan; it may be sent at once where its place waits
-        for none.
-        """
+        """Add the next step of the plan; return its place, which is ready if it waits for none."""
         place = Place(step)
         for lane in dict.fromkeys(step.lanes):
             before = self._last.get(lane)
@@ -176,7 +172,7 @@ class OrderedLanes:
         return place
 
     def end(self, place: Place) -> list[Place]:
-        """End a step; return those that may be sent now, in the order of the plan."""
+        """End a step; return the places that became ready, in plan order."""
         place.ended = True
         self.bytes -= place.step.size
         for lane in place.step.lanes:
@@ -189,7 +185,7 @@ class OrderedLanes:
                 self.waiting -= 1
                 ready.append(follower)
         place.followers = []
-        ready.sort(key=lambda one: one.step.number)
+        ready.sort(key=lambda candidate: candidate.step.number)
         return ready
 
 
@@ -208,11 +204,10 @@ _SECOND: Final = 1_000_000_000
 def run_replay(
     run: ReplayRun, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
 ) -> Figures:
-    """Replay until the plan ends and nothing is in flight; returns how far it came.
+    """Replay until the plan ends and nothing is in flight; return the figures.
 
-    `stoppable` is given what stops it, which may be called by a signal handler. Raises
-    TargetRefused, ConfigError, NameServerError where nothing can be sent at all, and what the
-    sources raise.
+    `stoppable` receives the stop function, which a signal handler may call. Raises TargetRefused,
+    ConfigError, NameServerError if nothing can be sent at all, and errors of the sources.
     """
     require_files()
     before = sys.getswitchinterval()
@@ -272,7 +267,7 @@ class _Replayer:
     async def run(
         self, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
     ) -> Figures:
-        """Send until the plan ends or `stop`."""
+        """Send until the plan ends or `stop` is called."""
         self._targets += await self._resolved()
         self._start = self._now()
         ticker = self._loop.create_task(self._tick())
@@ -283,7 +278,7 @@ class _Replayer:
                     self._room.clear()
                     await self._room.wait()
         except BaseException:
-            self._stop_now()  # nothing that waits may leave while the connections end
+            self._stop_now()  # no waiting step may leave while the connections close
             raise
         finally:
             ticker.cancel()
@@ -300,7 +295,7 @@ class _Replayer:
         return self.figures
 
     def _stop(self) -> None:
-        """Begin nothing further; may be called by a signal handler."""
+        """Start no further steps; may be called by a signal handler."""
         self._loop.call_soon_threadsafe(self._stop_now)
 
     def _stop_now(self) -> None:
@@ -311,8 +306,10 @@ class _Replayer:
         self._room.set()
 
     async def _close(self) -> None:
-        producers = [one for one in self._producers.values() if isinstance(one, AsyncProducer)]
-        await asyncio.gather(*(one.close() for one in producers), return_exceptions=True)
+        producers = [
+            producer for producer in self._producers.values() if isinstance(producer, AsyncProducer)
+        ]
+        await asyncio.gather(*(producer.close() for producer in producers), return_exceptions=True)
         if self._raw is not None:
             await self._raw.close()
 
@@ -328,56 +325,60 @@ class _Replayer:
     # -- the plan -------------------------------------------------------------------------------
 
     async def _send_all(self) -> None:
-        """Send what is read; meanwhile the next steps are read, of which some need a long look."""
+        """Send the steps read so far while a thread reads the next ones."""
         if self._run.paced:
-            await self._ahead.fill()  # nothing is due before: reading much at once would delay it
+            # fill the buffer before the first step is due: a large read would delay it
+            await self._ahead.fill()
         if self._run.start is not None:
             self._base = await self._run.start()
-        while (one := await self._ahead.next()) is not None:
-            if isinstance(one, Skipped):
-                self._skip(one)
-            elif self._run.is_own is not None and not self._run.is_own(one):
-                self._pass_over(one)
-            elif not await self._admit(one):
+        while (step := await self._ahead.next()) is not None:
+            if isinstance(step, Skipped):
+                self._skip(step)
+            elif self._run.is_own is not None and not self._run.is_own(step):
+                self._pass_over(step)
+            elif not await self._admit(step):
                 return
 
     def _check_targets(self) -> None:
-        """Check that no address of the capture is one that we send to. Raises TargetRefused."""
+        """Check that no target is a captured address. Raises TargetRefused."""
         run = self._run
         run.guard.learn(run.responders())
         for address in (*self._targets, *self._peers()):
             run.guard.check_captured(address)
 
     async def _resolved(self) -> list[str]:
-        """Return the addresses that the names of the NameServers stand for, as far as they are
-        known.
-        """
-        found: list[str] = []
+        """Return the resolved addresses of the NameServers, as far as they are known."""
+        addresses: list[str] = []
         for address in self._config.namesrv_addresses():
             with suppress(OSError):
                 host, port = split_endpoint(address) or (address, 0)
                 answers = await addresses_of(host, port)
-                found += [endpoint_of_socket(answer[4]) for answer in answers]
-        return found
+                addresses += [endpoint_of_socket(answer[4]) for answer in answers]
+        return addresses
 
     def _peers(self) -> Iterator[str]:
-        """Yield the other ends of all connections: an address may be learned while one is open."""
-        for one in (*self._producers.values(), self._raw):
-            if isinstance(one, (AsyncProducer, RawSender)):
-                yield from one.peers
+        """Yield the peers of all connections: an address may be learned while one is open."""
+        for sender in (*self._producers.values(), self._raw):
+            if isinstance(sender, (AsyncProducer, RawSender)):
+                yield from sender.peers
 
-    def _skip(self, one: Skipped) -> None:
-        if one.why is SkipReason.DONE or not self._run.writes_skipped:
+    def _skip(self, skipped: Skipped) -> None:
+        if skipped.why is SkipReason.DONE or not self._run.writes_skipped:
             return
-        origin = one.origin
+        origin = skipped.origin
         self._run.journal.write_skipped(
             SkippedRow(
-                origin.capture, origin.packet, one.why.name, one.detail, one.topic, one.unique_key
+                origin.capture,
+                origin.packet,
+                skipped.why.name,
+                skipped.detail,
+                skipped.topic,
+                skipped.unique_key,
             )
         )
 
     async def _admit(self, step: PlannedSend) -> bool:
-        """Let a step wait for its time and its turn; False where nothing more is begun."""
+        """Wait for a step's due time and its turn; return False after a stop."""
         before = self._run.before
         if before is not None and before.is_done(step.number):
             self.figures.done_before += 1
@@ -399,19 +400,19 @@ class _Replayer:
         return not self._stopped.is_set()
 
     def _pass_over(self, step: PlannedSend) -> None:
-        """Let another process send a step."""
+        """Leave a step to another process."""
         before = self._run.before
         if before is None or not before.is_done(step.number):
             self._note_first(step)
 
     def _note_first(self, step: PlannedSend) -> None:
-        """Let the first step, or the first that is left, be due now, or when all have begun."""
+        """Set the clock: the first remaining step is due now, or when all workers have started."""
         if self._shift is None:
             now = self._now() if self._base is None else self._base
             self._shift = step.due - (now - self._start)
 
     def _has_room(self, step: PlannedSend) -> bool:
-        """Return whether a step may be added to those that wait or are in flight."""
+        """Return whether there is room for another waiting or in-flight step."""
         if len(self._tasks) + len(self._ready) >= self._run.in_flight:
             return False
         if self._lanes.waiting >= max(_WAITING, 4 * self._run.in_flight):
@@ -423,7 +424,7 @@ class _Replayer:
         return True
 
     async def _is_due(self, due: int) -> bool:
-        """Wait for the time of a step; False where the run was stopped before."""
+        """Wait for the due time of a step; return False if the run was stopped."""
         wait = (self._start + due - self._now()) / _SECOND
         if wait <= 0:
             return True
@@ -434,7 +435,7 @@ class _Replayer:
         return False
 
     async def _prepare(self, step: PlannedSend) -> None:
-        """Make the producer of the step's group, or what sends requests as they are."""
+        """Create the producer of the step's group, or the raw sender."""
         if step.raw is not None:
             self._raw = self._raw or RawSender(self._config)
             return
@@ -452,7 +453,7 @@ class _Replayer:
             self._producers[group] = producer
 
     async def _ask_consent(self, step: PlannedSend) -> None:
-        """Let the user agree to the brokers of a step's route; TargetRefused where he does not."""
+        """Ask the user's consent to the brokers of a step's route; TargetRefused if refused."""
         producer, consent = self._producers.get(step.group), self._run.consent
         if consent is not None and isinstance(producer, AsyncProducer):
             await consent(producer, step.messages[0].topic)
@@ -460,7 +461,7 @@ class _Replayer:
     # -- sending --------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
-        """Begin what is ready, and write what is known, at the end of this turn of the loop."""
+        """Schedule starting ready steps and writing outcomes at the end of this loop turn."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._begin_ready)
@@ -480,7 +481,7 @@ class _Replayer:
             begun.append((place, again))
         try:
             journal.flush(self._loop.time())
-        except JournalError as problem:  # what is not written down is not sent
+        except JournalError as problem:  # a step that is not in the journal is not sent
             self._fail(problem)
             return
         for place, again in begun:
@@ -490,7 +491,7 @@ class _Replayer:
         self.figures.sent += sum(len(place.step.messages) for place, _ in begun)
 
     def _is_again(self, number: int) -> bool:
-        """Return whether an earlier run may have sent a step already."""
+        """Return whether an earlier run may have sent a step."""
         before = self._run.before
         if before is None:
             return False
@@ -520,7 +521,7 @@ class _Replayer:
         return await self._resender.send(producer, step, time_ns() // _MS)
 
     def _check_hope(self, sent: Sent) -> None:
-        """End the run where no NameServer answers and nothing ever left: nothing will leave."""
+        """End the run if no NameServer responds and nothing was ever sent."""
         self._left = self._left or sent.has_left
         if sent.unreachable is not None and not self._left:
             self._fail(sent.unreachable)
@@ -533,7 +534,7 @@ class _Replayer:
         self._tasks.discard(task)
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
-            self._fail(problem)  # a defect, or a journal that cannot be written
+            self._fail(problem)  # a bug, or a journal that cannot be written
         self._room.set()
         self._schedule()
 

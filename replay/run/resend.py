@@ -1,8 +1,8 @@
-"""One step of a plan through a producer: which queue, and what is tried when that one fails.
+"""Send one step through a producer: choose its queue, and another one if that fails.
 
-Rules: the captured queue is looked for first: the broker of the same name, else one that stands for
-it in this run; the queue of the same number, else that number modulo the broker's queues. Where the
-message may go elsewhere it does after a failure of the captured queue, by the producer's own rules.
+Rules: the captured queue is tried first: the broker of the same name, or the one mapped to it in
+this run; the queue of the same number, or that number modulo the broker's queues. If other queues
+are allowed, a failed send is retried by the producer's own rules.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _MAYBE_STORED: Final = (
     AttemptOutcome.GARBAGE,
     AttemptOutcome.CANCELLED,
 )
-"""ends of an attempt after which the broker may have the message all the same"""
+"""outcomes after which the broker may have stored the message anyway"""
 
 
 class Sent:
-    """What came of a step."""
+    """Result of sending a step."""
 
     __slots__ = ("attempts", "error", "result")
 
@@ -53,12 +53,14 @@ class Sent:
     @property
     def maybe_stored_before(self) -> bool:
         """Whether an attempt before the last may have been stored."""
-        return any(one.outcome in _MAYBE_STORED for one in self.attempts[:-1])
+        return any(attempt.outcome in _MAYBE_STORED for attempt in self.attempts[:-1])
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it failed, and a broker may have it all the same."""
-        return self.result is None and any(one.outcome in _MAYBE_STORED for one in self.attempts)
+        """Whether it failed, but a broker may have stored it anyway."""
+        return self.result is None and any(
+            attempt.outcome in _MAYBE_STORED for attempt in self.attempts
+        )
 
     @property
     def has_left(self) -> bool:
@@ -67,13 +69,13 @@ class Sent:
 
     @property
     def unreachable(self) -> NameServerError | None:
-        """That no NameServer could be asked, where that is why it failed."""
+        """The NameServer error, if no NameServer could be reached."""
         cause = self.error.cause if isinstance(self.error, SendFailed) else self.error
         return cause if isinstance(cause, NameServerError) else None
 
 
 class QueueMap:
-    """Which queue of the target stands for a captured one."""
+    """Maps captured queues to queues of the target."""
 
     def __init__(self) -> None:
         self._order: dict[str, int] = {}
@@ -81,7 +83,7 @@ class QueueMap:
     def selector_of(
         self, wanted: CapturedQueue
     ) -> Callable[[Sequence[MessageQueue], Message], MessageQueue]:
-        """Return what chooses that queue out of those of the topic."""
+        """Return a selector that chooses the mapped queue of a topic."""
 
         def select(queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
             return self.find(queues, wanted)
@@ -89,7 +91,7 @@ class QueueMap:
         return select
 
     def find(self, queues: Sequence[MessageQueue], wanted: CapturedQueue) -> MessageQueue:
-        """Return the queue, out of those that the topic has; there is one at least."""
+        """Return the mapped queue among the topic's queues (at least one)."""
         own = [queue for queue in queues if queue.broker_name == wanted.broker]
         if not own:
             names = sorted({queue.broker_name for queue in queues})
@@ -101,22 +103,22 @@ class QueueMap:
         return own[wanted.queue_id % len(own)]
 
     def _number_of(self, broker: str) -> int:
-        """Return the number of a captured broker; a run treats the same one alike."""
+        """Return the number of a captured broker, constant within a run."""
         if broker not in self._order and len(self._order) >= MAX_BROKERS:
             return 0
         return self._order.setdefault(broker, len(self._order))
 
 
 class Resender:
-    """Sends steps; nothing of it waits."""
+    """Sends steps, without blocking."""
 
     def __init__(self, strict_tries: int) -> None:
-        """`strict_tries`: how often a queue is tried that no other one may stand for."""
+        """`strict_tries`: number of attempts for a queue that must not be replaced."""
         self._queues = QueueMap()
         self._strict_tries = strict_tries
 
     async def send(self, producer: AsyncProducer, step: PlannedSend, now_ms: int) -> Sent:
-        """Send a step; what a producer raises becomes part of what it returns."""
+        """Send a step; errors of the producer are part of the result."""
         messages = _timed(step, now_ms)
         attempts: tuple[Attempt, ...] = ()
         for number in range(1, self._strict_tries + 1):
@@ -148,7 +150,7 @@ class Resender:
     def _goes_on(
         self, step: PlannedSend, error: ClientError, number: int, retried: frozenset[int]
     ) -> bool:
-        """Return whether another try makes sense, by the producer's rules if it chooses itself."""
+        """Return whether to try again, by the producer's rules if it chooses the queue."""
         queue = step.queue
         if queue is None or step.state is not None or step.wants_reply:
             return False
@@ -163,16 +165,14 @@ class Resender:
 
 
 async def _requested(producer: AsyncProducer, message: Message) -> SendResult:
-    """Send a request and wait for its reply; its own attempts are told by `on_attempt` alone."""
+    """Send a request and wait for its reply; `on_attempt` alone reports its attempts."""
     await producer.request(message)
     queue = MessageQueue(message.topic, "", -1)
     return SendResult(SendStatus.SEND_OK, message.unique_key or "", queue)
 
 
 def _timed(step: PlannedSend, now_ms: int) -> tuple[Message, ...]:
-    """Return the messages; one with a delivery time is delivered as long after its send as
-    captured.
-    """
+    """Return the messages, with delivery times shifted to keep the captured delay."""
     if step.deliver_after_ms is None:
         return step.messages
     delivery = {"TIMER_DELIVER_MS": str(now_ms + step.deliver_after_ms)}

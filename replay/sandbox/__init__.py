@@ -1,7 +1,6 @@
-"""An embedded NameServer and brokers with injected failures: a safe target without installation.
+"""An embedded NameServer and brokers with fault injection: a safe target without installation.
 
-`Sandbox` and `sandbox_thread` start one, `SandboxOptions` says how it is; this is all that others
-import. May import its own folders and `dissectors`; nothing of the producer.
+`Sandbox` and `sandbox_thread` start one with `SandboxOptions`; other packages import nothing else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""One broker of the sandbox: its handlers joined, its connections, its injections.
+"""One broker of the sandbox: handlers, connections, and injections.
 
-Rules: whatever a client sends, the broker answers it or closes the connection; nothing that a
-client can cause ends the broker.
+Rules: the broker answers any request or closes the connection; no client can make it crash.
 RocketMQ: BrokerController, NettyRemotingAbstract.processRequestCommand.
 """
 
@@ -9,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Callable
 from typing import Final
 
 from dissectors.remoting.code_names import operation_of
@@ -57,7 +57,7 @@ WAITING_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC})
 
 
 class Broker:
-    """A broker: serves the requests of its port."""
+    """A broker that serves the requests of its port."""
 
     def __init__(self, state: BrokerState, injector: Injector) -> None:
         self.state = state
@@ -65,11 +65,11 @@ class Broker:
         self.name = state.name
         """name of the broker"""
         self.schedule = Schedule(state)
-        """messages for later"""
+        """delayed messages"""
         self.transactions = HalfMessages(state, self.schedule)
         """half messages"""
         self.pop = PopHandlers(state)
-        """what POP consumers hold"""
+        """POP messages in flight"""
         self._injector = injector
         self._scan: asyncio.TimerHandle | None = None
         rules = SendRules(state, self.schedule)
@@ -104,9 +104,10 @@ class Broker:
             state.topics.put(TopicConfig(spec.name, spec.queues, spec.queues, spec.perm))
 
     async def restore(self, journal: BrokerJournal) -> None:
-        """Take up what a file has kept, and go on writing to it; in parts, so that it can be ended.
+        """Restore the state of a file and continue writing to it; in steps, so it can be
+        interrupted.
 
-        Raise SandboxError where that is more than the broker may hold.
+        Raise SandboxError if the state exceeds the broker's limits.
         """
         state = self.state
         for config in journal.topics():
@@ -145,11 +146,11 @@ class Broker:
                 waits.restore(record)
 
     def start(self) -> None:
-        """Begin what happens by itself."""
+        """Start background tasks."""
         self._scan = asyncio.get_running_loop().call_later(_SCAN_SECONDS, self._scan_clients)
 
     def close(self) -> None:
-        """End what happens by itself."""
+        """Stop background tasks."""
         if self._scan is not None:
             self._scan.cancel()
         self.schedule.close()
@@ -160,31 +161,31 @@ class Broker:
     # -- connections ----------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> bool:
-        """Return whether a client may connect; an injection may refuse it."""
+        """Return whether a client may connect; an injection may reject it."""
         if not self._injector.admits(self.name, connection):
             return False
         self.tell(EventKind.CONNECTED, connection)
         return True
 
     def closed(self, connection: Connection) -> None:
-        """Handle the end of a client."""
+        """Handle a closed client connection."""
         self.state.forget(connection)
         self.tell(EventKind.DISCONNECTED, connection)
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
-        """Tell whoever watches."""
+        """Emit an event."""
         self.state.tell(kind, connection, detail)
 
-    def drop_connections(self) -> None:
-        """Reset all connections to this broker."""
+    def drop_connections(self, chosen: Callable[[Connection], bool]) -> None:
+        """Reset the chosen connections to this broker."""
         for connection in list(self.state.hub.connections):
-            if connection.service is self:
+            if connection.service is self and chosen(connection):
                 connection.close(reset=True)
 
     # -- requests -------------------------------------------------------------------------------
 
     def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
-        """Serve a request, unless an injection wants something else."""
+        """Serve a request, unless an injection takes it."""
         request = ReceivedRequest(connection, command, body)
         self.state.count_request(command.code)
         if self._injector.is_active and self._injector.take(self, request):
@@ -200,7 +201,7 @@ class Broker:
                 self.note_error(request, answer)
 
     def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
-        """Count an answer that is not a success, and tell whoever watches."""
+        """Count an error response, and emit an event."""
         self.state.count_answer(request.command.code, answer.code)
         if self.state.options.on_event is not None:
             self.state.tell(
@@ -225,12 +226,12 @@ class Broker:
         except StoreFull:
             self.tell(EventKind.STORE_FULL, request.connection, "the limit of the store is reached")
             return Answer(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", DISK_FULL)
-        except Exception as error:  # a slip of ours must not end the broker
+        except Exception as error:  # a bug must not end the broker
             detail = "".join(traceback.format_exception(error))
             self.tell(EventKind.INTERNAL, request.connection, detail)
             return Answer(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
 
-    # -- by itself ------------------------------------------------------------------------------
+    # -- background tasks -----------------------------------------------------------------------
 
     def _scan_clients(self) -> None:
         self.start()
@@ -241,7 +242,7 @@ class Broker:
 
 
 def _is_known(code: int, options: SandboxOptions) -> bool:
-    """Return whether the release that the broker answers as has the request at all."""
+    """Return whether the emulated release has this request code."""
     operation = operation_of(code)
     if operation is None or not operation.since:
         return True

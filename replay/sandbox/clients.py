@@ -1,4 +1,4 @@
-"""Clients of one broker: who is connected, in which groups, with which subscriptions.
+"""Clients of one broker: connections, groups, and subscriptions.
 
 RocketMQ: ProducerManager, ConsumerManager, ClientChannelInfo, SubscriptionData.
 """
@@ -27,7 +27,7 @@ _SUBSCRIPTIONS_LIMIT: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a group wants of a topic."""
+    """A group's subscription to a topic."""
 
     topic: str
     """the topic"""
@@ -36,22 +36,22 @@ class Subscription:
     expression_type: str = "TAG"
     """TAG or SQL92"""
     version: int = 0
-    """when it was made, ms since the epoch"""
+    """creation time, ms since the epoch"""
     tags: frozenset[str] = frozenset()
     """the tags; empty for all"""
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes."""
+        """Memory in bytes."""
         tags = sum(map(sys.getsizeof, self.tags)) + _TAG * len(self.tags)
         return weight_of(self.topic, self.expression, self.expression_type) + tags
 
     def wants(self, tag: str) -> bool:
-        """Return whether a message with that tag is for the group."""
+        """Return whether the subscription matches a tag."""
         return not self.tags or tag in self.tags
 
     def value(self) -> dict[str, object]:
-        """Return the members of the JSON that RocketMQ writes."""
+        """Return the members of RocketMQ's JSON."""
         return {
             "classFilterMode": False,
             "codeSet": [hash_of(tag) for tag in sorted(self.tags)],
@@ -68,7 +68,7 @@ def subscription_of(
 ) -> Subscription:
     """Return a subscription from its text: `*`, `TagA || TagB`.
 
-    Of a text over `EXPRESSION_LIMIT` no tags are made: whoever asked has to refuse it.
+    A text over `EXPRESSION_LIMIT` gives no tags: the caller must reject it.
     """
     text = expression or SUB_ALL
     kind = expression_type or "TAG"
@@ -94,16 +94,16 @@ class GroupMember:
     client_id: str
     """`ip@instance`"""
     connection: Connection
-    """where it is"""
+    """the connection"""
     language: str
     """language of its header"""
     version: int
     """MQVersion ordinal of its header"""
     seen_ms: int
-    """when its last heartbeat came"""
+    """time of its last heartbeat"""
 
     def value(self) -> dict[str, object]:
-        """Return the members of the JSON that RocketMQ writes (Connection)."""
+        """Return the members of RocketMQ's JSON (Connection)."""
         return {
             "clientAddr": self.connection.peer,
             "clientId": self.client_id,
@@ -125,23 +125,23 @@ class ConsumerGroup:
     from_where: str = "CONSUME_FROM_LAST_OFFSET"
     """where a group without offsets begins"""
     members: BoundedTable[Connection, GroupMember] = field(default_factory=lambda: _members(Room()))
-    """who is in it"""
+    """its members"""
     subscriptions: BoundedTable[str, Subscription] = field(
         default_factory=lambda: _subscriptions(Room())
     )
-    """topic → what is wanted of it"""
+    """topic → subscription"""
 
     def client_ids(self) -> list[str]:
-        """Return the ids of the members, each once."""
+        """Return the distinct client ids of the members."""
         return list(dict.fromkeys(client.client_id for client in self.members.values()))
 
 
 def _members(room: Room) -> BoundedTable[Connection, GroupMember]:
-    return BoundedTable(room, lambda _, one: weight_of(one.client_id, one.language))
+    return BoundedTable(room, lambda _, member: weight_of(member.client_id, member.language))
 
 
 def _subscriptions(room: Room) -> BoundedTable[str, Subscription]:
-    return BoundedTable(room, lambda _, one: one.size)
+    return BoundedTable(room, lambda _, subscription: subscription.size)
 
 
 class ClientTable:
@@ -161,7 +161,7 @@ class ClientTable:
         """Add a member to the producer group that a heartbeat names; return whether it is new."""
         members = self.producers.get(group)
         if members is None:
-            if not self._takes(group, len(self.producers)):
+            if not self._reserve(group, len(self.producers)):
                 return False
             members = self.producers[group] = _members(self._room)
         new = client.connection not in members
@@ -170,7 +170,7 @@ class ClientTable:
                 self._end_producers(group)
             return False
         if new:
-            # Of two processes with one id the later one is meant, as with a real broker.
+            # Of two processes with one client id, the later one counts, as in a real broker.
             self._producer_of.put(client.client_id, client.connection)
         return new
 
@@ -180,30 +180,30 @@ class ClientTable:
         client: GroupMember,
         subscriptions: list[Subscription] | None,
     ) -> bool:
-        """Take a consumer group of a heartbeat; return whether members or subscriptions changed.
+        """Add a consumer group of a heartbeat; return whether members or subscriptions changed.
 
-        `group` holds what the heartbeat says of it; `subscriptions` None: unchanged ones.
+        `group` has the heartbeat's settings; `subscriptions` None means unchanged.
         """
-        known = self.consumers.get(group.name)
-        if known is None:
-            if not self._takes(group.name, len(self.consumers)):
+        old_group = self.consumers.get(group.name)
+        if old_group is None:
+            if not self._reserve(group.name, len(self.consumers)):
                 return False
             group.members, group.subscriptions = _members(self._room), _subscriptions(self._room)
-            known = self.consumers[group.name] = group
-        known.consume_type = group.consume_type
-        known.message_model = group.message_model
-        known.from_where = group.from_where
-        changed = client.connection not in known.members
-        if not known.members.put(client.connection, client):
-            if not known.members:
+            old_group = self.consumers[group.name] = group
+        old_group.consume_type = group.consume_type
+        old_group.message_model = group.message_model
+        old_group.from_where = group.from_where
+        changed = client.connection not in old_group.members
+        if not old_group.members.put(client.connection, client):
+            if not old_group.members:
                 self._end_consumers(group.name)
             return False
         if subscriptions is not None:
-            changed |= _update(known.subscriptions, subscriptions[:_SUBSCRIPTIONS_LIMIT])
+            changed |= _update(old_group.subscriptions, subscriptions[:_SUBSCRIPTIONS_LIMIT])
         return changed
 
-    def _takes(self, group: str, count: int) -> bool:
-        """Take room for one more group beside `count` others; return whether there is any."""
+    def _reserve(self, group: str, count: int) -> bool:
+        """Reserve room for a group beside `count` others; return whether there is any."""
         if count >= GROUPS_LIMIT or len(group) > NAME_LIMIT:
             return False
         return self._room.take(weight_of(group))
@@ -219,7 +219,7 @@ class ClientTable:
     def remove(
         self, connection: Connection, producer: str | None = None, consumer: str | None = None
     ) -> tuple[list[str], list[str]]:
-        """Return a connection leaves groups, all of them by default; (producer, consumer) groups
+        """Remove a connection from groups, by default from all; return (producer, consumer) groups
         left.
         """
         everything = producer is None and consumer is None
@@ -244,7 +244,7 @@ class ClientTable:
         return left
 
     def silent_since(self, before_ms: int) -> set[Connection]:
-        """Return connections of clients whose last heartbeat is older than that."""
+        """Return connections of clients whose last heartbeat is older than `before_ms`."""
         return {
             connection for connection, client in self.all_members() if client.seen_ms < before_ms
         }
@@ -257,7 +257,7 @@ class ClientTable:
             yield from group.members.items()
 
     def client(self, client_id: str) -> Connection | None:
-        """Return the connection of the producer with that id, the latest one."""
+        """Return the latest connection of the producer with a client id."""
         return self._producer_of.get(client_id)
 
 

@@ -1,4 +1,4 @@
-"""What happens in a sandbox, for whoever watches: one small record per event."""
+"""Events of a sandbox: one small record per event."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class EventKind(StrEnum):
-    """What happened."""
+    """Kinds of events."""
 
     LISTENING = "listening"
     CONNECTED = "connected"
@@ -33,7 +33,7 @@ class EventKind(StrEnum):
 
 
 class SandboxEvent(NamedTuple):
-    """One thing that happened."""
+    """An event of the sandbox."""
 
     at_ms: int
     """when, ms since the epoch"""

@@ -1,4 +1,4 @@
-"""Subscription groups of one broker: their settings, made when a consumer first comes.
+"""Subscription groups of one broker: settings, created by the first heartbeat or request.
 
 RocketMQ: SubscriptionGroupConfig, SubscriptionGroupManager.
 """
@@ -30,10 +30,10 @@ class GroupConfig:
     retry_max: int = 16
     """failed deliveries before the dead-letter queue"""
     notify: bool = True
-    """members are told when the group changes"""
+    """members are notified when the group changes"""
 
     def value(self, is_5: bool = True) -> dict[str, object]:
-        """Return the members of the JSON that RocketMQ writes: of 5.x, or of 4.x."""
+        """Return the members of RocketMQ's JSON, as in 5.x or 4.x."""
         since_5 = {
             "attributes": {},
             "consumeMessageOrderly": self.orderly,
@@ -56,7 +56,7 @@ class GroupConfig:
 
 
 def group_of_value(value: dict[str, object]) -> GroupConfig | None:
-    """Return the group that such members describe; None when they describe none."""
+    """Parse a group from its JSON members; None if invalid."""
     name = value.get("groupName")
     if not isinstance(name, str) or not name:
         return None
@@ -81,11 +81,11 @@ class GroupTable:
         )
 
     def get(self, group: str) -> GroupConfig | None:
-        """Return the group of that name; None when it was never made."""
+        """Return the group of that name, or None."""
         return self._groups.get(group)
 
     def of(self, group: str) -> GroupConfig:
-        """Return the group of that name, made where it was not there."""
+        """Return the group of that name, created if missing."""
         config = self._groups.get(group)
         if config is None:
             config = GroupConfig(group)
@@ -93,18 +93,18 @@ class GroupTable:
         return config
 
     def put(self, config: GroupConfig) -> bool:
-        """Make or change a group; return False where there are too many, or its name is long."""
+        """Create or change a group; return False if there are too many or its name is too long."""
         known = config.name in self._groups
         if not known and (len(self._groups) >= GROUPS_LIMIT or len(config.name) > NAME_LIMIT):
             return False
         return self._groups.put(config.name, config)
 
     def drop(self, group: str) -> bool:
-        """Remove a group; whether it was there."""
+        """Remove a group; return whether it existed."""
         return self._groups.drop(group) is not None
 
     def notifies(self, group: str) -> bool:
-        """Return whether the members of a group are told of its changes."""
+        """Return whether the members of a group are notified of changes."""
         config = self._groups.get(group)
         return config is None or config.notify
 

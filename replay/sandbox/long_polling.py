@@ -1,8 +1,7 @@
-"""Pulls that wait for a message.
+"""Long polling: pulls that wait for a message.
 
-A held request is tried again when a message that its group wants arrives in its queue, and once
-more when its time is over; then it is answered whatever was found. What arrived within one turn of
-the loop is delivered together.
+A held request is tried again when a matching message arrives in its queue, and finally when it
+times out; then it is answered in any case. Messages of one loop turn are delivered together.
 RocketMQ: PullRequestHoldService, NotifyMessageArrivingListener.
 """
 
@@ -19,7 +18,7 @@ from .store.shelf import StoredRecord
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """One request that waits."""
+    """A held request."""
 
     key: tuple[str, int]
     """topic and queue that it waits for"""
@@ -36,10 +35,10 @@ class Held:
 
 
 class LongPolling:
-    """The requests that wait at one broker."""
+    """The held requests of one broker."""
 
     def __init__(self, limit: int, room: Room | None = None) -> None:
-        """At most `limit` requests wait at a time, in as much memory as `room` has."""
+        """At most `limit` requests are held at a time, within the memory of `room`."""
         self._room = room or Room()
         self._limit = limit
         self._held: dict[tuple[str, int], list[Held]] = {}
@@ -50,7 +49,7 @@ class LongPolling:
         return self._count
 
     def hold(self, held: Held, seconds: float) -> bool:
-        """Let a request wait; False where too many do."""
+        """Hold a request; return False if there are too many."""
         if self._count >= self._limit or not self._room.take(ENTRY + held.size):
             return False
         self._count += 1
@@ -60,7 +59,7 @@ class LongPolling:
         return True
 
     def arrived(self, key: tuple[str, int], record: StoredRecord) -> None:
-        """Handle a message that was stored in a queue."""
+        """Handle a message stored in a queue."""
         waiting = self._held.get(key)
         if waiting is None:
             return
@@ -71,11 +70,11 @@ class LongPolling:
             self._ready.append(held)
 
     def count(self, key: tuple[str, int]) -> int:
-        """Return how many requests wait for a queue."""
+        """Return the number of held requests of a queue."""
         return len(self._held.get(key, ()))
 
     def wake(self, topic: str) -> None:
-        """Answer all that wait for a topic: something about it changed."""
+        """Answer all held requests of a topic, because it changed."""
         for key in [key for key in self._held if key[0] == topic]:
             for held in list(self._held[key]):
                 self._resume(held)
@@ -87,7 +86,7 @@ class LongPolling:
                 self._remove(held)
 
     def close(self) -> None:
-        """Remove all requests that wait, without answers."""
+        """Drop all held requests without answers."""
         for waiting in list(self._held.values()):
             for held in list(waiting):
                 self._remove(held)

@@ -1,7 +1,7 @@
-"""The NameServer of the sandbox: routes of its own brokers, and of others that register.
+"""The NameServer of the sandbox: routes of its own brokers and of registered ones.
 
-Own brokers need no registration: their tables are looked at when somebody asks, so a topic has its
-route at once.
+Own brokers need no registration: their tables are read on each request, so a topic has its route at
+once.
 RocketMQ: RouteInfoManager, ClientRequestProcessor, DefaultRequestProcessor.
 """
 
@@ -90,7 +90,7 @@ _FIXED_SETTINGS: Final = frozenset({"configBlackList", "configStorePath", "kvCon
 
 @dataclass(slots=True)
 class Registered:
-    """A broker that a NameServer knows."""
+    """A registered broker."""
 
     cluster: str
     """its cluster"""
@@ -109,12 +109,12 @@ class Registered:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes beside its addresses and topics."""
+        """Memory in bytes, without its addresses and topics."""
         return weight_of(self.cluster, self.name)
 
 
 class NameServer:
-    """Answers who has which topic."""
+    """Serves topic routes."""
 
     name = NAME
 
@@ -166,14 +166,14 @@ class NameServer:
     # -- connections ----------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> bool:
-        """Return whether a client may connect; an injection may refuse it."""
+        """Return whether a client may connect; an injection may reject it."""
         if not self._injector.admits(NAME, connection):
             return False
         self.tell(EventKind.CONNECTED, connection)
         return True
 
     def closed(self, connection: Connection) -> None:
-        """Handle the end of a client; forget the broker that it was."""
+        """Handle a closed connection; unregister its broker, if it was one."""
         for broker in list(self._brokers.values()):
             if broker.connection is connection:
                 self._forget(broker)
@@ -186,21 +186,21 @@ class NameServer:
         broker.addresses.empty()
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
-        """Tell whoever watches."""
+        """Emit an event."""
         if self._options.on_event is not None:
             peer = connection.peer if connection is not None else ""
             self._options.on_event(SandboxEvent(self._now_ms(), kind, NAME, peer, detail))
 
-    def drop_connections(self) -> None:
-        """Reset all connections to the NameServer."""
+    def drop_connections(self, chosen: Callable[[Connection], bool]) -> None:
+        """Reset the chosen connections to the NameServer."""
         for connection in list(self._hub.connections):
-            if connection.service is self:
+            if connection.service is self and chosen(connection):
                 connection.close(reset=True)
 
     # -- requests -------------------------------------------------------------------------------
 
     def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
-        """Serve a request, unless an injection wants something else."""
+        """Serve a request, unless an injection takes it."""
         request = ReceivedRequest(connection, command, body)
         self.requests += 1
         if self._injector.is_active and self._injector.take(self, request):
@@ -214,7 +214,7 @@ class NameServer:
         self._note(EventKind.ANSWERED if answer.code else EventKind.REQUEST, request, answer)
 
     def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
-        """Tell whoever watches of an answer that is not a success."""
+        """Emit an event for an error response."""
         self._note(EventKind.ANSWERED, request, answer)
 
     def _note(self, kind: EventKind, request: ReceivedRequest, answer: Answer) -> None:
@@ -242,9 +242,9 @@ class NameServer:
             return handler(request) or Answer()
         except BadRequest as bad:
             return bad.answer
-        except ValueError as error:  # an answer that is over the limit of a frame
+        except ValueError as error:  # a response over the frame limit
             return Answer(ResponseCode.SYSTEM_ERROR, None, b"", str(error))
-        except Exception as error:  # a slip of ours must not end the NameServer's connections
+        except Exception as error:  # a bug must not end the NameServer's connections
             detail = "".join(traceback.format_exception(error))
             self.tell(EventKind.INTERNAL, request.connection, detail)
             return Answer(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
@@ -281,9 +281,9 @@ class NameServer:
         )
 
     def readable_queues(self, topic: str) -> list[tuple[str, int]]:
-        """Return (broker, queues that can be read) of a topic, by broker name."""
-        found = [(broker.name, broker.topics.get(topic)) for broker in self._listed()]
-        return sorted((name, config.read_queues) for name, config in found if config is not None)
+        """Return (broker, readable queues) of a topic, by broker name."""
+        configs = [(broker.name, broker.topics.get(topic)) for broker in self._listed()]
+        return sorted((name, config.read_queues) for name, config in configs if config is not None)
 
     def _listed(self) -> list[Registered]:
         return [broker for broker in self._brokers.values() if broker.listed()]
@@ -311,7 +311,7 @@ class NameServer:
         return _topic_list(self._names(b for b in self._listed() if b.cluster == cluster))
 
     def system_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 304: return clusters and brokers, which are topics as well."""
+        """Answer 304: return cluster and broker names, which are topics as well."""
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
         value = {"topicList": sorted(names)}
@@ -370,55 +370,57 @@ class NameServer:
     def register(self, request: ReceivedRequest) -> Answer:
         """Answer 103: add a broker of another process, with its topics."""
         name, address = request.text("brokerName"), request.text("brokerAddr")
-        known = self._brokers.get(name)
-        if known is not None and known.connection is None:
+        registered = self._brokers.get(name)
+        if registered is not None and registered.connection is None:
             raise BadRequest(f"the name {name} belongs to a broker of this sandbox")
         number = request.number("brokerId")
-        if (known is None and len(self._brokers) >= _REGISTERED_LIMIT) or (
-            known is not None
-            and number not in known.addresses
-            and len(known.addresses) >= _ADDRESSES_LIMIT
+        if (registered is None and len(self._brokers) >= _REGISTERED_LIMIT) or (
+            registered is not None
+            and number not in registered.addresses
+            and len(registered.addresses) >= _ADDRESSES_LIMIT
         ):
             raise BadRequest("there are too many brokers")
         if max(len(name), len(address), len(request.text("clusterName"))) > NAME_LIMIT:
             raise BadRequest("the name of the broker, its address, or its cluster is too long")
-        if known is not None:
-            known.topics.empty()
+        if registered is not None:
+            registered.topics.empty()
         topics = _registered_topics(request, self._room)
-        if known is None:
-            known = Registered(request.text("clusterName"), name, addresses_in(self._room), topics)
-            if not self._brokers.put(name, known):
+        if registered is None:
+            registered = Registered(
+                request.text("clusterName"), name, addresses_in(self._room), topics
+            )
+            if not self._brokers.put(name, registered):
                 topics.empty()
                 raise BadRequest("there are too many brokers")
             self.tell(EventKind.CLIENT, request.connection, f"broker {name} at {address}")
-        known.connection = request.connection
-        known.topics = topics
-        if not known.addresses.put(number, address):
-            if not known.addresses:
-                self._forget(known)
+        registered.connection = request.connection
+        registered.topics = topics
+        if not registered.addresses.put(number, address):
+            if not registered.addresses:
+                self._forget(registered)
             raise BadRequest("there are too many brokers")
-        return Answer(0, {"haServerAddr": "", "masterAddr": known.addresses.get(0, address)})
+        return Answer(0, {"haServerAddr": "", "masterAddr": registered.addresses.get(0, address)})
 
     def unregister(self, request: ReceivedRequest) -> Answer:
         """Answer 104: remove a broker of another process."""
-        known = self._brokers.get(request.text("brokerName"))
-        if known is not None and known.connection is not None:
-            known.addresses.drop(request.number("brokerId"))
-            if not known.addresses:
-                self._forget(known)
+        registered = self._brokers.get(request.text("brokerName"))
+        if registered is not None and registered.connection is not None:
+            registered.addresses.drop(request.number("brokerId"))
+            if not registered.addresses:
+                self._forget(registered)
         return Answer()
 
     def data_version(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 322: say that topics always have to be registered."""
+        """Answer 322: report that topics must always be registered."""
         return Answer(0, {"changed": "true"})
 
     def wipe(self, request: ReceivedRequest) -> Answer:
-        """Answer 205: let nobody write to a broker any more."""
+        """Answer 205: remove the write permission of a broker."""
         self._wiped.add(self._known(request))
         return Answer(0, {"wipeTopicCount": "0"})
 
     def unwipe(self, request: ReceivedRequest) -> Answer:
-        """Answer 327: let clients write to a broker again."""
+        """Answer 327: restore the write permission of a broker."""
         self._wiped.discard(self._known(request))
         return Answer(0, {"addTopicCount": "0"})
 
@@ -433,7 +435,7 @@ class NameServer:
         return Answer(0, None, settings_text(self._config))
 
     def change(self, request: ReceivedRequest) -> Answer:
-        """Answer 318: change settings that are there; none of them has an effect here."""
+        """Answer 318: change existing settings, without any effect here."""
         settings = dict(settings_of(request.body))
         if not _FIXED_SETTINGS.isdisjoint(settings):
             where = "in black list." if self._options.is_5 else "path"
@@ -446,7 +448,7 @@ class NameServer:
         return _topic_list(())
 
     def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Do nothing: own brokers are looked at each time."""
+        """Do nothing: own brokers are read on each request."""
         return Answer()
 
 

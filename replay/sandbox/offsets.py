@@ -22,7 +22,7 @@ def _weight(key: _Key, _: int) -> int:
 
 
 class OffsetTable:
-    """How far each group is in each queue."""
+    """The offset of each group in each queue."""
 
     def __init__(self, room: Room | None = None) -> None:
         room = room or Room()
@@ -35,7 +35,7 @@ class OffsetTable:
         return self._offsets.get((group, topic, queue_id))
 
     def put(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
-        """Store an offset; False where there are too many."""
+        """Store an offset; return False if there are too many."""
         key = (group, topic, queue_id)
         if key not in self._offsets and (
             len(self._offsets) >= OFFSETS_LIMIT or max(len(group), len(topic)) > NAME_LIMIT
@@ -70,14 +70,14 @@ class OffsetTable:
         return table
 
     def drop_topic(self, topic: str) -> list[tuple[str, str, int]]:
-        """Forget the offsets in a topic; what was forgotten."""
+        """Remove the offsets in a topic and return them."""
         gone = [key for key in self._offsets if key[1] == topic]
         for key in gone:
             self._offsets.drop(key)
         return gone
 
     def drop_group(self, group: str) -> list[tuple[str, str, int]]:
-        """Forget the offsets of a group; what was forgotten."""
+        """Remove the offsets of a group and return them."""
         gone = [key for key in self._offsets if key[0] == group]
         for key in gone:
             self._offsets.drop(key)
@@ -85,7 +85,7 @@ class OffsetTable:
 
 
 class LockTable:
-    """Which client of a group has which queue for itself."""
+    """Queue locks of the clients of each group."""
 
     def __init__(self, room: Room | None = None) -> None:
         self._locks = BoundedTable[_Key, tuple[str, int]](
@@ -95,7 +95,7 @@ class LockTable:
     def lock(
         self, group: str, client_id: str, queues: Iterable[tuple[str, int]], now_ms: int
     ) -> list[tuple[str, int]]:
-        """Lock queues for a client; those that it has now."""
+        """Lock queues for a client; return those that it holds."""
         got = []
         for topic, queue_id in queues:
             key = (group, topic, queue_id)
@@ -112,7 +112,7 @@ class LockTable:
         return got
 
     def unlock(self, group: str, client_id: str, queues: Iterable[tuple[str, int]]) -> None:
-        """Give queues back; those of others stay locked."""
+        """Unlock queues of a client, but not those of others."""
         for topic, queue_id in queues:
             key = (group, topic, queue_id)
             if self._locks.get(key, ("", 0))[0] == client_id:

@@ -1,7 +1,7 @@
 """Settings of a sandbox: brokers, ports, topics, limits; checked before anything listens.
 
-Rules: the sandbox listens on loopback unless `allow_remote` says otherwise, because it knows no
-access control.
+Rules: the sandbox listens on loopback unless `allow_remote` is set, because it has no access
+control.
 RocketMQ: BrokerConfig, MessageStoreConfig, NamesrvConfig.
 """
 
@@ -32,7 +32,7 @@ PORT_STEP: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic that is there from the start, on every broker."""
+    """A topic that is created at the start on every broker."""
 
     name: str
     """name of the topic"""
@@ -116,7 +116,7 @@ class SandboxOptions:
 
     @property
     def is_5(self) -> bool:
-        """Whether the answers are those of 5.x."""
+        """Whether it emulates 5.x."""
         return self.server_version.startswith("5.")
 
     @property
@@ -140,7 +140,7 @@ def _constant_of(version: str) -> str:
 
 
 def check_options(options: SandboxOptions) -> None:
-    """Raise SandboxError for options that cannot be met; open nothing."""
+    """Raise SandboxError for invalid options, without opening anything."""
     _check_host(options)
     if not 1 <= options.brokers <= 64:
         raise SandboxError(f"must be 1 to 64, not {options.brokers}", setting="brokers")

@@ -1,8 +1,8 @@
-"""A request as a handler sees it, and the answer that it gives.
+"""Requests as seen by handlers, and their answers.
 
 A handler returns an `Answer`, or None when it answers later (or never) through
-`ReceivedRequest.answer`.
-What a peer may get wrong is a `BadRequest`, which becomes an answer with its code.
+`ReceivedRequest.answer`. An error of a peer is a `BadRequest`, which becomes an answer with its
+code.
 RocketMQ: RemotingCommand, NettyRequestProcessor.
 """
 
@@ -13,16 +13,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dissectors.foreign import integer_of
-from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting import heartbeat
+from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.send_fields import send_fields_of
+from dissectors.remoting.send_fields import GROUPS, first_of, send_fields_of
 
 from .room import weight_of
 from .server import Answer, Connection
 
 
 class BadRequest(Exception):
-    """A request that cannot be served; the code and remark of its answer."""
+    """A request cannot be served; has the code and remark of the answer."""
 
     def __init__(
         self,
@@ -35,7 +37,7 @@ class BadRequest(Exception):
 
 
 class ReceivedRequest:
-    """One request and whom to answer."""
+    """A request and the connection to answer."""
 
     __slots__ = ("body", "command", "connection", "fields", "header_read", "shape")
 
@@ -60,23 +62,23 @@ class ReceivedRequest:
 
     @property
     def size(self) -> int:
-        """Bytes that its fields and its body take."""
+        """Bytes of its fields and body."""
         return weight_of(*self.fields, *self.fields.values()) + len(self.body)
 
     def release(self) -> None:
-        """Forget its fields and body: it is answered later, without them."""
+        """Drop its fields and body, which a later answer does not need."""
         self.body = b""
         self.fields = self.command.ext_fields = {}
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return an ext field; BadRequest when it is absent and there is no default."""
+        """Return an ext field; BadRequest if it is absent without a default."""
         value = self.fields.get(name, default)
         if value is None:
             raise BadRequest(f"the custom field <{name}> is null")
         return value
 
     def number(self, name: str, default: int | None = None) -> int:
-        """Return an integer among the ext fields; BadRequest when it is none."""
+        """Return an integer ext field; BadRequest if it is not an integer."""
         value = self.fields.get(name)
         if value is None:
             if default is None:
@@ -85,31 +87,40 @@ class ReceivedRequest:
         return number_of(name, value)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return a boolean among the ext fields, as Java reads it: everything but `true` is
-        false.
-        """
+        """Return a boolean ext field as Java reads it: all but `true` is false."""
         value = self.fields.get(name)
         return default if value is None else value.lower() == "true"
 
     def answer(self, answer: Answer) -> None:
-        """Answer it, unless an injection wants something else."""
+        """Answer it, unless an injection intervenes."""
         if self.shape is not None:
             self.shape(self, answer)
         else:
             self.connection.answer(self.command, answer)
 
     def send(self, answer: Answer) -> None:
-        """Answer it now; nothing happens for a oneway request and a closed connection."""
+        """Answer it now, unless it is one-way or the connection is closed."""
         self.connection.answer(self.command, answer)
 
 
 def topic_of(request: ReceivedRequest) -> str:
-    """Return the topic of a request; empty where it names none."""
+    """Return the topic of a request; empty if it has none."""
     return request.fields.get(send_fields_of(request.command.code).topic, "")
 
 
+def groups_of(request: ReceivedRequest) -> tuple[str, ...]:
+    """Return the groups of a request; for a heartbeat all that it registers."""
+    code = request.command.code
+    if code == RequestCode.HEART_BEAT:
+        names = heartbeat.groups_of(request.body).names
+        return () if names is None else tuple(names.split(","))
+    group = request.fields.get(send_fields_of(code).producer_group) if code in SENDS else None
+    group = group or first_of(request.fields, GROUPS)
+    return (group,) if group else ()
+
+
 def number_of(name: str, text: str) -> int:
-    """Return a Java long; BadRequest when the text is none."""
+    """Parse a Java long; BadRequest if invalid."""
     number = integer_of(text)
     if number is None:
         raise BadRequest(f"the custom field <{name}> is not a number")

@@ -1,4 +1,4 @@
-"""What a server keeps of what peers said, bounded in bytes, all kinds together.
+"""A shared byte limit of everything that a server keeps about its peers.
 
 Groups, members, subscriptions, topics, queues, offsets, locks, settings, messages in flight or due
 later, and requests that wait: the names and texts in them come from the network. Each table of a
@@ -20,7 +20,7 @@ UNLIMITED: Final = 1 << 62
 
 
 class Room:
-    """Bytes that the tables of one server may take together."""
+    """The byte limit of all tables of one server."""
 
     def __init__(self, limit: int = UNLIMITED) -> None:
         self.limit = limit
@@ -29,19 +29,19 @@ class Room:
         """bytes that are taken"""
 
     def take(self, size: int) -> bool:
-        """Take bytes, or give back a negative number of them; return whether that was allowed."""
+        """Reserve bytes, or release a negative number; return whether that was allowed."""
         if size > 0 and not self.takes(size):
             return False
         self.used += size
         return True
 
     def takes(self, size: int) -> bool:
-        """Return whether so many bytes may be taken now."""
+        """Return whether so many bytes can be reserved now."""
         return self.used + size <= self.limit
 
 
 def room_of(store_limit: int) -> Room:
-    """Return the room of a server whose messages may take `store_limit` bytes: a quarter more."""
+    """Return the room of a server with this `store_limit`: a quarter of it, in addition."""
     return Room(max(store_limit // 4, LEAST_ROOM))
 
 
@@ -51,16 +51,16 @@ def weight_of(*texts: str) -> int:
 
 
 class BoundedTable(dict[K, V], Generic[K, V]):
-    """A table in a room; entries are added and removed by `put`, `drop` and `empty` alone."""
+    """A table in a room; entries change only by `put`, `drop`, and `empty`."""
 
     def __init__(self, room: Room, weigh: Callable[[K, V], int]) -> None:
-        """`weigh` returns the bytes of an entry, always the same for the same one."""
+        """`weigh` returns the bytes of an entry and must be deterministic."""
         super().__init__()
         self._room = room
         self._weigh = weigh
 
     def put(self, key: K, value: V) -> bool:
-        """Add or replace an entry; return False where there is no room for it."""
+        """Add or replace an entry; return False if there is no room."""
         old = self.get(key)
         before = 0 if old is None else self._weigh(key, old)
         if not self._room.take(self._weigh(key, value) - before):
@@ -69,7 +69,7 @@ class BoundedTable(dict[K, V], Generic[K, V]):
         return True
 
     def drop(self, key: K) -> V | None:
-        """Remove an entry and return it; None where there is none."""
+        """Remove an entry and return it, or None."""
         value = self.pop(key, None)
         if value is not None:
             self._room.take(-self._weigh(key, value))

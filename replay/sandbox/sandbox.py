@@ -1,4 +1,4 @@
-"""The sandbox: a NameServer and brokers in one process, for tests and for learning.
+"""The sandbox: a NameServer and brokers in one process, for tests and learning.
 
 `async with Sandbox(SandboxOptions(brokers=2)) as box:` or, where no loop runs,
 `with sandbox_thread(SandboxOptions()) as box:`; then send to `box.namesrv`.
@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from types import TracebackType
 from typing import TypeVar
 
 from dissectors.endpoint import endpoint_text
 from dissectors.open_files import require_files
 
+from ..accepting import Acceptor
 from .broker import Broker
 from .errors import SandboxError
 from .events import EventKind
@@ -30,7 +30,7 @@ from .injection.injector import Injector
 from .namesrv import NameServer, Registered, addresses_in
 from .options import PORT_STEP, SandboxOptions, check_options
 from .room import Room
-from .server import Acceptor, Hub, Service
+from .server import Connection, Hub, Service
 from .state import BrokerState
 from .store.sqlite import StoreFile
 
@@ -49,7 +49,7 @@ class Sandbox:
     """A NameServer and brokers; listens between `start` and `close`."""
 
     def __init__(self, options: SandboxOptions | None = None) -> None:
-        """Raise SandboxError for options that cannot be met."""
+        """Raise SandboxError for invalid options."""
         self.options = options or SandboxOptions()
         check_options(self.options)
         self.namesrv = ""
@@ -72,7 +72,7 @@ class Sandbox:
         self._random = random.Random(self.options.seed)
 
     async def start(self) -> Sandbox:
-        """Listen; raise SandboxError where a port is taken or a store cannot be used."""
+        """Listen; raise SandboxError if a port is in use or a store is unusable."""
         try:
             await self._start()
         except BaseException:
@@ -81,7 +81,7 @@ class Sandbox:
         return self
 
     async def close(self) -> None:
-        """End every connection and listen no more; what a store holds is on the disk."""
+        """Close every connection, stop listening, and write stores to disk."""
         for listener in self._listeners:
             listener.close()
         for broker in self.brokers.values():
@@ -95,7 +95,7 @@ class Sandbox:
             connection.close()
         self._listeners = []
         for bound in itertools.chain.from_iterable(self._bound.values()):
-            bound.close()  # the start ended before it listened there
+            bound.close()  # the start was interrupted before this server listened
         self._bound = {}
         if self._file is not None:
             self._file.close()
@@ -104,15 +104,10 @@ class Sandbox:
     async def __aenter__(self) -> Sandbox:
         return await self.start()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internal -------------------------------------------------------------------------------
 
     async def _start(self) -> None:
         options = self.options
@@ -171,7 +166,7 @@ class Sandbox:
         return broker
 
     def _bind(self, port: int) -> socket.socket:
-        """Return a socket of a port, of any free one for 0; SandboxError where it is taken."""
+        """Return a socket bound to a port, or any free one for 0; SandboxError if in use."""
         host = self.options.host
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -200,7 +195,9 @@ class Sandbox:
 
     def _listen(self, service: Service, bound: socket.socket) -> None:
         try:
-            self._listeners.append(Acceptor(self._hub, service, bound))
+            factory = functools.partial(Connection, self._hub, service)
+            tell = functools.partial(service.tell, EventKind.REFUSED, None)
+            self._listeners.append(Acceptor(bound, factory, self._hub.files, tell))
         except OSError as error:
             bound.close()
             raise SandboxError(f"cannot listen: {error.strerror or error}") from None
@@ -227,11 +224,11 @@ class SandboxThread:
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox itself; what changes it must run inside `call`."""
+        """The sandbox itself; change it only inside `call`."""
         return self._sandbox
 
     def call(self, function: Callable[[Sandbox], _T], timeout: float = 30.0) -> _T:
-        """Run a function in the sandbox's thread; what it returns or raises."""
+        """Run a function in the sandbox's thread; return its result or raise its error."""
 
         async def run() -> _T:
             return function(self._sandbox)
@@ -239,7 +236,7 @@ class SandboxThread:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout)
 
     def add_injections(self, *injections: Injection) -> None:
-        """Add injections whose windows count from now."""
+        """Add injections; their windows start now."""
         self.call(lambda box: box.injector.add(injections))
 
     def clear_injections(self) -> None:
@@ -257,7 +254,7 @@ class SandboxThread:
         return self
 
     def close(self) -> None:
-        """End it; nothing of it is left when this returns."""
+        """Stop the sandbox completely."""
         try:
             self._wait_for(self._sandbox.close())
         finally:
@@ -293,10 +290,10 @@ def run_sandbox(
     stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
     seconds: float | None = None,
 ) -> Sandbox:
-    """Run a sandbox in this thread until `stoppable`'s argument is called or the time is over.
+    """Run a sandbox in this thread until `stoppable`'s argument is called or the time is up.
 
     `started` is called once it listens, `tick` every second. Returns the sandbox, closed; raises
-    SandboxError as `Sandbox.start` does, KeyboardInterrupt where it ended before it listened.
+    SandboxError as `Sandbox.start` does, KeyboardInterrupt if interrupted before it listened.
     """
     box = Sandbox(options)
 
@@ -329,7 +326,7 @@ def run_sandbox(
 
 
 async def _started(box: Sandbox, ended: asyncio.Event) -> bool:
-    """Start a sandbox; return False where it was told to end before it listened."""
+    """Start a sandbox; return False if it was stopped before it listened."""
     starting = asyncio.ensure_future(box.start())
     ending = asyncio.ensure_future(ended.wait())
     try:

@@ -10,12 +10,7 @@ RocketMQ: NettyRemotingServer, NettyDecoder, NettyRemotingAbstract.
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
-import resource
-import socket
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from dissectors.decode.strict_reader import ReceivedCommand, StrictReader
@@ -25,6 +20,7 @@ from dissectors.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, ROCKETMQ, Re
 from dissectors.remoting.framing.layout import MAX_FRAME, encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 
+from ..accepting import OpenFiles
 from .errors import SandboxError
 from .events import EventKind
 
@@ -35,17 +31,6 @@ _ASKED_LIMIT: Final = 1000
 """requests to a client that it has not answered"""
 _ASKED_IN_ALL: Final = 20_000
 """requests to all clients that they have not answered"""
-_BACKLOG: Final = 1024
-"""connections that the system keeps until they are accepted"""
-_ACCEPTED_AT_ONCE: Final = 64
-"""connections that are accepted in one turn of the loop"""
-_PAUSE_SECONDS: Final = 1.0
-"""time without new connections after one for which there was no file"""
-_TOLD_SECONDS: Final = 60.0
-"""time between two events that say so"""
-_FILES_KEPT: Final = 32
-"""open files that connections leave: the store needs some"""
-_NO_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 OnResponse = Callable[[RemotingCommand | None, bytes], None]
 """Takes the response to a request of the broker; None when the connection ended before."""
@@ -80,7 +65,7 @@ class Service(Protocol):
         """Handle the end of a connection."""
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
-        """Tell whoever watches."""
+        """Emit an event."""
 
 
 class Hub:
@@ -94,7 +79,7 @@ class Hub:
         self.binary = serialize_type == ROCKETMQ
         """answers have binary headers"""
         self.connections: set[Connection] = set()
-        """those that are open"""
+        """open connections"""
         self.opaque = 0
         """number of the last request of a broker"""
         self.commit: Callable[[], None] | None = None
@@ -113,24 +98,8 @@ class Hub:
         self._collected = 0
         self._scheduled = False
         self._silence: asyncio.TimerHandle | None = None
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        if files == resource.RLIM_INFINITY:
-            files = 1 << 30
-        self.files = files
-        """files that the process may have open"""
-        self._told_at: float | None = None
-
-    def has_file(self, accepted: int) -> bool:
-        """Return whether one more connection leaves files for others; `accepted` come right now."""
-        kept = min(_FILES_KEPT, self.files // 4)
-        return len(self.connections) + accepted < self.files - kept
-
-    def says_no_file(self, now: float) -> bool:
-        """Return whether it is time to say that connections wait for files."""
-        if self._told_at is not None and now - self._told_at < _TOLD_SECONDS:
-            return False
-        self._told_at = now
-        return True
+        self.files = OpenFiles(lambda: len(self.connections))
+        """open files that connections may take"""
 
     @property
     def full(self) -> bool:
@@ -207,71 +176,6 @@ class Hub:
             connection.write_out()
 
 
-class Acceptor:
-    """Accepts the connections of one port; for a while none where no file is left for them.
-
-    asyncio's own server tries 1,024 times in such a turn, and reports each.
-    """
-
-    def __init__(self, hub: Hub, service: Service, bound: socket.socket) -> None:
-        """`bound` is closed by `close`."""
-        self._hub = hub
-        self._service = service
-        self._socket = bound
-        self._loop = asyncio.get_running_loop()
-        self._pause: asyncio.TimerHandle | None = None
-        self._accepted: set[asyncio.Task[object]] = set()
-        bound.setblocking(False)
-        bound.listen(_BACKLOG)
-        self._listen()
-
-    def close(self) -> None:
-        """Listen no more."""
-        if self._pause is not None:
-            self._pause.cancel()
-        self._loop.remove_reader(self._socket)
-        self._socket.close()
-
-    async def settled(self) -> None:
-        """Wait for what was accepted to become a connection."""
-        await asyncio.gather(*self._accepted, return_exceptions=True)
-
-    def _listen(self) -> None:
-        self._pause = None
-        self._loop.add_reader(self._socket, self._accept)
-
-    def _accept(self) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
-            try:
-                if not self._hub.has_file(len(self._accepted)):
-                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-                accepted, _ = self._socket.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                if error.errno in _NO_FILE:
-                    self._wait(error)
-                return
-            accepted.setblocking(False)
-            factory = partial(Connection, self._hub, self._service)
-            opening = self._loop.connect_accepted_socket(factory, accepted)
-            task: asyncio.Task[object] = self._loop.create_task(opening)
-            self._accepted.add(task)
-            task.add_done_callback(self._opened)
-
-    def _opened(self, task: asyncio.Task[object]) -> None:
-        self._accepted.discard(task)
-        if not task.cancelled():
-            task.exception()  # its client has gone already
-
-    def _wait(self, error: OSError) -> None:
-        self._loop.remove_reader(self._socket)
-        self._pause = self._loop.call_later(_PAUSE_SECONDS, self._listen)
-        if self._hub.says_no_file(self._loop.time()):
-            reason = f"{(error.strerror or str(error)).lower()} (ulimit -n {self._hub.files})"
-            self._service.tell(EventKind.REFUSED, None, f"{reason}: new connections wait")
-
-
 class Connection(asyncio.Protocol):
     """One client on one port."""
 
@@ -323,8 +227,8 @@ class Connection(asyncio.Protocol):
                 return
         problem = self._reader.problem
         if problem is not None:
-            said = problem.bad_header or problem.protocol is not None
-            self._refuse(problem.detail if said else f"not a frame: {problem.detail}")
+            is_readable = problem.bad_header or problem.protocol is not None
+            self._refuse(problem.detail if is_readable else f"not a frame: {problem.detail}")
             return
         held = self._reader.held_bytes
         if held != self._held:
@@ -380,7 +284,7 @@ class Connection(asyncio.Protocol):
         )
         try:
             return self._encode(command, answer.body)
-        except ValueError as error:  # a response that is over the limit of a frame
+        except ValueError as error:  # a response over the frame limit
             command.code, command.remark = ResponseCode.SYSTEM_ERROR, str(error)
             command.ext_fields = {}
             return self._encode(command, b"")
@@ -469,7 +373,7 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def pause_reading(self) -> None:
-        """Read no more; calls add up."""
+        """Pause reading; calls nest."""
         self._paused += 1
         if self._paused == 1 and self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
@@ -480,7 +384,7 @@ class Connection(asyncio.Protocol):
         if self._paused == 0 and self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internal -------------------------------------------------------------------------------
 
     def _receive(self, received: ReceivedCommand) -> None:
         self._greeted = True

@@ -1,4 +1,4 @@
-"""What a broker of the sandbox is made of, for the handlers of its requests.
+"""The state of a sandbox broker, shared by its request handlers.
 
 RocketMQ: BrokerController.
 """
@@ -36,7 +36,7 @@ _CODES_LIMIT: Final = 10_000
 
 
 def faq_of(options: SandboxOptions) -> str:
-    """Return what a remark ends with: where to read on, as each generation says it."""
+    """Return the FAQ suffix of remarks, as the emulated release writes it."""
     return _FAQ if options.is_5 else _FAQ_4
 
 
@@ -52,7 +52,7 @@ class BrokerState:
         now_ms: Callable[[], int],
         random_: random.Random,
     ) -> None:
-        """`address` is what routes name, `ip:port`."""
+        """`address` is the one in routes, `ip:port`."""
         self.name = name
         """name of the broker"""
         self.address = address
@@ -64,27 +64,27 @@ class BrokerState:
         self.now_ms = now_ms
         """the clock, ms since the epoch"""
         self.random = random_
-        """where chance is wanted"""
+        """random numbers"""
         self.route: Callable[[str], list[tuple[str, int]]] = lambda _: []
         """topic → (broker, readable queues) of the whole cluster"""
         self.started_ms = now_ms()
         """when the broker started"""
         self.room = room_of(options.store_limit)
-        """what everything that peers cause but messages may take"""
+        """byte limit of everything but messages"""
         self.topics = TopicTable(self.room)
         """its topics"""
         self.groups = GroupTable(self.room)
         """its subscription groups"""
         self.clients = ClientTable(self.room)
-        """who is connected"""
+        """connected clients"""
         self.offsets = OffsetTable(self.room)
-        """how far groups are"""
+        """offsets of groups"""
         self.locks = LockTable(self.room)
         """queues of orderly consumers"""
         self.store = MessageStore(address, options.store_limit, options.drop_oldest, self.room)
         """its messages"""
         self.holds = LongPolling(options.held_limit, self.room)
-        """pulls that wait"""
+        """held pulls"""
         self.config: dict[str, str] = {}
         """settings that an administrator changed"""
         self.requests: Counter[int] = Counter()
@@ -94,17 +94,17 @@ class BrokerState:
         self.messages_in = 0
         """messages that clients sent and that were stored"""
         self.messages_out = 0
-        """messages that clients were given"""
+        """messages delivered to clients"""
 
     @property
     def argument_code(self) -> int:
-        """What a bad name or queue id is answered with: it changed with 5.3.2."""
+        """Response code for a bad name or queue id, which changed in 5.3.2."""
         later = self.options.version >= V5_3_2
         return ResponseCode.INVALID_PARAMETER if later else ResponseCode.SYSTEM_ERROR
 
     @property
     def faq(self) -> str:
-        """What a remark ends with."""
+        """The FAQ suffix of remarks."""
         return faq_of(self.options)
 
     def data_version(self, counter: int) -> dict[str, object]:
@@ -115,17 +115,17 @@ class BrokerState:
     # -- messages -------------------------------------------------------------------------------
 
     def put(self, message: NewMessage) -> StoredRecord:
-        """Store a message and wake whoever waits for it. Raises what `MessageStore.put` does."""
+        """Store a message and wake pulls that wait for it. Raises as `MessageStore.put`."""
         record = self.store.put(message, self.now_ms())
         if len(self.holds):
             self.holds.arrived((record.topic, record.queue_id), record)
             self.holds.arrived((record.topic, ANY_QUEUE), record)
         return record
 
-    # -- topics and offsets, kept where there is a file -----------------------------------------
+    # -- topics and offsets, persisted with a store file ----------------------------------------
 
     def put_topic(self, config: TopicConfig) -> bool:
-        """Make or change a topic; False where there are too many."""
+        """Create or change a topic; return False if there are too many."""
         new = self.topics.get(config.name) is None
         if not self.topics.put(config):
             return False
@@ -146,7 +146,7 @@ class BrokerState:
         self.holds.wake(topic)
 
     def put_group(self, config: GroupConfig) -> bool:
-        """Make or change a group; return False where there are too many."""
+        """Create or change a group; return False if there are too many."""
         if not self.groups.put(config):
             return False
         if self.store.journal is not None:
@@ -164,12 +164,12 @@ class BrokerState:
 
     @property
     def perm(self) -> int:
-        """What may be done with its topics: brokerPermission."""
+        """The permission of its topics: brokerPermission."""
         number = integer_of(self.config.get("brokerPermission", "6"))
         return 6 if number is None else number & 6
 
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
-        """Store how far a group is; False where there are too many."""
+        """Store a group's offset; return False if there are too many."""
         if not self.offsets.put(group, topic, queue_id, offset):
             return False
         if self.store.journal is not None:
@@ -177,17 +177,17 @@ class BrokerState:
         return True
 
     def count_request(self, code: int) -> None:
-        """Count a request; of the codes that nobody knows only some by name."""
+        """Count a request; only a limited number of unknown codes is counted separately."""
         if code in self.requests or len(self.requests) < _CODES_LIMIT:
             self.requests[code] += 1
 
     def count_answer(self, code: int, response: int) -> None:
-        """Count an answer that is not a success."""
+        """Count an error response."""
         if (code, response) in self.answers or len(self.answers) < _CODES_LIMIT:
             self.answers[(code, response)] += 1
 
     def topic_of_retries(self, topic: str, queues: int = 1, perm: int = 6) -> TopicConfig:
-        """Return a %RETRY%, %DLQ% or system topic, made where it was not there."""
+        """Return a %RETRY%, %DLQ%, or system topic, created if missing."""
         config = self.topics.get(topic)
         if config is None:
             config = TopicConfig(topic, queues, queues, perm)
@@ -197,11 +197,11 @@ class BrokerState:
     # -- clients --------------------------------------------------------------------------------
 
     def notify_group(self, group: str) -> None:
-        """Tell the members of a group that it changed: they rebalance."""
-        known = self.clients.consumers.get(group)
-        if known is None or not self.groups.notifies(group):
+        """Notify the members of a group of a change, so they rebalance."""
+        consumers = self.clients.consumers.get(group)
+        if consumers is None or not self.groups.notifies(group):
             return
-        for connection in list(known.members):
+        for connection in list(consumers.members):
             connection.ask(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": group})
 
     def forget(self, connection: Connection) -> None:
@@ -223,7 +223,7 @@ class BrokerState:
         count: int = 1,
         response: int | None = None,
     ) -> None:
-        """Tell whoever watches."""
+        """Emit an event."""
         sink = self.options.on_event
         if sink is not None:
             peer = connection.peer if connection is not None else ""

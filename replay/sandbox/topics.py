@@ -1,4 +1,4 @@
-"""Topics of one broker: their settings, which names are reserved, and how a send makes one.
+"""Topics of one broker: settings, reserved names, and creation by a send.
 
 RocketMQ: TopicConfig, TopicConfigManager, TopicValidator, PermName.
 """
@@ -59,7 +59,7 @@ class TopicConfig:
     """attributes of 5.x"""
 
     def text(self, with_attributes: bool) -> str:
-        """Return what Java's toString says of it, as remarks do."""
+        """Return the text of Java's toString, which remarks contain."""
         perm = "".join(
             letter if self.perm & bit else "-"
             for letter, bit in (("R", READ), ("W", WRITE), ("X", INHERIT))
@@ -73,7 +73,7 @@ class TopicConfig:
         )
 
     def value(self, is_5: bool = True) -> dict[str, object]:
-        """Return the members of the JSON that RocketMQ writes: of 5.x, or of 4.x."""
+        """Return the members of RocketMQ's JSON, as in 5.x or 4.x."""
         return {
             **({"attributes": dict(self.attributes)} if is_5 else {}),
             "order": self.order,
@@ -87,13 +87,13 @@ class TopicConfig:
 
 
 def number_in(value: Mapping[str, object], member: str, default: int) -> int:
-    """Return a number of what a client sent; the default for what is none of 0 to 65536."""
-    found = value.get(member, default)
-    return found if isinstance(found, int) and 0 <= found <= 1 << 16 else default
+    """Return a number sent by a client; the default if not in 0 to 65536."""
+    number = value.get(member, default)
+    return number if isinstance(number, int) and 0 <= number <= 1 << 16 else default
 
 
 def topic_of_value(value: dict[str, object]) -> TopicConfig | None:
-    """Return the topic that such members describe; None when they describe none."""
+    """Parse a topic from its JSON members; None if invalid."""
     name = value.get("topicName")
     if not isinstance(name, str) or not name:
         return None
@@ -113,7 +113,7 @@ def topic_of_value(value: dict[str, object]) -> TopicConfig | None:
 
 
 def why_no_name(topic: str, named: bool) -> str | None:
-    """Return why a topic cannot be called so, `named` as 5.x says it; None when it can."""
+    """Return why a topic name is invalid (`named`: in the text of 5.x); None if valid."""
     if not topic.strip():
         return "The specified topic is blank."
     retry = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
@@ -146,7 +146,7 @@ class TopicTable:
         return self._topics.get(topic)
 
     def put(self, config: TopicConfig) -> bool:
-        """Make or change a topic; False where there are too many."""
+        """Create or change a topic; return False if there are too many."""
         if config.name not in self._topics and len(self._topics) >= TOPICS_LIMIT:
             return False
         if not self._topics.put(config.name, config):
@@ -155,7 +155,7 @@ class TopicTable:
         return True
 
     def drop(self, topic: str) -> bool:
-        """Remove a topic; whether it was there."""
+        """Remove a topic; return whether it existed."""
         if self._topics.drop(topic) is None:
             return False
         self.changes += 1
@@ -171,9 +171,9 @@ class TopicTable:
     def made_by_send(
         self, topic: str, default_topic: str, queues: int, auto_create: bool
     ) -> TopicConfig | None:
-        """Return the topic that a send makes after `default_topic`; None when it may not.
+        """Create a topic for a send from `default_topic`; None if not allowed.
 
-        Retry topics are made with one queue, whatever the default topic is.
+        Retry topics get one queue, whatever the default topic is.
         """
         if topic.startswith(RETRY_PREFIX):
             return TopicConfig(topic, 1, 1)

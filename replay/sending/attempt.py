@@ -1,4 +1,4 @@
-"""One attempt to send: request, answer, and the record of both, whatever came of it.
+"""One send attempt: request, response, and its record.
 
 RocketMQ: DefaultMQProducerImpl.sendKernelImpl, MQClientAPIImpl.processSendResponse.
 """
@@ -79,7 +79,7 @@ _ACL_REMARK = "AclException"
 
 
 def _hint_of(response: RemotingCommand) -> str:
-    """Return the way out of a refusal."""
+    """Return the hint for an error response."""
     if _ACL_REMARK in (response.remark or ""):
         return _ACL_HINT
     return _HINTS.get(response.code, "")
@@ -89,7 +89,7 @@ _NOT_PREPARED = Prepared("", "", 0, 0, 0, "", "", b"")
 
 
 class Sending(msgspec.Struct, eq=False):
-    """One message (or batch) on its way."""
+    """The state of sending one message or batch."""
 
     message: Message
     """the message; of a batch its first one"""
@@ -104,9 +104,9 @@ class Sending(msgspec.Struct, eq=False):
     messages: list[Message] | None = None
     """all of a batch"""
     prepared: Prepared = _NOT_PREPARED
-    """as it travels"""
+    """encoded message"""
     attempts: list[Attempt] = []
-    """every try so far"""
+    """all attempts so far"""
     hook_errors: list[Exception] = []
     """what send hooks raised so far"""
 
@@ -130,10 +130,10 @@ class AttemptSender:
         self._on_attempt = config.on_attempt
         self._group = wrap_namespace(config.namespace, config.group)
         self.on_stored: Callable[[Sending, SendResult, Attempt], None] | None = None
-        """told of every message that was answered as stored"""
+        """called for every stored message"""
 
     def request(self, sending: Sending, queue: MessageQueue, broker: str) -> SendRequest:
-        """Return the request of an attempt that begins now."""
+        """Return the request of an attempt that starts now."""
         client = self._client
         born = (self._network.now() + client.offset) // MS
         oneway = sending.mode is SendMode.ONEWAY
@@ -150,10 +150,10 @@ class AttemptSender:
         why: str,
         deadline: int,
     ) -> Steps[SendResult]:
-        """Send `request` to the master of `broker`; the result, as stored.
+        """Send `request` to the master of `broker`; yield the result if it is stored.
 
-        Raises ClientError: BrokerError for a code that means it is not stored, TransportError where
-        that is not known.
+        Raises ClientError: BrokerError for a code that means not stored, TransportError if that is
+        unknown.
         """
         address = self._address_of(sending, request, queue, broker, why)
         mode = sending.mode
@@ -177,7 +177,7 @@ class AttemptSender:
         except BaseException as problem:
             invoke.began = invoke.began or started
             invoke.ended = invoke.ended or self._network.now()
-            failure = problem if isinstance(problem, ClientError) else _given_up(problem)
+            failure = problem if isinstance(problem, ClientError) else _reason_of_cancel(problem)
             if isinstance(failure, ConnectError) and self._uses_vip(sending):
                 failure.hint = _VIP_HINT
             attempt = self._record(sending, invoke, queue, why, failure)
@@ -191,7 +191,7 @@ class AttemptSender:
     def _address_of(
         self, sending: Sending, request: SendRequest, queue: MessageQueue, broker: str, why: str
     ) -> str:
-        """Return where an attempt goes; raise UnknownBrokerError, which is an attempt, too."""
+        """Return the address of an attempt; an UnknownBrokerError is recorded as an attempt."""
         address = self._client.routes.master_of(broker)
         if address is None:
             reason = f"broker {broker} has no master in the route"
@@ -203,7 +203,7 @@ class AttemptSender:
         return vip_address(address) if self._uses_vip(sending) else address
 
     def _uses_vip(self, sending: Sending) -> bool:
-        """Return whether the next attempt goes to the second port of a broker."""
+        """Return whether the next attempt uses the VIP channel."""
         return self._vip and not (sending.mode is SendMode.ASYNC and sending.attempts)
 
     def _finish(
@@ -214,15 +214,15 @@ class AttemptSender:
         why: str,
         context: SendContext | None,
     ) -> SendResult:
-        """Return the result of an attempt that was answered, or that needs no answer."""
+        """Return the result of an attempt that has a response or is one-way."""
         command = invoke.command
-        said = stored_of(command, queue) if command is not None else None
+        parsed = stored_of(command, queue) if command is not None else None
         error: ClientError | None = None
-        if isinstance(said, str):
-            error = AnswerError(said, f"{invoke.address} may be no RocketMQ broker")
-        elif said is None and command is not None:
+        if isinstance(parsed, str):
+            error = AnswerError(parsed, f"{invoke.address} may be no RocketMQ broker")
+        elif parsed is None and command is not None:
             error = BrokerError(command.code, command.remark, _hint_of(command))
-        stored = said if isinstance(said, Stored) else None
+        stored = parsed if isinstance(parsed, Stored) else None
         attempt = self._record(sending, invoke, queue, why, error, stored)
         if error is not None:
             self._after(sending, context, attempt, None, error)
@@ -236,7 +236,7 @@ class AttemptSender:
         return result
 
     def _result(self, sending: Sending, queue: MessageQueue, stored: Stored | None) -> SendResult:
-        """Return what the caller is told; `stored` is None for a oneway send."""
+        """Return the result for the caller; `stored` is None for a one-way send."""
         key, attempts = sending.prepared.unique_key, tuple(sending.attempts)
         if stored is None:
             return SendResult(SendStatus.SEND_OK, key, self._seen(queue), attempts=attempts)
@@ -255,7 +255,7 @@ class AttemptSender:
         )
 
     def _seen(self, queue: MessageQueue) -> MessageQueue:
-        """Return a queue as the application knows it: its topic without namespace."""
+        """Return a queue for the application: its topic without the namespace."""
         namespace = self._config.namespace
         if not namespace:
             return queue
@@ -270,7 +270,7 @@ class AttemptSender:
         error: ClientError | None,
         stored: Stored | None = None,
     ) -> Attempt:
-        """Note an attempt, and tell who wants to know."""
+        """Record an attempt, and call `on_attempt`."""
         command, prepared, config = invoke.command, sending.prepared, self._config
         offset = self._client.offset
         ended = invoke.ended or invoke.began
@@ -320,7 +320,7 @@ class AttemptSender:
         address: str,
         why: str,
     ) -> None:
-        """Ask the check hooks; raise the error of one that vetoes, which is an attempt, too."""
+        """Call the check hooks; a veto is raised, and recorded as an attempt."""
         context = self._context(sending, queue, address)
         for hook in self._checks:
             try:
@@ -368,18 +368,18 @@ def _outcome_of(invoke: Invoke, error: ClientError | None) -> AttemptOutcome:
     return AttemptOutcome.CANCELLED
 
 
-def _given_up(problem: BaseException) -> ClosedError:
-    """Return the reason of an attempt that its caller gave up."""
+def _reason_of_cancel(problem: BaseException) -> ClosedError:
+    """Return the reason of an abandoned attempt."""
     if isinstance(problem, GeneratorExit):
         return ClosedError("given up by the caller")
     return ClosedError(f"{type(problem).__name__}: {problem}")
 
 
 def with_attempts(result: SendResult, sending: Sending) -> SendResult:
-    """Return a result that tells of all attempts, those after it included."""
+    """Return a result with all attempts, including later ones."""
     return msgspec.structs.replace(result, attempts=tuple(sending.attempts))
 
 
 def wrapped_queue(config: ProducerConfig, queue: MessageQueue) -> MessageQueue:
-    """Return a queue as brokers know it: its topic with the namespace of the producer."""
+    """Return a queue for brokers: its topic with the producer's namespace."""
     return queue._replace(topic=wrap_namespace(config.namespace, queue.topic))

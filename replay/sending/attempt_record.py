@@ -1,7 +1,7 @@
-"""Attempts to send as rows of the decoded log, so that reports read our own sends like captures.
+"""Convert attempts to rows of the decoded log, so reports read our sends like captures.
 
-Rules: an attempt without an answer is `unanswered`, one that could not even connect too, with what
-happened as the remark. Packets are none: nothing was captured.
+Rules: an attempt without a response, or without a connection, is `unanswered`, with the error as
+the remark. Rows have no packets, because nothing was captured.
 """
 
 from __future__ import annotations
@@ -27,17 +27,15 @@ _ENDS: Final = {
 def record_of_attempt(
     message: Message, attempt: Attempt, capture: str = NO_CAPTURE
 ) -> ExchangeRecord:
-    """Return the row of one attempt to send `message`; `capture` is what the column of that name
-    says.
-    """
+    """Return the row of an attempt to send `message`; `capture` is the value of that column."""
     status = _STATUSES.get(AttemptOutcome(attempt.outcome), UNANSWERED)
     answered = status == ANSWERED
     queue_id = attempt.queue.queue_id if attempt.queue_id is None else attempt.queue_id
     return ExchangeRecord(
         capture=capture,
         conversation=attempt.conversation,
-        requester=attempt.local,
-        responder=attempt.address,
+        client_address=attempt.local,
+        server_address=attempt.address,
         status=status,
         request_packet=None,
         response_packet=None,
@@ -70,5 +68,5 @@ def record_of_attempt(
         offset_msg_id=attempt.offset_msg_id,
         rtt_us=None,
         end=_ENDS.get(AttemptOutcome(attempt.outcome)),
-        expert=[],
+        findings=[],
     )

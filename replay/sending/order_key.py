@@ -1,4 +1,4 @@
-"""Ordered messages: who chooses the queue, and the choice by key that a Java client makes.
+"""Ordered messages: queue selectors, and the Java client's selection by key.
 
 RocketMQ: MessageQueueSelector, SelectMessageQueueByHash.
 """
@@ -14,7 +14,7 @@ Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
 
 class KeySelector:
-    """Messages of one key go to one queue, the one that a Java client chooses for that string."""
+    """Selects one queue per key, the same as a Java client."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -28,12 +28,12 @@ class KeySelector:
 
 
 def selector_of(selector: Selector | None, order_key: str | None) -> Selector | None:
-    """Return the selector that a caller gave, or that of an order key; None without either."""
+    """Return the given selector, or one for the order key, or None."""
     return selector if order_key is None else KeySelector(order_key)
 
 
 def java_hash(text: str) -> int:
-    """Return Java's String.hashCode: over UTF-16 units, 32 bits with sign."""
+    """Return Java's String.hashCode: over UTF-16 units, signed 32 bits."""
     number = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):

@@ -1,7 +1,7 @@
-"""Request and reply: a message that is answered by the consumer's message, pushed by a broker.
+"""Request-reply: a consumer's reply message is pushed by a broker.
 
-Rules: a reply is recognised by its correlation id; one that nobody waits for is dropped. Brokers
-know us before the request is sent, because any of them may have to push the reply.
+Rules: a reply is matched by its correlation id; an unexpected one is dropped. Heartbeats go to all
+brokers before the request, because any of them may have to push the reply.
 RocketMQ: DefaultMQProducerImpl.request, RequestFutureHolder, ClientRemotingProcessor (326).
 """
 
@@ -38,7 +38,7 @@ _ERROR: Final = int(ResponseCode.SYSTEM_ERROR)
 
 
 class _Waiting:
-    """A request that was begun."""
+    """A pending request."""
 
     __slots__ = ("reply", "waiter")
 
@@ -48,7 +48,7 @@ class _Waiting:
 
 
 class PendingRequests:
-    """The requests of one producer that wait for their replies."""
+    """The pending requests of one producer."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
@@ -56,16 +56,16 @@ class PendingRequests:
         self._waiting: dict[str, _Waiting] = {}
         self._bodies = sender.config.budget.bound(*REPLIES)
         self.dropped = 0
-        """replies that nobody waited for"""
-        self._client.handlers[PUSH_REPLY] = self._pushed
+        """unexpected replies"""
+        self._client.handlers[PUSH_REPLY] = self._on_reply
 
     def request(self, message: Message, timeout_ms: int | None = None) -> Steps[Message]:
-        """Send a request; the reply. Raises ReplyTimeoutError, and what a send raises."""
+        """Send a request; yield the reply. Raises ReplyTimeoutError, and as `send`."""
         timeout = self._sender.config.send_timeout_ms if timeout_ms is None else timeout_ms
         network = self._client.network
         deadline = network.now() + timeout * MS
         correlation = str(uuid.uuid4())
-        asked = message.with_properties(
+        request = message.with_properties(
             {
                 CORRELATION_ID: correlation,
                 REPLY_TO_CLIENT: self._client.client_id,
@@ -77,7 +77,7 @@ class PendingRequests:
             yield from self._sender.find_queues(message.topic, timeout)
             yield from self._client.greet_all(max((deadline - network.now()) // MS, 1))
             left = max((deadline - network.now()) // MS, 1)
-            yield from self._sender.send(asked, SendMode.ASYNC, left)
+            yield from self._sender.send(request, SendMode.ASYNC, left)
             if waiting.reply is None:
                 yield self._await(waiting, message.topic, timeout, deadline)
             assert waiting.reply is not None
@@ -97,12 +97,12 @@ class PendingRequests:
         def late() -> ReplyTimeoutError:
             return ReplyTimeoutError(
                 f"no reply to the request to {topic} within {timeout} ms",
-                "the request was stored; does its consumer reply?",
+                "the request was stored; check whether its consumer replies",
             )
 
         return Await(begin, forget, deadline, late)
 
-    def _pushed(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
+    def _on_reply(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
         """Handle a reply that a broker pushes (326)."""
         fields = command.ext_fields
         properties = decode_properties(fields.get("properties", ""))
@@ -127,7 +127,7 @@ class PendingRequests:
             waiting.waiter.resume(None)
 
     def _opened(self, channel: Channel, body: bytes, sys_flag: int) -> bytes | None:
-        """Return the body of a reply as it was sent; None where it is damaged or too much."""
+        """Return the decompressed body of a reply; None if it is damaged or too large."""
         kind, room = compression_of(sys_flag), self._bodies.room
         is_too_much = len(body) > room
         if kind is not None:

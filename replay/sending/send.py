@@ -1,4 +1,4 @@
-"""Sending, as operations: which queue, which broker, how often, in which time, and what is told.
+"""Send operations: choice of queue and broker, retries, timeouts, and reports.
 
 Rules, Java's: a synchronous send tries up to 1 + `retries` brokers within one time for all; what is
 retried is an error of transport, a broker without address, an unusable answer, and a response code
@@ -70,7 +70,7 @@ class FaultReports:
         self._connects_behind = since >= V5_2_0
 
     def report(self, broker: str, event: AttemptEvent, began: int) -> None:
-        """Report the outcome of an attempt that began at `begin`."""
+        """Report an event of an attempt that began at `began`."""
         if self.enabled:
             now = self._network.now()
             self._strategy.report(broker, event, (now - began) // MS, now // MS)
@@ -88,7 +88,9 @@ class FaultReports:
         self.report(broker, event, began)
 
     def handing_over(self, broker: str, connected: bool, began: int) -> bool:
-        """Hand an asynchronous attempt over; return whether that is still to be reported."""
+        """Report the handing over of an asynchronous attempt; return whether it must be reported
+        later.
+        """
         if not self.enabled:
             return False
         if connected or self._connects_behind:
@@ -132,7 +134,7 @@ _LEAST_SIZE: Final = 1024 * 1024
 
 
 class Sender:
-    """The sends of one producer."""
+    """The send operations of one producer."""
 
     def __init__(
         self,
@@ -140,7 +142,7 @@ class Sender:
         random: Random | None = None,
         config: ProducerConfig | None = None,
     ) -> None:
-        """`config` where it is not the client's."""
+        """`config` overrides the client's."""
         config = config or client.config
         self.config: ProducerConfig = config
         self.client = client
@@ -156,7 +158,7 @@ class Sender:
         self._size_room = Permits(max(config.backpressure_size, _LEAST_SIZE))
         self._shares_timeout = config.shares_timeout
 
-    # -- what a producer begins -----------------------------------------------------------------
+    # -- entry points ---------------------------------------------------------------------------
 
     def send(
         self,
@@ -168,7 +170,7 @@ class Sender:
         selector: Selector | None = None,
         half: bool = False,
     ) -> Steps[SendResult]:
-        """Send one message; raises InvalidMessageError at once, SendFailed when given up."""
+        """Send one message; raises InvalidMessageError at once, SendFailed at the end."""
         _refuse(why_not_message(message, self.config.max_message_size))
         if self.config.namespace:
             _refuse(why_not_topic(self._wrapped(message.topic)))
@@ -192,16 +194,14 @@ class Sender:
         return self._run(sending, queue, selector)
 
     def find_queues(self, topic: str, timeout_ms: int | None = None) -> Steps[list[MessageQueue]]:
-        """Yield the queues of a topic that can be written to; raises RouteError,
-        NameServerError.
-        """
+        """Yield the writable queues of a topic; raises RouteError, NameServerError."""
         timeout = self.config.api_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self.client.network.now() + timeout * MS
         table = yield from self.client.routes.find_table(self._wrapped(topic), deadline)
         return [queue._replace(topic=topic) for queue in table.queues]
 
     def known_brokers(self, topic: str) -> list[str] | None:
-        """Return the masters of all routes in use; None where that of the topic is not known."""
+        """Return the masters of all routes in use, or None if the topic's route is unknown."""
         routes = self.client.routes
         return None if routes.table_of(self._wrapped(topic)) is None else routes.masters()
 
@@ -229,10 +229,10 @@ class Sender:
             return self._once(sending, queue, selector)
         return self._sync(sending)
 
-    # -- the three ways -------------------------------------------------------------------------
+    # -- send modes -----------------------------------------------------------------------------
 
     def _sync(self, sending: Sending) -> Steps[SendResult]:
-        """Attempt until one is stored, within the time and number allowed."""
+        """Try until one attempt is stored, within the timeout and retry limit."""
         table = yield from self._table(sending)
         total = 1 + self.config.retries
         last: str | None = None
@@ -292,7 +292,7 @@ class Sender:
     def _async(
         self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
     ) -> Steps[SendResult]:
-        """Yield the same request again and again, after errors of transport."""
+        """Repeat the same request after transport errors."""
         table = yield from self._table(sending, queue)
         began = self.client.network.now()
         target, why = self._choice(sending, table, queue, selector, began)
@@ -326,16 +326,16 @@ class Sender:
             if free:
                 other, why = self.strategy.select(table, target.broker_name, False, now // MS)
                 broker = table.broker_of(other)
-                # Java repeats what was written: only where it goes is new, not what it says.
+                # Java repeats the written bytes: only the target changes, not the content.
                 target = target._replace(broker_name=other.broker_name)
 
     def _with_room(
         self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
     ) -> Steps[SendResult]:
-        """Yield an asynchronous send that first waits until few enough are in flight."""
+        """Wait for an in-flight permit, then send asynchronously."""
         messages = sending.messages or [sending.message]
         size = min(sum([len(message.body) for message in messages]), self._size_room.limit)
-        taken: list[tuple[Permits, int]] = []
+        acquired: list[tuple[Permits, int]] = []
         try:
             for permits, count in ((self._room, 1), (self._size_room, size)):
                 if not permits.take(count):
@@ -343,16 +343,16 @@ class Sender:
                         yield Acquire(permits, count, sending.deadline)
                     except TooManyRequestsError as error:
                         raise self._failed(sending, error, True) from error
-                taken.append((permits, count))
+                acquired.append((permits, count))
             return (yield from self._async(sending, queue, selector))
         finally:
-            for permits, count in taken:
+            for permits, count in acquired:
                 permits.give(count)
 
-    # -- parts of them --------------------------------------------------------------------------
+    # -- parts of a send ------------------------------------------------------------------------
 
     def _table(self, sending: Sending, queue: MessageQueue | None = None) -> Steps[PublishTable]:
-        """Yield the queues of the message's topic; the message as it travels is made on the way."""
+        """Yield the queues of the message's topic, and prepare the message."""
         now_ms = (sending.begin + self.client.offset) // MS
         try:
             if sending.messages is not None:
@@ -367,7 +367,7 @@ class Sender:
             if isinstance(error, InvalidMessageError):
                 raise
             raise InvalidMessageError(str(error)) from None
-        if len(prepared.properties) > 8000:  # a character has four bytes at most
+        if len(prepared.properties) > 8000:  # a character has at most four bytes
             _refuse(why_not_encoded(prepared.properties.encode("utf-8", "surrogatepass")))
         sending.prepared = prepared
         topic = prepared.topic
@@ -389,13 +389,13 @@ class Sender:
         selector: Selector | None,
         now: int,
     ) -> tuple[MessageQueue, str]:
-        """Return where the first attempt goes, and why."""
+        """Return the queue of the first attempt, and the reason."""
         if queue is not None:
             return MessageQueue(sending.prepared.topic, *queue[1:]), CALLER
         if selector is None:
             if self._reports.enabled:
                 return self.strategy.select(table, None, False, now // MS)
-            queues = table.queues  # what every generation does when the strategy is off
+            queues = table.queues  # the choice of every generation when the strategy is off
             return queues[table.index.next() % len(queues)], ChoiceReason.ROUND_ROBIN
         topic = sending.message.topic
         seen = [
@@ -407,7 +407,7 @@ class Sender:
         return table.queues[seen.index(chosen)], getattr(selector, "why", SELECTED)
 
     def _attempt_deadline(self, sending: Sending, now: int, more: bool) -> int:
-        """Return when an attempt must have ended: some time may be kept for further ones."""
+        """Return the deadline of an attempt, which may reserve time for further ones."""
         most = self.config.send_max_timeout_per_request_ms
         deadline = self._whole_deadline(sending, now)
         if most < 0 or not more:
@@ -415,7 +415,7 @@ class Sender:
         return min(deadline, now + most * MS)
 
     def _whole_deadline(self, sending: Sending, now: int) -> int:
-        """Return when an attempt that begins now must have ended, by the client's release."""
+        """Return the deadline of an attempt that starts now, by the client's release."""
         if self._shares_timeout or sending.mode is not SendMode.SYNC:
             return sending.deadline
         return now + sending.deadline - sending.begin

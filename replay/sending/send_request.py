@@ -1,13 +1,13 @@
-"""The request of a send: what a message becomes on the wire.
+"""The request of a send: the wire format of a message.
 
-A message is prepared once (properties, compression, sysFlag) and gets one `SendRequest` an attempt;
-a resend has another queue, time and opaque, but the same UNIQ_KEY. This is the hot path: what does
-not change from message to message of one queue is written once (`JsonTemplate`, `BinaryTemplate`).
-The ext fields are made only for signing and hooks; the frames of both ways are equal byte by byte.
+A message is prepared once (properties, compression, sysFlag) and gets one `SendRequest` per
+attempt; a resend has another queue, time, and opaque, but the same UNIQ_KEY. This is the hot path:
+the constant parts for a queue are encoded once (`JsonTemplate`, `BinaryTemplate`). Ext fields are
+made only for signing and hooks; both ways produce identical frames.
 
 Rules of the forms by client release: properties end with a separator up to 4.9.0 and from 5.2.0;
-the broker's name is said from 4.9.5 on; a batch has a UNIQ_KEY of its own from 5.0.0 on, and the
-kind of compression is said from 4.9.4 on.
+the broker's name is included from 4.9.5 on; a batch has a UNIQ_KEY of its own from 5.0.0 on, and
+the compression type is included from 4.9.4 on.
 RocketMQ: DefaultMQProducerImpl.sendKernelImpl, tryToCompressMessage, MQClientAPIImpl.sendMessage,
 SendMessageRequestHeader, SendMessageRequestHeaderV2.encode, RemotingCommand.encodeHeader,
 RocketMQSerializable, MessageDecoder.messageProperties2String.
@@ -46,7 +46,7 @@ _encode_json: Final = msgspec.json.Encoder().encode
 
 
 class SentMessage(Protocol):
-    """What a template needs to know of a message."""
+    """The parts of a message that a template needs."""
 
     @property
     def sys_flag(self) -> int:
@@ -58,15 +58,15 @@ class SentMessage(Protocol):
 
     @property
     def properties(self) -> str:
-        """Properties as they travel."""
+        """Encoded properties."""
 
     @property
     def properties_json(self) -> str:
-        """The same, quoted as JSON."""
+        """Encoded properties, quoted as JSON."""
 
 
 class JsonTemplate:
-    """What the JSON headers of all requests to one queue have in common."""
+    """The common parts of the JSON headers of all requests to one queue."""
 
     __slots__ = ("_end", "_parts")
 
@@ -94,7 +94,7 @@ class JsonTemplate:
 
 
 class BinaryTemplate:
-    """What the binary headers of all requests to one queue have in common."""
+    """The common parts of the binary headers of all requests to one queue."""
 
     __slots__ = ("_after", "_before", "_head", "_keys", "_length", "_tail")
 
@@ -148,12 +148,12 @@ def _entry(name: str, text: str) -> bytes:
 
 
 def quoted(text: str) -> str:
-    """Return a text as JSON."""
+    """Return a text quoted as JSON."""
     return _encode_json(text).decode()
 
 
 def frame_of(kind: int, header: bytes, body: bytes) -> bytes:
-    """Return a frame. Raises ValueError where it is over the frame limit."""
+    """Return a frame. Raises ValueError if it is over the frame limit."""
     size = len(header)
     total = 4 + size + len(body)
     if total + 4 > MAX_FRAME:
@@ -174,14 +174,14 @@ _TEXTS: Final = ("false", "true")
 
 @dataclass(frozen=True, slots=True)
 class SendForm:
-    """How a producer writes its requests."""
+    """The request format of a producer."""
 
     group: str
     """producer group, without namespace"""
     version: int = NEWEST
     """MQVersion ordinal of the client release that is followed, which it also says"""
     language: str = "PYTHON"
-    """language that the header says"""
+    """language in the header"""
     serialize_type: str = "JSON"
     """JSON or ROCKETMQ"""
     smart_message: bool = True
@@ -208,7 +208,7 @@ class SendForm:
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
-    """A message as all attempts to send it have it."""
+    """A prepared message, shared by all attempts."""
 
     topic: str
     """topic as it travels, with its namespace"""
@@ -221,7 +221,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     flag: int
     """the application's flag"""
     properties: str
-    """properties as they travel"""
+    """encoded properties"""
     properties_json: str
     """the same, quoted as JSON; empty where headers are binary"""
     body: bytes
@@ -235,7 +235,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
 
 
 class SendRequest:
-    """One attempt to send: a prepared message, a queue, a time."""
+    """The request of one attempt: a prepared message, a queue, a time."""
 
     __slots__ = (
         "_encoder",
@@ -265,9 +265,9 @@ class SendRequest:
         self.born_ms = born_ms
         """born time of the attempt, ms since the epoch"""
         self.oneway = oneway
-        """whether no answer is wanted"""
+        """whether the request is one-way"""
         self.broker_name = broker_name
-        """name of the broker that the header says"""
+        """broker name in the header"""
 
     @property
     def code(self) -> int:
@@ -276,17 +276,17 @@ class SendRequest:
 
     @property
     def body(self) -> bytes:
-        """Body as it travels."""
+        """Encoded body."""
         return self.prepared.body
 
     def fields(self) -> dict[str, str]:
-        """Return the ext fields; who changes them (hooks, a signature) changes the request."""
+        """Return the ext fields; changes (by hooks or a signature) affect the request."""
         if self._fields is None:
             self._fields = self._encoder.fields_of(self)
         return self._fields
 
     def command(self, opaque: int) -> RemotingCommand:
-        """Return the request as a command, its body is `body`."""
+        """Return the request as a command without its body, which is `body`."""
         form = self._encoder.form
         flag = ONEWAY_FLAG if self.oneway else 0
         return RemotingCommand(
@@ -301,7 +301,7 @@ class SendRequest:
         )
 
     def encode(self, opaque: int) -> bytes:
-        """Return the request as a frame. Raises ValueError where it is over the frame limit."""
+        """Return the request as a frame. Raises ValueError if it is over the frame limit."""
         if self._fields is None:
             return self._encoder.encode(self, opaque)
         return self._encoder.encode_fields(self, opaque)
@@ -311,7 +311,7 @@ _Key = tuple[MessageQueue, str, str, int, bool]
 
 
 class SendEncoder:
-    """Makes the requests of one producer."""
+    """Encodes the requests of one producer."""
 
     def __init__(self, form: SendForm, ids: UniqueIds) -> None:
         self.form = form
@@ -322,9 +322,9 @@ class SendEncoder:
         self._templates: dict[_Key, JsonTemplate | BinaryTemplate] = {}
 
     def prepare(self, message: Message, now_ms: int, *, half: bool = False) -> Prepared:
-        """Return a message as it will travel; give it its UNIQ_KEY if it has none.
+        """Prepare a message for the wire; set its UNIQ_KEY if it has none.
 
-        `half`: it opens a transaction. Raises ValueError for properties that hold a separator.
+        `half`: the message opens a transaction. Raises ValueError if a property has a separator.
         """
         form = self.form
         unique_key = message.properties.get(UNIQ_KEY)
@@ -348,7 +348,7 @@ class SendEncoder:
         return self._prepared(message, properties, unique_key, code, sys_flag, body)
 
     def prepare_batch(self, messages: Sequence[Message], now_ms: int) -> Prepared:
-        """Prepare messages as one batch, each with its UNIQ_KEY; ValueError if that cannot be."""
+        """Prepare messages as one batch, each with its UNIQ_KEY; ValueError if that fails."""
         items: list[BatchItem] = []
         for message in messages:
             if UNIQ_KEY not in message.properties:
@@ -401,14 +401,12 @@ class SendEncoder:
     ) -> SendRequest:
         """Return the request of one attempt to send to `queue`, made at `born_ms`.
 
-        `broker_name` is that of the broker where it is not the queue's, as with static topics.
+        `broker_name` is the broker's name if it differs from the queue's, as with static topics.
         """
         return SendRequest(self, prepared, queue, born_ms, oneway, broker_name or queue.broker_name)
 
     def encode(self, request: SendRequest, opaque: int) -> bytes:
-        """Return the frame of a request whose ext fields nobody changed; ValueError over
-        the limit.
-        """
+        """Return the frame of a request with unchanged ext fields; ValueError over the limit."""
         prepared = request.prepared
         if prepared.reconsume_times or prepared.max_reconsume_times is not None:
             return self.encode_fields(request, opaque)
@@ -421,14 +419,14 @@ class SendEncoder:
         )
 
     def encode_fields(self, request: SendRequest, opaque: int) -> bytes:
-        """Return the frame of a request by way of its ext fields."""
+        """Return the frame of a request, encoded from its ext fields."""
         return frame_of(self.type, encode_header(request.command(opaque)), request.prepared.body)
 
     def fields_of(self, request: SendRequest) -> dict[str, str]:
-        """Return the ext fields of a request, as the header class writes them."""
+        """Return the ext fields of a request, as Java's header class writes them."""
         form, prepared = self.form, request.prepared
         most = prepared.max_reconsume_times
-        values = (  # in the order of SendFields; the templates rely on it, too
+        values = (  # in the order of SendFields, on which the templates also rely
             wrap_namespace(form.namespace, form.group),
             prepared.topic,
             form.default_topic,
@@ -448,7 +446,7 @@ class SendEncoder:
         return {name: value for name, value in pairs if value is not None}
 
     def _template_of(self, request: SendRequest, key: _Key) -> JsonTemplate | BinaryTemplate:
-        """Return the template of a key that was not met before; few are kept, as queues are few."""
+        """Create the template of a new key; the cache is small, as there are few queues."""
         if len(self._templates) >= _MOST_TEMPLATES:
             self._templates.clear()
         fields = self.fields_of(request)
@@ -463,7 +461,7 @@ class SendEncoder:
 
 
 def _properties_of(message: Message) -> dict[str, str]:
-    """Return all properties of a message, in the order in which they are written."""
+    """Return all properties of a message, in encoding order."""
     properties = dict(message.properties)
     if message.tags:
         properties["TAGS"] = message.tags

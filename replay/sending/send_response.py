@@ -1,7 +1,7 @@
-"""The answer to a send: stored how and where, or refused.
+"""Send responses: how and where a message was stored, or the rejection.
 
-Rules: the codes of `code_sets.STORED` all mean that the broker has the message. A header that lacks
-what a stored message must have is a broker's fault, said as a value; nothing raises.
+Rules: the codes of `code_sets.STORED` all mean that the broker has the message. A header without
+required fields is a broker's error, returned as a text; nothing raises.
 RocketMQ: MQClientAPIImpl.processSendResponse, SendMessageResponseHeader.
 """
 
@@ -29,7 +29,7 @@ STATUSES: Final[dict[int, SendStatus]] = {
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """What the answer to a send says."""
+    """The fields of a send response."""
 
     status: SendStatus
     """how the message was stored"""
@@ -42,7 +42,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     transaction_id: str | None = None
     """id of the transaction of a half message"""
     recall_handle: str | None = None
-    """what a timer message can be taken back with"""
+    """handle that recalls a timer message"""
     region: str = DEFAULT_REGION
     """region of the broker, for traces"""
     trace_on: bool = True
@@ -50,10 +50,10 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 
 def stored_of(response: RemotingCommand, queue: MessageQueue) -> Stored | str | None:
-    """Return what the answer to a send to `queue` says.
+    """Parse the response to a send to `queue`.
 
-    None where its code says that the broker refused; a text where the code says stored and the
-    header does not say what it must, which is not an answer that can be used.
+    None if its code means a rejection; an error text if the code means stored but the header lacks
+    required fields, so the response is unusable.
     """
     status = STATUSES.get(response.code)
     if status is None:

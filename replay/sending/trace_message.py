@@ -1,10 +1,10 @@
-"""Message traces: what a producer tells the trace topic about its sends.
+"""Message traces: a producer's records of its sends for the trace topic.
 
-Rules: only sends that were answered are told, each as one record; records wait until there are
-enough of them or the oldest is old enough, then travel as one message whose KEYS are the ids and
-keys of those that it tells of. Traces of traces are not made. The clock is an argument. Traces are
-sent asynchronously by a second producer group over the same connections; one that cannot be sent is
-lost, and no send fails because of it.
+Rules: only sends with a response are traced, each as one record; records are buffered until there
+are enough or the oldest is old enough, then sent as one message whose KEYS are the traced ids and
+keys. Traces are not traced. The clock is an argument. Traces are sent asynchronously by a second
+producer group over the same connections; one that cannot be sent is lost, and no send fails because
+of it.
 RocketMQ: AsyncTraceDispatcher, TraceDataEncoder, SendMessageTraceHookImpl,
 EndTransactionTraceHookImpl.
 """
@@ -57,7 +57,7 @@ class TraceDispatcher:
         sender.client.repeat(_STEP_MS, self._step)
 
     def farewell(self) -> Iterable[Steps[SendResult]]:
-        """Return what is still to be sent before the end."""
+        """Return the traces to send before closing."""
         return [
             self._sender.send(message, SendMode.ASYNC, 1000)
             for message in self._buffer.take(self._now_ms(), everything=True)
@@ -126,7 +126,7 @@ MAX_WAITING: Final = 2048
 _STATE_NAMES: Final = {
     TransactionState.COMMIT: "COMMIT_MESSAGE",
     TransactionState.ROLLBACK: "ROLLBACK_MESSAGE",
-    TransactionState.UNKNOWN: "UNKNOW",  # as Java spells it
+    TransactionState.UNKNOWN: "UNKNOW",  # Java's spelling
 }
 _DELAYS: Final = ("DELAY", "__STARTDELIVERTIME")
 
@@ -134,7 +134,7 @@ TraceRecord = Mapping[str, object]
 
 
 def trace_group(group: str, number: int) -> str:
-    """Return the producer group that sends the traces of a group's `number`th producer, 1 first."""
+    """Return the producer group for traces of a group's `number`th producer (from 1)."""
     return f"{TRACER_PREFIX}-{group}-PRODUCE-{number}"
 
 
@@ -147,7 +147,7 @@ def record_of_send(
     body_bytes: int,
     namespace: str = "",
 ) -> TraceRecord | None:
-    """Return the record of a send that was answered; None where there is to be none.
+    """Return the record of a send, or None if it is not traced.
 
     `begin_ms` is when the last attempt began, ms since the epoch, `body_bytes` the body as sent.
     """
@@ -191,7 +191,7 @@ def record_of_end(
     from_check: bool,
     namespace: str = "",
 ) -> TraceRecord:
-    """Return the record of a transaction's end, told to the broker at `store_host` at `now_ms`."""
+    """Return the record of a transaction's end, sent to the broker at `store_host` at `now_ms`."""
     return {
         "kind": "EndTransaction",
         "timeStamp": now_ms,
@@ -210,7 +210,7 @@ def record_of_end(
 
 
 class TraceBuffer:
-    """Records that wait to be sent."""
+    """A buffer of unsent records."""
 
     def __init__(
         self, *, topic: str = TRACE_TOPIC, batch: int = BATCH, wait_ms: int = WAIT_MS
@@ -220,26 +220,24 @@ class TraceBuffer:
         self._wait_ms = wait_ms
         self._waiting: list[tuple[int, TraceRecord]] = []
         self.dropped = 0
-        """records that found no room"""
+        """records dropped because the buffer was full"""
 
     def add(self, record: TraceRecord, now_ms: int) -> None:
-        """Let a record wait."""
+        """Add a record."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
         else:
             self._waiting.append((now_ms, record))
 
     def due_ms(self) -> int | None:
-        """Return when there is something to take; None while nothing waits."""
+        """Return when the next messages are due, or None if the buffer is empty."""
         if not self._waiting:
             return None
         oldest = self._waiting[0][0]
         return oldest if len(self._waiting) >= self._batch else oldest + self._wait_ms
 
     def take(self, now_ms: int, *, everything: bool = False) -> list[Message]:
-        """Return the messages to send now: of full batches, of old records, at the end of
-        everything.
-        """
+        """Return the messages of full batches and old records, or of `everything`."""
         messages: list[Message] = []
         while self._waiting:
             full = len(self._waiting) >= self._batch
@@ -252,7 +250,7 @@ class TraceBuffer:
 
 
 def messages_of(records: list[TraceRecord], topic: str = TRACE_TOPIC) -> list[Message]:
-    """Return records as messages of the trace topic, each of a body that is not too long."""
+    """Return records as messages of the trace topic, with bounded bodies."""
     messages: list[Message] = []
     body, keys = b"", dict[str, None]()
     for record in records:

@@ -1,8 +1,8 @@
-"""Transactions: the half message, its outcome, and the broker's questions about it.
+"""Transactions: half messages, their outcomes, and the broker's checks.
 
-Rules, Java's: the local transaction runs only if the half message was stored as configured, else it
-is rolled back; what it raises makes the outcome unknown, and the broker is told why. The outcome is
-one-way: if it is lost, the broker asks (39), and the answer is the same request again.
+Rules, as in Java: the local transaction runs only if the half message was stored as configured,
+else it is rolled back. If it raises, the outcome is unknown and the broker gets the reason. The
+outcome is sent one-way: if it is lost, the broker checks (39), and the same request is sent again.
 RocketMQ: DefaultMQProducerImpl (sendMessageInTransaction, endTransaction, checkTransactionState),
 ClientRemotingProcessor.checkTransactionState.
 """
@@ -60,18 +60,18 @@ _log = logging.getLogger("rmqtool.replay")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A broker's question what became of a transaction."""
+    """A broker's check of a transaction."""
 
     address: str
-    """the broker that asks"""
+    """the broker that checks"""
     message: Message
     """the half message, as it was sent"""
     fields: dict[str, str]
-    """ext fields of the question"""
+    """ext fields of the check"""
 
 
 class End(NamedTuple):
-    """An outcome that a broker was told."""
+    """An outcome that was sent to a broker."""
 
     message: Message
     """the half message"""
@@ -84,7 +84,7 @@ class End(NamedTuple):
     state: TransactionState
     """the outcome"""
     from_check: bool = False
-    """the broker had asked"""
+    """it answers a check"""
 
 
 class Transactions:
@@ -99,12 +99,12 @@ class Transactions:
         self.on_check: Callable[[Check], None] | None = None
         """told of every question of a broker about a message of this group; calls `asked` later"""
         self.on_end: Callable[[End], None] | None = None
-        """told of every outcome that a broker was told"""
+        """called for every outcome sent to a broker"""
         if self._config.check_listener is not None:
             self._client.handlers[CHECK_TRANSACTION_STATE] = self._checked
 
     def half(self, message: Message, timeout_ms: int | None = None) -> Steps[SendResult]:
-        """Send the half message; the broker knows us then, so that it can ask."""
+        """Send the half message, after a heartbeat so the broker can check."""
         sending = self._sender.send(message, SendMode.SYNC, timeout_ms, half=True)
         timeout = self._config.send_timeout_ms if timeout_ms is None else timeout_ms
         yield from self._sender.find_queues(message.topic, timeout)
@@ -115,9 +115,7 @@ class Transactions:
         return result
 
     def decided(self, half: SendResult) -> TransactionState | None:
-        """Return the outcome where the local transaction need not be asked: it is not stored
-        safely.
-        """
+        """Return the outcome if the half message is not stored safely; otherwise None."""
         return None if half.status is SendStatus.SEND_OK else TransactionState.ROLLBACK
 
     def end(
@@ -127,9 +125,9 @@ class Transactions:
         state: TransactionState,
         problem: BaseException | None = None,
     ) -> Steps[SendResult]:
-        """Tell the broker the outcome; the result of the half message with it.
+        """Send the outcome to the broker; return the result of the half message with it.
 
-        That this could not be written is logged only: the broker will ask.
+        A failed write is only logged, because the broker will check.
         """
         offset_id = decode_offset_id(half.offset_msg_id or "")
         queue = wrapped_queue(self._config, half.queue)
@@ -149,7 +147,7 @@ class Transactions:
         }
         remark = _remark("executeLocalTransactionBranch", problem)
         if address is not None and offset_id is not None:
-            yield from self._tell(address, fields, remark)
+            yield from self._send_outcome(address, fields, remark)
             if self.on_end is not None:
                 self.on_end(End(message, half.unique_key, half.transaction_id, address, state))
         else:
@@ -159,27 +157,29 @@ class Transactions:
     def answer(
         self, check: Check, state: TransactionState, problem: BaseException | None = None
     ) -> Steps[None]:
-        """Tell the broker that asked."""
-        asked = check.fields
-        unique_key = check.message.properties.get(UNIQ_KEY) or asked.get("msgId", "")
+        """Send the outcome to the broker that checked."""
+        check_fields = check.fields
+        unique_key = check.message.properties.get(UNIQ_KEY) or check_fields.get("msgId", "")
         fields: dict[str, object] = {
-            "topic": asked.get("topic"),
+            "topic": check_fields.get("topic"),
             "producerGroup": self._client.group,
-            "tranStateTableOffset": asked.get("tranStateTableOffset"),
-            "commitLogOffset": asked.get("commitLogOffset"),
+            "tranStateTableOffset": check_fields.get("tranStateTableOffset"),
+            "commitLogOffset": check_fields.get("commitLogOffset"),
             "commitOrRollback": int(state),
             "fromTransactionCheck": True,
             "msgId": unique_key,
-            "transactionId": asked.get("transactionId"),
-            "bname": asked.get("bname"),
+            "transactionId": check_fields.get("transactionId"),
+            "bname": check_fields.get("bname"),
         }
         remark = _remark("checkLocalTransactionState", problem)
-        yield from self._tell(check.address, fields, remark)
+        yield from self._send_outcome(check.address, fields, remark)
         if self.on_end is not None:
-            transaction_id = asked.get("transactionId")
+            transaction_id = check_fields.get("transactionId")
             self.on_end(End(check.message, unique_key, transaction_id, check.address, state, True))
 
-    def _tell(self, address: str, fields: dict[str, object], remark: str | None) -> Steps[None]:
+    def _send_outcome(
+        self, address: str, fields: dict[str, object], remark: str | None
+    ) -> Steps[None]:
         texts = encode_ext_fields(END_TRANSACTION, False, fields)
         request = plain_request(self._config, END_TRANSACTION, texts, oneway=True, remark=remark)
         deadline = self._client.network.now() + _TIMEOUT_MS * MS
@@ -190,15 +190,15 @@ class Transactions:
 
     def _checked(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
         """Handle a broker's check of a transaction (39)."""
-        found = decode_messages(body).messages
-        if not found or found[0].missing:
+        messages = decode_messages(body).messages
+        if not messages or messages[0].missing:
             return
-        group = found[0].properties.get("PGROUP")
+        group = messages[0].properties.get("PGROUP")
         if self.on_check is None or group not in (self._config.group, self._client.group):
             return
-        message = self._message_of(found[0])
+        message = self._message_of(messages[0])
         for bound, more in ((self._questions, 1), (self._bodies, len(message.body))):
-            if more > bound.room:  # the broker asks again
+            if more > bound.room:  # the broker checks again
                 bound.end(f"of {channel.address}")
                 return
         self._questions.held += 1
@@ -206,7 +206,7 @@ class Transactions:
         self.on_check(Check(channel.address, message, dict(command.ext_fields)))
 
     def asked(self, check: Check) -> None:
-        """Let go of a question of which the application was asked, or will never be."""
+        """Release a check that was, or will never be, passed to the application."""
         self._questions.held -= 1
         self._bodies.held -= len(check.message.body)
 
@@ -214,7 +214,9 @@ class Transactions:
         body = stored.body
         kind = compression_of(stored.sys_flag)
         if kind is not None:
-            whole = decompress(body, kind, self._bodies.room + 1)  # one byte more is too much
+            whole = decompress(
+                body, kind, self._bodies.room + 1
+            )  # one more byte proves that it is too long
             body = whole.data if whole.problem is None else body
         topic = unwrap_namespace(self._config.namespace, stored.topic)
         return message_of_properties(topic, body, stored.properties, stored.flag)
@@ -227,7 +229,7 @@ def _remark(place: str, problem: BaseException | None) -> str | None:
 
 
 def state_of(value: object) -> TransactionState:
-    """Return what a listener returned, as a state; what is none means that it is not known."""
+    """Convert a listener's return value to a state; anything else is unknown."""
     if isinstance(value, TransactionState):
         return value
     return TransactionState.UNKNOWN

@@ -1,7 +1,7 @@
-"""The core on an asyncio loop: protocols that call back, no task a message.
+"""The asyncio transport: protocol callbacks, no task per message.
 
-Rules: what is written in one turn of the loop leaves in one write; one timer is set at a time; the
-only task is that of a connection being opened.
+Rules: data of one loop turn leaves in one write; one timer is set at a time; the only task is that
+of opening a connection.
 RocketMQ: NettyRemotingClient.
 """
 
@@ -11,7 +11,8 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
 
@@ -22,6 +23,8 @@ from .names import addresses_of
 from .problems import NOT_A_NAME, connect_problem, is_ip_address, local_ip, refusal_of
 from .tls import server_name_of, tls_context
 
+CLOSED: Final = "closed by the other side"
+"""the reason of an end in order"""
 _LINGER = 1.0
 """seconds that a closed connection has to send what was written"""
 _HIGH_WATER = 1 << 20
@@ -29,7 +32,7 @@ _HIGH_WATER = 1 << 20
 
 
 class NotAllowed(Exception):
-    """The guard lets nothing be sent to an address; the text says why."""
+    """The guard refuses an address; the text says why."""
 
 
 class AioLink(asyncio.Protocol):
@@ -39,46 +42,79 @@ class AioLink(asyncio.Protocol):
         self.local = ""
         self.peer = ""
         self.writable = True
+        self.half_closed: Callable[[], bool] | None = None
+        """called when the other side sends no more but may read: whether it stays open for that"""
         self._network = network
         self._loop = network.loop
         self._user: LinkUser | None = user
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
         self._size = 0
+        self._paused = 0
+
+    def send(self, data: bytes) -> None:
+        """Send bytes now: `writable` is updated at once."""
+        if self._out:
+            self._flush()
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        """Pause reading; calls nest."""
+        self._paused += 1
+        if self._paused == 1 and self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Undo one `pause_reading`."""
+        self._paused -= 1
+        if self._paused == 0 and self._transport is not None:
+            self._transport.resume_reading()
 
     def write(self, data: bytes) -> None:
-        """Send bytes; those of one turn leave together."""
+        """Send bytes; those of one loop turn leave together."""
         out = self._out
         if not out:
             self._loop.call_soon(self._flush)
         out.append(data)
         self._size += len(data)
-        if self._size > _HIGH_WATER:  # a turn may write more than there is room for
+        if self._size > _HIGH_WATER:  # one turn may write more than the buffer limit
             self._flush()
 
     def close(self) -> None:
-        """End the connection when all that was written has left."""
+        """Close the connection after all written data has left."""
         self._flush()
         self._user = None
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """End the connection now."""
+        """Abort the connection now."""
         self._user = None
         self._out.clear()
         if self._transport is not None:
             self._transport.abort()
 
     @property
+    def can_half_close(self) -> bool:
+        """Whether half-close is possible, which TLS does not allow."""
+        return self._transport is not None and self._transport.can_write_eof()
+
+    def half_close(self) -> None:
+        """Close the sending direction after all written data has left; keep reading."""
+        self._flush()
+        if self._transport is not None:
+            self._transport.write_eof()
+
+    @property
     def descriptor(self) -> int:
-        """Descriptor of the socket; -1 without one."""
-        one = self._transport.get_extra_info("socket") if self._transport is not None else None
-        return -1 if one is None else int(one.fileno())
+        """Descriptor of the socket, or -1."""
+        sock = self._transport.get_extra_info("socket") if self._transport is not None else None
+        return -1 if sock is None else int(sock.fileno())
 
     @property
     def unsent(self) -> int:
-        """Bytes that wait to be sent."""
+        """Number of unsent bytes."""
         waiting = self._transport.get_write_buffer_size() if self._transport is not None else 0
         return self._size + waiting
 
@@ -89,16 +125,16 @@ class AioLink(asyncio.Protocol):
             out.clear()
             self._size = 0
 
-    # -- what the loop tells --------------------------------------------------------------------
+    # -- callbacks of the loop ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Handle the open connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        transport.set_write_buffer_limits(high=self._network.high_water)
         self.local = endpoint_of_socket(transport.get_extra_info("sockname"))
         self.peer = endpoint_of_socket(transport.get_extra_info("peername"))
-        if self._user is None:  # given up in the meantime
+        if self._user is None:  # abandoned in the meantime
             transport.abort()
             return
         self._network.links.add(self)
@@ -109,20 +145,24 @@ class AioLink(asyncio.Protocol):
         if self._user is not None:
             self._user.received(data)
 
+    def eof_received(self) -> bool:
+        """Handle a half-close by the peer; return whether to stay open."""
+        return self._user is not None and self.half_closed is not None and self.half_closed()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Handle the end of the connection."""
         self._network.links.discard(self)
         user, self._user = self._user, None
         self._out.clear()
         if user is not None:
-            user.ended("closed by the other side" if exc is None else connect_problem(exc)[0])
+            user.ended(CLOSED if exc is None else connect_problem(exc)[0])
 
     def pause_writing(self) -> None:
-        """Note that too much waits to be sent."""
+        """Handle a full send buffer."""
         self.writable = False
 
     def resume_writing(self) -> None:
-        """Handle that the buffer was written."""
+        """Handle a drained send buffer."""
         self.writable = True
         if self._user is not None:
             self._user.resumed()
@@ -131,15 +171,25 @@ class AioLink(asyncio.Protocol):
 class AioNetwork:
     """The transport of an asynchronous producer; made within a running loop."""
 
-    def __init__(self, tls: TlsSettings | None, guard: AddressGuard | None = None) -> None:
-        """`guard` says why nothing may be sent to an address; None where it may.
+    def __init__(
+        self,
+        tls: TlsSettings | None,
+        guard: AddressGuard | None = None,
+        high_water: int = _HIGH_WATER,
+        protocols: Sequence[str] = (),
+    ) -> None:
+        """`guard` returns why an address is refused, or None. `high_water`: number of unsent bytes
+        from which a connection is not `writable`; `protocols`: the ALPN protocols of TLS.
 
-        Raises ConfigError for TLS files that cannot be used.
+        Raises ConfigError for unusable TLS files.
         """
         self.loop = asyncio.get_running_loop()
+        self.high_water = high_water
         self._guard = guard
         self._settings = tls
         self._tls: ssl.SSLContext | None = tls_context(tls) if tls is not None else None
+        if self._tls is not None and protocols:
+            self._tls.set_alpn_protocols(list(protocols))
         self._opening: set[asyncio.Task[None]] = set()
         self._sockets: set[socket.socket] = set()
         """sockets of the connections that are being opened"""
@@ -150,11 +200,11 @@ class AioNetwork:
 
     @property
     def peers(self) -> list[str]:
-        """The other ends of all open connections, `ip:port`."""
+        """Peer addresses of all open connections, `ip:port`."""
         return [link.peer for link in self.links if link.peer]
 
     def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:
-        """Open a connection to `host:port`; return what gives the attempt up."""
+        """Open a connection to `host:port`; return a function that cancels the attempt."""
         task = self.loop.create_task(self._open(address, timeout_ns / 1e9, user))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
@@ -163,7 +213,7 @@ class AioNetwork:
     async def _open(self, address: str, timeout: float, user: LinkUser) -> None:
         parts = split_endpoint(address)
         if parts is None:
-            user.refused("not a valid address", "a route names it: is the broker set up right?")
+            user.refused("not a valid address", "a route names it; check brokerIP1 of the broker")
             return
         link = AioLink(self, user)
         try:
@@ -175,7 +225,7 @@ class AioNetwork:
                     await self.loop.create_connection(
                         lambda: link, sock=connected, ssl=self._tls, server_hostname=host
                     )
-                except NOT_A_NAME:  # a name that TLS does not take: the socket has no owner yet
+                except NOT_A_NAME:  # a name that TLS rejects: the socket has no owner yet
                     connected.close()
                     raise
                 finally:
@@ -192,10 +242,10 @@ class AioNetwork:
     async def _connected(
         self, named: str, parts: tuple[str, int], guard: AddressGuard | None
     ) -> socket.socket:
-        """Connect to the first address of a host that answers, if the guard lets it be reached.
+        """Connect to the first reachable address of a host, if the guard allows it.
 
-        The guard is asked for a name before it is looked up, for what the name stands for, and once
-        more for what the system has connected to. Raises NotAllowed, OSError.
+        The guard checks a name before the lookup, the resolved address, and the peer address after
+        connecting. Raises NotAllowed, OSError.
         """
         if guard is not None and not is_ip_address(parts[0]):
             _ask(guard, named, named)
@@ -203,46 +253,48 @@ class AioNetwork:
         for family, _, _, _, address in await addresses_of(*parts):
             if guard is not None:
                 _ask(guard, endpoint_of_socket(address), named)
-            one = socket.socket(family, socket.SOCK_STREAM)
-            self._sockets.add(one)
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            self._sockets.add(sock)
             try:
-                one.setblocking(False)
-                await self.loop.sock_connect(one, address)
+                sock.setblocking(False)
+                await self.loop.sock_connect(sock, address)
                 if guard is not None:
-                    _ask(guard, endpoint_of_socket(one.getpeername()), named)
+                    _ask(guard, endpoint_of_socket(sock.getpeername()), named)
             except OSError as error:
-                one.close()
+                sock.close()
                 problem = error
                 continue
             except BaseException:
-                one.close()
+                sock.close()
                 raise
             finally:
-                self._sockets.discard(one)
-            return one
+                self._sockets.discard(sock)
+            return sock
         raise problem or OSError("the name has no address")
 
     def forked(self) -> None:
-        """Leave all connections to the parent of this process."""
-        blind([*(link.descriptor for link in self.links), *(one.fileno() for one in self._sockets)])
+        """Leave all connections to the parent process."""
+        blind(
+            [*(link.descriptor for link in self.links), *(sock.fileno() for sock in self._sockets)]
+        )
 
     def call_at(self, when: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call at a time of `now`; never before it."""
         return self.loop.call_later(max((when - self.now()) / 1e9, 0) + 0.0005, callback)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call when the current event is dealt with."""
+        """Call after the current event is handled."""
         self.loop.call_soon(callback)
 
     def local_address(self, address: str) -> str:
-        """Return the own IP address from which an address is reached; nothing is sent."""
+        """Return the local IP address of the route to an address, without sending anything."""
         return local_ip(address)
 
     async def close(self) -> int:
-        """Give up the connections that are being opened; the others end when all has left.
+        """Cancel connections being opened; close the others after all data has left.
 
-        Connections whose other side does not read are ended after a second; return how many bytes
-        were dropped with them.
+        Connections whose peer does not read are aborted after a second; return the number of
+        dropped bytes.
         """
         for task in list(self._opening):
             task.cancel()
@@ -259,7 +311,7 @@ class AioNetwork:
 
 
 def _ask(guard: AddressGuard, address: str, named: str) -> None:
-    """Raise NotAllowed where nothing may be sent to an address."""
+    """Raise NotAllowed if the guard refuses an address."""
     refusal = refusal_of(guard, address, named)
     if refusal is not None:
         raise NotAllowed(refusal)

@@ -1,9 +1,9 @@
-"""The core on blocking calls: sockets that are served while somebody waits, and by `run` alone.
+"""The blocking transport: sockets are served only in `run`, while a caller waits.
 
-Rules: no thread; whoever waits for an operation serves all connections and timers meanwhile, so
-heartbeats and brokers' requests are served in sends and in `Producer.poll`. What is written before
-the next look at the sockets leaves in one write. No link waits: `ready` is called when its socket
-can do something. TLS runs over buffers in memory, so that one path reads and writes all sockets.
+Rules: no thread; waiting for an operation serves all connections and timers, so heartbeats and
+brokers' requests are served in sends and in `Producer.poll`. Data written before the next select
+leaves in one write. No link blocks: `ready` is called when its socket is ready. TLS runs over
+memory buffers, so all sockets share one path for reads and writes.
 RocketMQ: NettyRemotingClient, TlsHelper.
 """
 
@@ -35,7 +35,7 @@ _HIGH_WATER: Final = 1 << 20
 
 
 class Selecting(Protocol):
-    """Who looks at the sockets."""
+    """The owner of the selector."""
 
     selector: selectors.BaseSelector
     dirty: list[SocketLink]
@@ -67,23 +67,23 @@ class SocketLink:
         self._secured = True
 
     def encrypt(self, tls: ssl.SSLContext, name: str) -> None:
-        """Encrypt what will be sent; `name` is what the server's certificate must name.
+        """Enable TLS; `name` must match the server's certificate.
 
-        Raises ValueError for what cannot be a name.
+        Raises ValueError for an invalid name.
         """
         self._tls = tls.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
         self._secured = False
 
-    # -- what the core asks ---------------------------------------------------------------------
+    # -- interface for the core -----------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send bytes; those of one turn leave together."""
+        """Send bytes; those of one loop turn leave together."""
         if not self._out:
             self._network.dirty.append(self)
         self._out.append(data)
 
     def close(self) -> None:
-        """End the connection when all that was written has left."""
+        """Close the connection after all written data has left."""
         self._user = None
         self._closing = True
         self.flush()
@@ -91,23 +91,23 @@ class SocketLink:
             self._drop()
 
     def abort(self) -> None:
-        """End the connection now."""
+        """Abort the connection now."""
         self._user = None
         self._drop()
 
     # -- opening --------------------------------------------------------------------------------
 
     def start(self, named: str, host: str, port: int) -> None:
-        """Begin to connect to the first address of a host that is found; `named` is `host:port`."""
+        """Start connecting to the first resolved address of a host; `named` is `host:port`."""
         self._named = named
         if not is_ip_address(host) and self._is_refused(named):
             return
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
             self._refuse(error)
             return
-        self._addresses = [(entry[0], entry[4]) for entry in found]
+        self._addresses = [(entry[0], entry[4]) for entry in addresses]
         self._next_address()
 
     def _next_address(self) -> None:
@@ -116,10 +116,10 @@ class SocketLink:
         if self._is_refused(endpoint_of_socket(address)):
             return
         try:
-            one = self.socket = socket.socket(family, socket.SOCK_STREAM)
-            one.setblocking(False)
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            one.connect(address)
+            sock = self.socket = socket.socket(family, socket.SOCK_STREAM)
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.connect(address)
         except BlockingIOError:
             pass
         except OSError as error:
@@ -149,7 +149,7 @@ class SocketLink:
             self._shake_hands()
 
     def _is_refused(self, address: str) -> bool:
-        """Return whether the guard lets nothing be sent to an address; that ends the attempt."""
+        """Return whether the guard refuses an address, and end the attempt if so."""
         refusal = refusal_of(self._network.guard, address, self._named)
         if refusal is not None:
             self._give_up(refusal, "")
@@ -192,8 +192,8 @@ class SocketLink:
     # -- events ---------------------------------------------------------------------------------
 
     def ready(self, events: int) -> None:
-        """Read from or write to the socket, whichever is ready."""
-        if self.socket is None:  # dropped by what an earlier event of this turn led to
+        """Read from or write to the ready socket."""
+        if self.socket is None:  # dropped because of an earlier event of this turn
             return
         if not self._connected:
             self._finish_connect()
@@ -245,7 +245,7 @@ class SocketLink:
             self._push()
 
     def flush(self) -> None:
-        """Send what was written in this turn."""
+        """Send the data written in this turn."""
         out, self._out = self._out, []
         if not out or self.socket is None:
             return
@@ -257,7 +257,7 @@ class SocketLink:
             self._send(self._rest + data if self._rest else data)
 
     def _push(self) -> None:
-        """Send what waits."""
+        """Send buffered data."""
         data = self._rest
         if self._tls is not None:
             data += self._outgoing.read()
@@ -295,7 +295,7 @@ class SocketLink:
         if opened:
             user.ended(reason)
         else:
-            user.refused(reason, "is TLS on at this port, and does it accept our certificate?")
+            user.refused(reason, "check that TLS is on at this port and accepts our certificate")
 
     def _watch(self, events: int) -> None:
         if events == self._events or self.socket is None:
@@ -308,14 +308,14 @@ class SocketLink:
         self._events = events
 
     def _drop(self) -> None:
-        one, self.socket = self.socket, None
+        sock, self.socket = self.socket, None
         self._out = []
         self._rest = b""
-        if one is not None:
+        if sock is not None:
             if self._events:
-                self._network.selector.unregister(one)
+                self._network.selector.unregister(sock)
             self._events = 0
-            one.close()
+            sock.close()
 
 
 _FORKED = "the process was forked in the middle of a call"
@@ -324,7 +324,7 @@ _LINGER_NS = 1_000_000_000
 
 
 class SocketTimer:
-    """Something that will be called when its time is over."""
+    """A scheduled callback."""
 
     __slots__ = ("callback", "when")
 
@@ -344,9 +344,9 @@ class BlockingNetwork:
     """The transport of a blocking producer."""
 
     def __init__(self, tls: TlsSettings | None, guard: AddressGuard | None = None) -> None:
-        """`guard` says why nothing may be sent to an address; None where it may.
+        """`guard` returns why an address is refused, or None.
 
-        Raises ConfigError for TLS files that cannot be used.
+        Raises ConfigError for unusable TLS files.
         """
         self.guard = guard
         self._settings = tls
@@ -362,13 +362,13 @@ class BlockingNetwork:
         self.epoch: Callable[[], int] = time.time_ns
 
     def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:  # noqa: ARG002 - the core looks at the clock
-        """Open a connection to `host:port`; return what gives the attempt up."""
+        """Open a connection to `host:port`; return a function that cancels the attempt."""
         if self._is_parents:
             user.refused(_FORKED, "")
             return _nothing
         parts = split_endpoint(address)
         if parts is None:
-            user.refused("not a valid address", "a route names it: is the broker set up right?")
+            user.refused("not a valid address", "a route names it; check brokerIP1 of the broker")
             return _nothing
         link = SocketLink(self, user)
         try:
@@ -387,15 +387,15 @@ class BlockingNetwork:
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call when the current event is dealt with."""
+        """Call after the current event is handled."""
         self._soon.append(callback)
 
     def local_address(self, address: str) -> str:
-        """Return the own IP address from which an address is reached; nothing is sent."""
+        """Return the local IP address of the route to an address, without sending anything."""
         return local_ip(address)
 
     def run(self, done: Callable[[], bool], until: int | None = None) -> None:
-        """Serve all connections and timers until `done` says so, or until that time."""
+        """Serve all connections and timers until `done` returns true, or until a time."""
         while not done():
             if self._is_parents:
                 raise ClosedError(_FORKED)
@@ -413,13 +413,13 @@ class BlockingNetwork:
         self._flush()
 
     def serve_ready(self) -> None:
-        """Deal with what is there, without waiting."""
+        """Handle ready events without waiting."""
         for key, events in self.selector.select(0):
             key.data.ready(events)
         self._fire()
 
     def close(self) -> None:
-        """Let what was written leave, for a second at most; give everything back to the system."""
+        """Send buffered data for a second at most; close everything."""
         self.run(lambda: not self.selector.get_map(), self.now() + _LINGER_NS)
         for key in list(self.selector.get_map().values()):
             key.data.abort()
@@ -428,7 +428,7 @@ class BlockingNetwork:
         self._soon.clear()
 
     def forked(self) -> None:
-        """Leave all connections to the parent of this process."""
+        """Leave all connections to the parent process."""
         self._is_parents = True
         blind(key.fd for key in self.selector.get_map().values())
         self.selector.close()  # and not unregister: that would change the parent's epoll set
@@ -451,7 +451,7 @@ class BlockingNetwork:
             self._calling = False
 
     def _next_timer(self, until: int | None) -> float | None:
-        """Return the seconds until something is due; None for never."""
+        """Return the seconds until the next timer, or None."""
         timers = self._timers
         while timers and timers[0].callback is None:
             heapq.heappop(timers)

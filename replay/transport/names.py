@@ -1,8 +1,8 @@
-"""Names looked up beside a loop, by threads that nobody waits for.
+"""Name lookups in daemon threads, outside the loop.
 
-Rules: a look-up cannot be given up, and takes as long as the system's resolver likes; the loop's
-own threads would hold the end of the program until the last of them is back, and make each look-up
-wait for those before it. So many run at once and no more: a route can name thousands.
+Rules: a lookup cannot be cancelled and may take long; the loop's executor would delay the program's
+exit until the last one ends, and queue lookups behind each other. The number of concurrent lookups
+is limited: a route can contain thousands of names.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Final
 from .problems import is_ip_address
 
 MOST_AT_ONCE: Final = 64
-"""look-ups of one process that have not come back"""
+"""maximum running lookups of one process"""
 
 Found = list[tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]]
-"""what the system's resolver gives"""
+"""results of the system's resolver"""
 
 _running = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
 async def addresses_of(host: str, port: int) -> Found:
-    """Return where a host can be connected to; OSError where that is not known.
+    """Resolve a host to socket addresses; OSError if that fails.
 
-    Who no longer waits gives it up; the thread ends when the resolver has answered.
+    A cancelled caller leaves the thread, which ends when the resolver returns.
     """
     if is_ip_address(host):
         return _look_up(host, port)
@@ -39,7 +39,7 @@ async def addresses_of(host: str, port: int) -> Found:
         threading.Thread(
             target=_run, args=(loop, answer, host, port), name="names", daemon=True
         ).start()
-    except RuntimeError:  # the system gives no further thread
+    except RuntimeError:  # the system cannot start another thread
         _running.release()
         raise OSError("no thread to look up a name") from None
     return await answer
@@ -48,25 +48,25 @@ async def addresses_of(host: str, port: int) -> Found:
 def _run(
     loop: asyncio.AbstractEventLoop, answer: asyncio.Future[Found], host: str, port: int
 ) -> None:
-    found: Found = []
+    addresses: Found = []
     problem: OSError | None = None
     try:
-        found = _look_up(host, port)
+        addresses = _look_up(host, port)
     except (OSError, UnicodeError) as error:
         problem = error if isinstance(error, OSError) else OSError("that is not a valid name")
     finally:
         _running.release()
     with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(_settle, answer, found, problem)
+        loop.call_soon_threadsafe(_settle, answer, addresses, problem)
 
 
-def _settle(answer: asyncio.Future[Found], found: Found, problem: OSError | None) -> None:
+def _settle(answer: asyncio.Future[Found], addresses: Found, problem: OSError | None) -> None:
     if answer.done():
         return  # given up
     if problem is not None:
         answer.set_exception(problem)
     else:
-        answer.set_result(found)
+        answer.set_result(addresses)
 
 
 def _look_up(host: str, port: int) -> Found:

@@ -1,4 +1,4 @@
-"""What the system says about a connection, in words; addresses as RocketMQ writes them."""
+"""Error texts for connection problems; addresses as RocketMQ writes them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .tls import tls_problem
 _log = logging.getLogger("rmqtool.replay")
 
 _HINTS = {
-    errno.ECONNREFUSED: "nothing listens there: is it running, and is the port right?",
+    errno.ECONNREFUSED: "nothing listens there: check that it runs, and its port",
     errno.ECONNRESET: "the other side ended it",
-    errno.EHOSTUNREACH: "is the address right and reachable from here?",
-    errno.ENETUNREACH: "is the address right and reachable from here?",
-    errno.ETIMEDOUT: "is the address right, and is there no firewall between?",
+    errno.EHOSTUNREACH: "check the address, and whether it is reachable from here",
+    errno.ENETUNREACH: "check the address, and whether it is reachable from here",
+    errno.ETIMEDOUT: "check the address, and firewalls on the way",
     errno.EMFILE: "this process has too many open files",
 }
 
@@ -30,25 +30,25 @@ NOT_A_NAME = (ValueError, TypeError)
 
 
 def connect_problem(error: Exception) -> tuple[str, str]:
-    """Return what is wrong with a connection, and the way out."""
+    """Return the problem of a connection, and a hint."""
     if isinstance(error, ssl.SSLError):
         return tls_problem(error)
     if isinstance(error, NOT_A_NAME) and not isinstance(error, OSError):
         return "that is not a valid host name", _HINTS[errno.EHOSTUNREACH]
     if isinstance(error, socket.gaierror):
-        return "the name is not known", "is it spelled right, and does it resolve from here?"
+        return "the name is not known", "check its spelling, and whether it resolves from here"
     if isinstance(error, TimeoutError):
         return "no answer in time", _HINTS[errno.ETIMEDOUT]
     number = error.errno if isinstance(error, OSError) else None
-    if number is None:  # asyncio joins the errors of several addresses of a name to one text
+    if number is None:  # asyncio joins the errors of several addresses of a name into one text
         return str(error) or type(error).__name__, ""
     return os.strerror(number).lower(), _HINTS.get(number, "")
 
 
 def refusal_of(guard: AddressGuard | None, address: str, named: str) -> str | None:
-    """Return why nothing may be sent to an address; None where it may.
+    """Return why the guard refuses an address, or None.
 
-    A guard that fails refuses: nothing is sent to an address that nobody allowed.
+    A guard that raises refuses the address.
     """
     if guard is None:
         return None
@@ -60,9 +60,7 @@ def refusal_of(guard: AddressGuard | None, address: str, named: str) -> str | No
 
 
 def local_ip(address: str) -> str:
-    """Return the own IP address from which `host:port` is reached; 127.0.0.1 where that is not
-    known.
-    """
+    """Return the local IP address of the route to `host:port`, or 127.0.0.1 if unknown."""
     parts = split_endpoint(address)
     if parts is None:
         return "127.0.0.1"
@@ -77,7 +75,7 @@ def local_ip(address: str) -> str:
 
 
 def is_ip_address(host: str) -> bool:
-    """Return whether a host is an IP address, so that nothing is looked up."""
+    """Return whether a host is an IP address, which needs no lookup."""
     try:
         ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -86,9 +84,9 @@ def is_ip_address(host: str) -> bool:
 
 
 def is_own_address(host: str) -> bool:
-    """Return whether an IP address is one of this machine; nothing is sent.
+    """Return whether an IP address belongs to this machine, without sending anything.
 
-    The system lets a socket be bound to own addresses only.
+    A socket can be bound only to own addresses.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

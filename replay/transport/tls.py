@@ -1,8 +1,7 @@
 """TLS of connections to brokers and NameServers.
 
-Rules: nothing older than TLS 1.2; a certificate and the name in it are checked unless the user says
-otherwise, because any certificate of a trusted authority would do without the name. No password is
-shown.
+Rules: TLS 1.2 or newer; certificates and host names are verified unless the user disables it,
+because without the name any certificate of a trusted authority would pass. No password is shown.
 RocketMQ: TlsHelper, TlsSystemConfig.
 """
 
@@ -20,9 +19,7 @@ _WRONG_NAME: Final = (62, 64)
 
 
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return what connections are encrypted with. Raises ConfigError for files that cannot
-    be used.
-    """
+    """Return the TLS context of a client. Raises ConfigError for unusable files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = settings.verify and settings.check_hostname
@@ -48,13 +45,29 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
+def server_context(
+    cert_file: str, key_file: str | None = None, key_password: str | None = None
+) -> ssl.SSLContext:
+    """Return the TLS context of a server. Raises ConfigError for unusable files."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(cert_file, key_file, lambda: key_password or "")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "unusable"
+        files = cert_file if key_file is None else f"{cert_file}, {key_file}"
+        hint = "PEM files are expected, and the password of the key"
+        raise ConfigError(f"TLS files {files}: {reason}", hint, setting="listen_cert") from None
+    return context
+
+
 def server_name_of(settings: TlsSettings, host: str) -> str:
-    """Return the name that the certificate of a host must have."""
+    """Return the name that a host's certificate must match."""
     return settings.server_name or host.partition("%")[0]
 
 
 def tls_problem(error: ssl.SSLError) -> tuple[str, str]:
-    """Return what a failed handshake means, and the way out."""
+    """Return the problem of a failed handshake, and a hint."""
     if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _WRONG_NAME:
         hint = "say which name it has (server_name), or do not check the name"
         return f"its certificate is for another name ({error.verify_message})", hint
@@ -62,4 +75,4 @@ def tls_problem(error: ssl.SSLError) -> tuple[str, str]:
         hint = "name the certificate of its authority (ca_file), or do not verify"
         return f"its certificate is not trusted ({error.verify_message})", hint
     reason = (error.reason or "TLS failed").lower().replace("_", " ")
-    return f"no TLS ({reason})", "is TLS on at this port, and does it accept our certificate?"
+    return f"no TLS ({reason})", "check that TLS is on at this port and accepts our certificate"

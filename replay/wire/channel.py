@@ -1,8 +1,8 @@
-"""The way to one address: a connection being opened or open, and the requests that use it.
+"""A channel to one address: a connection being opened or open, and its requests.
 
-Rules: requests to an address that is being connected wait for it; all of them share its end. What
-a peer or the network does ends in an answer or an error of the requests concerned, within their
-time. Whoever is told may ask again at once: state is changed first.
+Rules: requests wait while their address is being connected; if that fails, all of them fail. Each
+request ends with a response or an error within its timeout. Callbacks may send again at once, so
+state is changed first.
 RocketMQ: NettyRemotingClient (ChannelWrapper, invokeImpl).
 """
 
@@ -38,7 +38,7 @@ _ANSWER_BYTES: Final = 256
 
 
 class ChannelOwner(Protocol):
-    """What a channel needs of the pool that it belongs to."""
+    """The pool's interface for its channels."""
 
     config: ProducerConfig
     """settings of the client"""
@@ -47,24 +47,24 @@ class ChannelOwner(Protocol):
     opaques: Opaques
     """numbers of requests, shared by all channels"""
     on_request: Callable[[Channel, RemotingCommand, bytes], None]
-    """is told of requests of the peer"""
+    """called with requests of the peer"""
     on_end: Callable[[str, bool], None]
-    """is told of each connection that has ended: its address, and whether the peer ended it"""
+    """called for each closed connection: its address, and whether the peer closed it"""
     watched: int
-    """when the clock must be looked at next"""
+    """time of the next timeout check"""
 
     def next_number(self) -> int:
         """Return the number of a new connection."""
 
     def watch(self, when: int) -> None:
-        """Look at the clock at this time, or before."""
+        """Check timeouts at this time, or earlier."""
 
     def forget(self, channel: Channel) -> None:
         """Remove a channel that has ended."""
 
 
 class Channel:
-    """The way to one address."""
+    """A channel to one address."""
 
     __slots__ = (
         "_channels",
@@ -86,9 +86,9 @@ class Channel:
         self.connection: RemotingConnection | None = None
         self.link: Link | None = None
         self.leaving = False
-        """no further request goes this way"""
+        """no further requests are accepted"""
         self.opened_by = NEVER
-        """the connection must be open by then"""
+        """deadline for opening the connection"""
         self._channels = channels
         self._waiting: list[Invoke] = []
         self._oneways: list[Invoke] = []
@@ -99,13 +99,13 @@ class Channel:
 
     @property
     def in_flight(self) -> int:
-        """Requests that wait for an answer, or to be written."""
+        """Number of requests that wait for a response or a connection."""
         table = self.connection.table if self.connection is not None else ()
         return len(table) + len(self._waiting) + len(self._oneways)
 
     @property
     def earliest(self) -> int:
-        """No time of this channel is over before."""
+        """Earliest possible deadline of this channel."""
         earliest = self.connection.earliest if self.connection is not None else NEVER
         return min(
             earliest,
@@ -117,7 +117,7 @@ class Channel:
     # -- requests -------------------------------------------------------------------------------
 
     def send(self, invoke: Invoke) -> None:
-        """Write a request, or let it wait for the connection."""
+        """Write a request, or queue it until the connection is open."""
         link, connection = self.link, self.connection
         channels = self._channels
         now = channels.network.now()
@@ -135,7 +135,7 @@ class Channel:
         except ValueError as error:
             invoke.fail(InvalidMessageError(str(error), "send less in one message"), now)
             return
-        except Exception as error:  # a header or body of a wrong type: only this request fails
+        except Exception as error:  # a header or body has a wrong type: only this request fails
             failed = InvalidMessageError(_unencodable(error), "every field must be a string")
             failed.__cause__ = error
             invoke.fail(failed, now)
@@ -153,7 +153,7 @@ class Channel:
             channels.watch(invoke.deadline)
 
     def answer(self, request: RemotingCommand, answer: RemotingCommand, body: bytes = b"") -> None:
-        """Answer a request of the peer, unless it wants no answer or is gone."""
+        """Answer a request of the peer, unless it is one-way or the peer is gone."""
         if request.is_oneway or self.link is None or self.connection is None:
             return
         answer.opaque = request.opaque
@@ -173,10 +173,10 @@ class Channel:
         if self._give_up is not None:
             self._give_up = give_up
 
-    # -- what the transport tells ---------------------------------------------------------------
+    # -- callbacks of the transport -------------------------------------------------------------
 
     def opened(self, link: Link) -> None:
-        """Handle the open connection: write what waits."""
+        """Handle the open connection: write queued requests."""
         channels = self._channels
         self._give_up = None
         self.opened_by = NEVER
@@ -195,7 +195,7 @@ class Channel:
         waiting, self._waiting = self._waiting, []
         for invoke in waiting:
             if invoke.waiter is None or invoke.waiter.done:
-                continue  # given up in the meantime
+                continue  # abandoned in the meantime
             if self.link is link:
                 self.send(invoke)
             else:
@@ -203,7 +203,7 @@ class Channel:
                 invoke.fail(ended, channels.network.now())
 
     def refused(self, reason: str, hint: str) -> None:
-        """Handle a connection that could not be opened: fail what waits."""
+        """Handle a failed connection attempt: fail queued requests."""
         self._fail(ConnectError(f"no connection to {self.address}: {reason}", hint))
 
     def received(self, data: bytes) -> None:
@@ -221,7 +221,7 @@ class Channel:
             self.end(ClosedError(f"{self.address} went away"))
 
     def ended(self, reason: str) -> None:
-        """Handle the end of the connection by the peer or the network."""
+        """Handle a connection closed by the peer or the network."""
         if self._tap is not None:
             self._tap.closed(self._channels.network.epoch(), by_peer=True)
         hint = "the server went down, or something in between closes connections"
@@ -233,7 +233,7 @@ class Channel:
         )
 
     def resumed(self) -> None:
-        """Handle that what was written has left."""
+        """Handle a drained send buffer."""
         self._unread = 0
         now = self._channels.network.now()
         oneways, self._oneways = self._oneways, []
@@ -241,7 +241,7 @@ class Channel:
             invoke.written(now)
 
     def end(self, error: ClientError) -> None:
-        """End the connection, or the attempt to open it; its requests fail with the error."""
+        """Close the connection or cancel opening it; its requests fail with the error."""
         link, give_up = self.link, self._give_up
         if link is not None:
             link.abort()
@@ -250,7 +250,7 @@ class Channel:
         self._fail(error)
 
     def close(self, error: ClientError) -> None:
-        """End the connection when what was written has left; what is not answered fails."""
+        """Close the connection after all written data has left; unanswered requests fail."""
         if self.link is not None:
             self.link.close()
             self._fail(error)
@@ -258,7 +258,7 @@ class Channel:
             self.end(error)
 
     def _fail(self, error: ClientError, by_peer: bool = False) -> None:
-        """End the channel: forget it and fail its requests."""
+        """Remove the channel and fail its requests."""
         channels = self._channels
         now = channels.network.now()
         connection, self.connection = self.connection, None
@@ -287,31 +287,34 @@ class Channel:
         if self.link is not None:
             self._channels.on_request(self, command, body)
 
-    # -- time -----------------------------------------------------------------------------------
+    # -- timeouts -------------------------------------------------------------------------------
 
     def expire(self, now: int) -> None:
-        """Fail the requests whose time is over."""
+        """Fail the requests that timed out."""
         if self.connection is not None and self._expire_answers(self.connection, now):
             return
         if self.link is None and now >= self.opened_by:
             self.end(_too_slow(self.address))
             return
-        over = [one for one in (*self._waiting, *self._oneways) if one.deadline <= now]
+        over = [request for request in (*self._waiting, *self._oneways) if request.deadline <= now]
         if over:
-            # Taken out before any is told: who is told may send again.
-            self._waiting = [one for one in self._waiting if one.deadline > now]
-            self._oneways = [one for one in self._oneways if one.deadline > now]
+            # Remove all before any callback: a callback may send again.
+            self._waiting = [request for request in self._waiting if request.deadline > now]
+            self._oneways = [request for request in self._oneways if request.deadline > now]
         for invoke in over:
             unopened = self.link is None
             invoke.fail(_too_slow(self.address) if unopened else _stuck(self.address), now)
 
     def _expire_answers(self, connection: RemotingConnection, now: int) -> bool:
-        """Fail the requests whose answer is late; whether that ended the connection."""
+        """Fail the requests without a timely response; return whether that closed the
+        connection.
+        """
         over = connection.expire(now)
         close = self._channels.config.close_on_timeout and any(
-            one.synchronous and one.deadline - one.began > _CLOSE_LEAST for one in over
+            request.synchronous and request.deadline - request.began > _CLOSE_LEAST
+            for request in over
         )
-        if close:  # first, so that what is tried again finds a new connection
+        if close:  # first, so that a retry opens a new connection
             reason = f"the connection to {self.address} was closed: a request timed out"
             self.end(ConnectionLostError(reason))
         for invoke in over:
@@ -325,7 +328,7 @@ def _unencodable(error: Exception) -> str:
 
 
 def _too_slow(address: str) -> ConnectError:
-    hint = "is the address right and reachable from here, and is there no firewall between?"
+    hint = "check the address, whether it is reachable from here, and firewalls on the way"
     return ConnectError(f"no connection to {address}: no answer in time", hint)
 
 

@@ -1,7 +1,7 @@
-"""The connections of one client: one an address, opened when needed, closed when silent.
+"""The connections of one client: one per address, opened on demand, closed when idle.
 
-Rules: a request is written to no address but its own. A connection whose peer says GO_AWAY takes no
-further request and ends when the last answer is there.
+Rules: a request is written only to its own address. After GO_AWAY a connection accepts no further
+request and closes after the last response.
 RocketMQ: NettyRemotingClient (channelTables, GO_AWAY), IdleStateHandler.
 """
 
@@ -38,11 +38,11 @@ class ChannelPool:
         self.opaques = Opaques()
         self.on_request = on_request
         self.watched = NEVER
-        """when the clock must be looked at next"""
+        """time of the next timeout check"""
         self.on_watch: Callable[[int], None] = _ignore
-        """told of a time that is earlier than `watched`"""
+        """called with a time earlier than `watched`"""
         self.on_end: Callable[[str, bool], None] = _ignore
-        """told of each connection that has ended: its address, and whether the peer ended it"""
+        """called for each closed connection: its address, and whether the peer closed it"""
         self._by_address: dict[str, Channel] = {}
         self._leaving: list[Channel] = []
         self._number = 0
@@ -54,12 +54,12 @@ class ChannelPool:
 
     @property
     def open_count(self) -> int:
-        """Connections that are open or being opened."""
+        """Number of connections that are open or being opened."""
         return len(self._by_address) + len(self._leaving)
 
     @property
     def in_flight(self) -> int:
-        """Requests that are not answered."""
+        """Number of unanswered requests."""
         return sum([channel.in_flight for channel in self])
 
     def next_number(self) -> int:
@@ -72,14 +72,14 @@ class ChannelPool:
         return self._by_address.get(address)
 
     def invoke(self, invoke: Invoke) -> None:
-        """Send a request; its waiter is told what became of it."""
+        """Send a request; its waiter gets the outcome."""
         if self._closed:
             invoke.fail(ClosedError("the producer is closed"), self.network.now())
             return
         if self._decorate is not None:
             try:
                 self._decorate(invoke.address, invoke.request)
-            except Exception as error:  # of a hook: only this request fails
+            except Exception as error:  # a hook's error: only this request fails
                 invoke.fail(hook_error("an RPC hook", error), self.network.now())
                 return
         channel = self._by_address.get(invoke.address)
@@ -88,7 +88,7 @@ class ChannelPool:
         channel.send(invoke)
 
     def ask(self, invoke: Invoke) -> Steps[Invoke]:
-        """Ask; ask a broker that says GO_AWAY once more, on a new connection."""
+        """Send a request; after GO_AWAY, send it once more on a new connection."""
         yield invoke
         again = self.again_of(invoke)
         if again is None:
@@ -97,7 +97,7 @@ class ChannelPool:
         return again
 
     def again_of(self, invoke: Invoke) -> Invoke | None:
-        """Return the same request once more, if the answer to it is GO_AWAY; None otherwise."""
+        """Return a copy of the request if its response is GO_AWAY, otherwise None."""
         command = invoke.command
         if command is None or command.code != GO_AWAY or invoke.again:
             return None
@@ -126,19 +126,19 @@ class ChannelPool:
             self._leaving.remove(channel)
 
     def watch(self, when: int) -> None:
-        """Look at the clock at this time, or before."""
+        """Check timeouts at this time, or earlier."""
         if when < self.watched:
             self.on_watch(when)
 
     def expire(self, now: int) -> int:
-        """Fail what is over its time; returns when to look again."""
+        """Fail requests that timed out; return when to check again."""
         for channel in self:
             if channel.earliest <= now:
                 channel.expire(now)
         return min([channel.earliest for channel in self], default=NEVER)
 
     def close_silent(self, now: int, kept: Callable[[str], bool]) -> None:
-        """Close connections that were silent for too long, or whose address is no longer used."""
+        """Close connections that are idle for too long, or whose address is no longer used."""
         oldest = now - self.config.max_idle_ms * MS
         for channel in list(self):
             connection = channel.connection

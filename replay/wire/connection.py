@@ -1,8 +1,8 @@
-"""One connection to a NameServer or broker, without the socket: bytes in, answers out, and back.
+"""The protocol state of one connection to a NameServer or broker, without the socket.
 
-`begin` numbers a request and gives its bytes; `receive` takes what came and tells the requests that
-were answered; `expire` tells those whose time is over. Unlike a capture's reader, a client does not
-look for the next frame: bytes that are none, or a header that cannot be read, end the connection.
+`begin` numbers and encodes a request; `receive` handles received bytes and completes requests;
+`expire` removes those that timed out. Unlike a capture's reader, a client does not resynchronize:
+an invalid frame or header closes the connection.
 Rules: the clock is an argument (ns, steady). Memory: one unfinished frame, one entry per request.
 RocketMQ: NettyRemotingAbstract (responseTable, processMessageReceived, scanResponseTable).
 """
@@ -20,12 +20,12 @@ from ..errors import ClientError, ProtocolError, SendTimeoutError
 from .steps import Invoke
 
 NEVER: Final = 1 << 62
-"""ns: a time that does not come"""
+"""ns: a time in the infinite future"""
 _OPAQUES: Final = 0x7FFFFFFF
 
 
 class Opaques:
-    """The numbers of a client's requests: no two connections use the same."""
+    """The opaques of a client's requests, unique across its connections."""
 
     __slots__ = ("_last",)
 
@@ -69,17 +69,17 @@ class RemotingConnection:
         self.table: dict[int, Invoke] = {}
         """requests that are not answered, by opaque, the oldest first"""
         self.earliest = NEVER
-        """no request's time is over before"""
+        """earliest possible deadline of its requests"""
         self.used = 0
         """when something was last sent or received"""
         self.orphans = 0
-        """answers that nobody waited for: they came too late, or twice"""
+        """responses without a request: late or duplicate"""
         self._opaques = opaques
         self._on_request = on_request
         self._reader = StrictReader(number)
 
     def begin(self, invoke: Invoke, now: int) -> bytes:
-        """Assign the request a number and return its bytes; ValueError over the frame limit."""
+        """Assign an opaque to the request and return its bytes; ValueError over the frame limit."""
         opaque = self._opaques.next()
         request = invoke.request
         data = request.encode(opaque)
@@ -95,7 +95,7 @@ class RemotingConnection:
         return data
 
     def receive(self, data: bytes, now: int) -> ProtocolError | None:
-        """Receive bytes: answers go to their requests, requests to whoever serves them.
+        """Receive bytes: pass responses to their requests, and requests to their handler.
 
         Returns why the connection must end; None if it may go on.
         """
@@ -114,7 +114,7 @@ class RemotingConnection:
         return None if problem is None else self._error_of(problem)
 
     def expire(self, now: int) -> list[Invoke]:
-        """Take out the requests whose time is over."""
+        """Remove the requests that timed out."""
         if now < self.earliest:
             return []
         table = self.table
@@ -125,7 +125,7 @@ class RemotingConnection:
         return over
 
     def fail(self, error: ClientError, now: int) -> None:
-        """End the connection: none of its requests will be answered."""
+        """Close the connection and fail all its requests."""
         table, self.table = self.table, {}
         self.earliest = NEVER
         for invoke in table.values():
@@ -133,7 +133,7 @@ class RemotingConnection:
 
     def _error_of(self, problem: StrictProblem) -> ProtocolError:
         if problem.protocol is not None:
-            hint = f"it looks like {problem.protocol}; is this the right port?"
+            hint = f"it looks like {problem.protocol}; check the port"
             return ProtocolError(f"{self.address} does not speak RocketMQ", hint)
         if problem.bad_header:
             return ProtocolError(f"{self.address} sent {problem.detail}")
@@ -144,7 +144,7 @@ class RemotingConnection:
 
 
 def timeout_error(invoke: Invoke, asked_ms: int) -> SendTimeoutError:
-    """Return the error of a request that was not answered in time."""
+    """Return the error of a request that timed out."""
     hint = "the server is slow, frozen, or unreachable"
     if invoke.request.code in SENDS:
         hint = "the broker is slow, frozen, or unreachable; it may have stored the message anyway"

@@ -1,4 +1,4 @@
-"""What the core wants of a transport: connections that call back, a clock, timers. No I/O here.
+"""The transport interface of the core: connections with callbacks, a clock, timers. No I/O.
 
 `replay.transport` has two of these, for blocking sockets and for asyncio; tests have a third one
 without sockets.
@@ -14,7 +14,7 @@ MS: Final = 1_000_000
 
 
 class Timer(Protocol):
-    """Something that will be called."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
         """Cancel it."""
@@ -31,29 +31,29 @@ class Link(Protocol):
     """what is written now leaves soon; False: it would wait in memory"""
 
     def write(self, data: bytes) -> None:
-        """Send bytes; those of one turn leave together."""
+        """Send bytes; those of one loop turn leave together."""
 
     def close(self) -> None:
-        """End the connection when all that was written has left; nothing is called after this."""
+        """Close the connection after all written data has left; there are no further callbacks."""
 
     def abort(self) -> None:
-        """End the connection now; nothing is called after this."""
+        """Abort the connection now; there are no further callbacks."""
 
 
 class LinkUser(Protocol):
-    """Who a transport tells."""
+    """The callbacks of a transport."""
 
     def opened(self, link: Link) -> None:
         """Handle the open connection."""
 
     def refused(self, reason: str, hint: str) -> None:
-        """Handle a connection that could not be opened."""
+        """Handle a failed connection attempt."""
 
     def received(self, data: bytes) -> None:
         """Handle received bytes."""
 
     def ended(self, reason: str) -> None:
-        """Handle the end of the connection by the peer or the network."""
+        """Handle a connection closed by the peer or the network."""
 
     def resumed(self) -> None:
         """Handle that `writable` is true again."""
@@ -63,19 +63,19 @@ class Network(Protocol):
     """A transport."""
 
     def now(self) -> int:
-        """Return ns of a clock that never goes back."""
+        """Return the monotonic clock in ns."""
 
     def epoch(self) -> int:
         """Return ns since the epoch, of the wall clock."""
 
     def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:
-        """Open a connection to `host:port`; return what gives the attempt up."""
+        """Open a connection to `host:port`; return a function that cancels the attempt."""
 
     def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
         """Call at a time of `now`."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call when the current event is dealt with."""
+        """Call after the current event is handled."""
 
     def local_address(self, address: str) -> str:
-        """Return the own IP address from which an address is reached; nothing is sent."""
+        """Return the local IP address of the route to an address, without sending anything."""

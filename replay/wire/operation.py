@@ -1,7 +1,7 @@
-"""Run operations: give each step of a generator to whoever does it, and resume with its end.
+"""Run operations: execute each step of a generator and resume it with the result.
 
-Rules: an operation ends once, with a value or an error; nothing of it is called afterwards. A step
-whose time is over fails, whatever was promised. An operation that is cancelled gives up its step.
+Rules: an operation ends once, with a value or an error, and has no callbacks afterwards. A step
+fails at its deadline in any case. Cancelling an operation abandons its step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CAUSES = 4
 
 
 class RunningOperation(Generic[T]):
-    """One operation that runs."""
+    """A running operation."""
 
     __slots__ = ("_forget", "_on_end", "_runner", "_steps", "_timer", "done", "error", "value")
 
@@ -30,9 +30,9 @@ class RunningOperation(Generic[T]):
     ) -> None:
         self.done = False
         self.value: T | None = None
-        """what it gave"""
+        """its result"""
         self.error: Exception | None = None
-        """why it gave nothing"""
+        """its error"""
         self._runner = runner
         self._steps: Steps[T] | None = steps
         self._on_end = on_end
@@ -41,7 +41,7 @@ class RunningOperation(Generic[T]):
 
     @property
     def result(self) -> T:
-        """What it gave; raises why it gave nothing."""
+        """Its result; raises its error."""
         if self.error is not None:
             raise self.error
         return cast(T, self.value)
@@ -69,7 +69,7 @@ class RunningOperation(Generic[T]):
             return
         self._leave_step()
         try:
-            # One error may end many requests; each begins its traceback anew.
+            # One error may end many requests; each starts a new traceback.
             step = steps.throw(error.with_traceback(None))
         except StopIteration as stop:
             self._end(stop.value, None)
@@ -79,7 +79,7 @@ class RunningOperation(Generic[T]):
             self._do(step)
 
     def cancel(self) -> None:
-        """Give it up; nobody is told."""
+        """Cancel it without a callback."""
         steps, self._steps = self._steps, None
         self._on_end = None
         self.done = True
@@ -91,7 +91,7 @@ class RunningOperation(Generic[T]):
             steps.close()
 
     def _do(self, step: object) -> None:
-        """Begin a step; an error ends this operation and no other one."""
+        """Start a step; an error ends only this operation."""
         try:
             if type(step) is Invoke:
                 step.waiter = self
@@ -143,9 +143,9 @@ class RunningOperation(Generic[T]):
 
 
 def _drop_frames(error: BaseException) -> None:
-    """Drop the frames that errors came through: what is wrong is said without them.
+    """Drop the traceback frames of an error, which its text does not need.
 
-    Frames hold the message and more; whoever keeps ten thousand errors would keep all of them.
+    Frames keep the message and more alive, for each error that a caller keeps.
     """
     inner: BaseException | None = error
     for _ in range(_CAUSES):
@@ -170,13 +170,13 @@ class Runner:
     def start(
         self, steps: Steps[T], on_end: Callable[[RunningOperation[T]], None] | None = None
     ) -> RunningOperation[T]:
-        """Begin an operation; `on_end` is told when it has ended."""
+        """Start an operation; `on_end` is called when it has ended."""
         operation = RunningOperation(self, steps, on_end)
         operation.resume(None)
         return operation
 
     def join(self, step: Join, waiter: Resumable) -> None:
-        """Let `waiter` wait for the operation of this key; begin it if it does not run."""
+        """Let `waiter` wait for the operation of this key; start it if it is not running."""
         waiting = self._joined.get(step.key)
         if waiting is not None:
             waiting.append(waiter)
@@ -184,10 +184,10 @@ class Runner:
         self._joined[step.key] = [waiter]
 
         def ended(operation: RunningOperation[object]) -> None:
-            for one in self._joined.pop(step.key):
+            for joined in self._joined.pop(step.key):
                 if operation.error is not None:
-                    one.fail(operation.error)
+                    joined.fail(operation.error)
                 else:
-                    one.resume(operation.value)
+                    joined.resume(operation.value)
 
         self.start(step.make(), ended)

@@ -1,7 +1,7 @@
-"""A request that is not a send: a code, ext fields and a body; and what every request gets added.
+"""Plain requests (code, ext fields, body), and the fields added to every request.
 
-Rules: added are, in this order, what the user's hooks add, the namespace of version 2, and the
-signature, which covers what was added before it.
+Rules: fields are added in this order: the user's hooks, the namespace of version 2, and the
+signature, which covers all the others.
 RocketMQ: RemotingCommand.createRequestCommand, RPCHook, NamespaceRpcHook, AclClientRPCHook.
 """
 
@@ -20,14 +20,14 @@ from .steps import Request
 
 
 class PlainRequest:
-    """A request that is a command and its body."""
+    """A command and its body."""
 
     __slots__ = ("_command", "body")
 
     def __init__(self, command: RemotingCommand, body: bytes = b"") -> None:
         self._command = command
         self.body = body
-        """body as it travels"""
+        """encoded body"""
 
     @property
     def code(self) -> int:
@@ -36,15 +36,15 @@ class PlainRequest:
 
     @property
     def oneway(self) -> bool:
-        """Whether no answer is wanted."""
+        """Whether the request is one-way."""
         return self._command.is_oneway
 
     def fields(self) -> dict[str, str]:
-        """Return the ext fields; who changes them changes the request."""
+        """Return the ext fields; changes affect the request."""
         return self._command.ext_fields
 
     def encode(self, opaque: int) -> bytes:
-        """Return the request as a frame. Raises ValueError where it is over the frame limit."""
+        """Return the request as a frame. Raises ValueError if it is over the frame limit."""
         self._command.opaque = opaque
         return encode_command(self._command, self.body)
 
@@ -67,7 +67,7 @@ def plain_request(
 
 
 def encode_command(command: RemotingCommand, body: bytes = b"") -> bytes:
-    """Return a command as a frame. Raises ValueError where it is over the frame limit."""
+    """Return a command as a frame. Raises ValueError if it is over the frame limit."""
     kind = BINARY_TYPE if command.serialize_type == ROCKETMQ else JSON_TYPE
     return encode_frame(kind, encode_header(command), body)
 
@@ -77,9 +77,7 @@ class _FieldHook(Protocol):
 
 
 def decoration_of(config: ProducerConfig) -> Callable[[str, Request], None] | None:
-    """Return what adds to a request (to an address) all that this producer adds; None for
-    nothing.
-    """
+    """Return a function that adds this producer's fields to a request, or None."""
     hooks: tuple[_FieldHook, ...] = config.rpc_hooks
     credentials = config.credentials
     added = namespace_fields(config.namespace_v2)

@@ -1,7 +1,7 @@
-"""What an operation asks of its driver: the values that its generator yields.
+"""The steps that an operation yields to its driver.
 
-An operation (a send, a route query) is a generator: it yields steps, is resumed with what a step
-gives, and has the error of a step thrown into it. It knows neither sockets nor the clock's source.
+An operation (a send, a route query) is a generator: it yields steps, is resumed with their results,
+and gets their errors thrown into it. It knows neither sockets nor the clock's source.
 
 An operation that asks a NameServer for a route, at most two at a time, and a driver by hand:
 
@@ -56,10 +56,10 @@ T = TypeVar("T")
 
 
 class Resumable(Protocol):
-    """What waits for the end of a step."""
+    """A waiter for the end of a step."""
 
     done: bool
-    """nobody is interested any more"""
+    """no longer needed"""
 
     def resume(self, value: object) -> None:
         """Resume the operation with the result of the step."""
@@ -69,7 +69,7 @@ class Resumable(Protocol):
 
 
 class Request(Protocol):
-    """What is asked of a peer, before it has a number."""
+    """A request to a peer, before it has an opaque."""
 
     @property
     def code(self) -> int:
@@ -77,36 +77,36 @@ class Request(Protocol):
 
     @property
     def body(self) -> bytes:
-        """Body as it travels."""
+        """Encoded body."""
 
     @property
     def oneway(self) -> bool:
-        """Whether no answer is wanted."""
+        """Whether the request is one-way."""
 
     def fields(self) -> dict[str, str]:
-        """Return the ext fields; who changes them changes the request."""
+        """Return the ext fields; changes affect the request."""
 
     def encode(self, opaque: int) -> bytes:
-        """Return the request as a frame. Raises ValueError where it is over the frame limit."""
+        """Return the request as a frame. Raises ValueError if it is over the frame limit."""
 
 
 class Invoke(msgspec.Struct, eq=False):
-    """One request to one address, and what became of it."""
+    """One request to one address, and its outcome."""
 
     address: str
     """`host:port` to ask"""
     request: Request
-    """what is asked"""
+    """the request"""
     deadline: int
-    """when the answer must be there, ns of the steady clock"""
+    """deadline of the response, ns of the monotonic clock"""
     synchronous: bool = False
     """somebody waits for this answer alone: a timeout closes the connection, as in Java"""
     again: bool = False
-    """it was repeated because the broker said GO_AWAY"""
+    """it was repeated after GO_AWAY"""
     began: int = 0
     """when it was written, ns of the steady clock; 0: it was not"""
     ended: int = 0
-    """when its end was known"""
+    """when it ended"""
     opaque: int = 0
     """its number; 0 before it was written"""
     conversation: int = 0
@@ -122,13 +122,13 @@ class Invoke(msgspec.Struct, eq=False):
     body: bytes = b""
     """its body"""
     waiter: Resumable | None = None
-    """who is told"""
+    """the waiter of the outcome"""
 
     def __repr__(self) -> str:
-        """Return what is asked and what came of it; no field of a header, which may be secret."""
+        """Return request and outcome without header fields, which may be secret."""
         request = self.request
-        asked = f"{request_name(request.code)} to {printable(self.address)}"
-        return f"Invoke({asked}, body {len(request.body)} bytes, {self._state()})"
+        target = f"{request_name(request.code)} to {printable(self.address)}"
+        return f"Invoke({target}, body {len(request.body)} bytes, {self._state()})"
 
     def _state(self) -> str:
         if self.command is not None:
@@ -140,7 +140,7 @@ class Invoke(msgspec.Struct, eq=False):
         return f"{oneway}{_deadline(self.deadline)}"
 
     def answer(self, command: RemotingCommand, body: bytes, size: int, now: int) -> None:
-        """Take the answer."""
+        """Handle the response."""
         waiter = self.waiter
         if waiter is None:
             return
@@ -159,7 +159,7 @@ class Invoke(msgspec.Struct, eq=False):
             waiter.resume(self)
 
     def fail(self, error: Exception, now: int) -> None:
-        """Handle that there will be no answer."""
+        """Handle a request that will get no response."""
         waiter, self.waiter = self.waiter, None
         if waiter is not None:
             self.ended = now
@@ -182,7 +182,7 @@ class Acquire:
 
 
 class Join:
-    """Wait for an operation that many need, such as a route query: it runs once for all."""
+    """Wait for a shared operation, such as a route query, that runs once for all waiters."""
 
     __slots__ = ("deadline", "error", "key", "make")
 
@@ -194,7 +194,7 @@ class Join:
         error: Callable[[], ClientError],
     ) -> None:
         self.key = key
-        """those who say the same key wait for the same operation"""
+        """waiters with the same key share one operation"""
         self.make = make
         self.deadline = deadline
         """ns of the steady clock; then what `error` gives is thrown"""
@@ -205,7 +205,7 @@ class Join:
 
 
 class Await:
-    """Wait until somebody else resumes: `begin` is told whom, `forget` that it is too late."""
+    """Wait for an external event: `begin` gets the waiter, `forget` is called on a timeout."""
 
     __slots__ = ("begin", "deadline", "error", "forget")
 
@@ -241,7 +241,7 @@ class Permits:
         self.limit = limit
         """permits in all"""
         self.free = limit
-        """permits that nobody has"""
+        """free permits"""
         self._waiting: deque[list[object]] = deque()
         self._granting = False
 
@@ -250,14 +250,14 @@ class Permits:
         return f"Permits({self.free} of {self.limit} free{waiting})"
 
     def take(self, count: int = 1) -> bool:
-        """Take permits if they are free and nobody waits for some."""
+        """Take permits if enough are free and nobody is waiting."""
         if self._waiting or self.free < count:
             return False
         self.free -= count
         return True
 
     def wait(self, count: int, ready: Callable[[], None]) -> Callable[[], None]:
-        """Call `ready` when the permits are taken; return what gives the wait up."""
+        """Call `ready` when the permits are taken; return a function that cancels the wait."""
         entry: list[object] = [count, ready]
         self._waiting.append(entry)
 
@@ -268,13 +268,13 @@ class Permits:
         return forget
 
     def give(self, count: int = 1) -> None:
-        """Give permits back."""
+        """Release permits."""
         self.free += count
         if self._waiting:
             self._grant()
 
     def _grant(self) -> None:
-        if self._granting:  # who was given some gives them back at once: the loop below goes on
+        if self._granting:  # a waiter may release its permits at once: the loop below continues
             return
         self._granting = True
         try:

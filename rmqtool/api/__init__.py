@@ -1,6 +1,4 @@
-"""What programs and notebooks import as `rmqtool`, and what commands share with them.
+"""The Python API for programs and notebooks, shared with the commands.
 
-May import `ui`, `summary`, the modules beside, `dissectors` and, of analytics,
-`analytics.diagnosis`, `analytics.inputs` and `analytics.life`; knows no command. Nothing heavy is
-imported before it is used.
+Nothing heavy is imported before it is used.
 """

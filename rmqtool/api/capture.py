@@ -1,7 +1,7 @@
-"""A capture, and what can be asked of it: rows, frames, problems, a summary.
+"""A capture and its queries: rows, frames, problems, a summary.
 
-Rules: nothing is read before something is asked; each question reads the input anew, in chunks, so
-that memory does not depend on its size, but for what is returned as a whole (Arrow, pandas).
+Rules: nothing is read before a query; each query reads the input again, in chunks, so memory does
+not depend on its size, except for complete results (Arrow, pandas).
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.processes.choice import decode_of
+from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
+from dissectors.remoting.bodies.messages import PREVIEW_LIMIT as PREVIEW
 from dissectors.tcp.decompression import MOST_TIMES
 
 from ..errors import ArgumentError
-from .choice import Choice, Time, choice_of, in_window, test_of
-from .inputs import Inputs
-from .reading import PREVIEW, read_rows
+from .choice import Choice, Time, choice_of, chosen, in_window, test_of
+from .inputs import Inputs, evidence_of
 from .tables import named as tables
 from .tables.table import Table
 from .translated import translated
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
+    from dissectors.broker_store.store_folder import StoreFolder
     from dissectors.decode.decoded_log import Finding
-    from dissectors.remoting.bodies.custom import NamedDecoder
     from dissectors.rows.command_record import CommandRow
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
@@ -46,11 +47,11 @@ TASKS_DECODE: Final = {
     tables.CONNECTIONS: "conversations",
     tables.FINDINGS: "findings",
 }
-"""table → what the data source of Spark calls it"""
+"""table → name in the Spark data source"""
 
 
 class Capture:
-    """What was captured; `rmqtool.read` makes it."""
+    """A capture, as `rmqtool.read` returns it."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Capture:
         self._jobs = 1 if plugins else jobs
 
     def __repr__(self) -> str:
-        names = [one if isinstance(one, str) else "…" for one in self._inputs.parts]
+        names = [part if isinstance(part, str) else "…" for part in self._inputs.parts]
         return f"Capture({', '.join(map(repr, names[:4]))}{', …' if len(names) > 4 else ''})"
 
     # -- rows -------------------------------------------------------------------------------------
@@ -82,9 +83,9 @@ class Capture:
         until: Time | None = None,
         limit: int | None = None,
     ) -> Iterator[ExchangeRecord]:
-        """Give each request with its response, or what is known of them, as they are settled.
+        """Yield exchanges (a request and its response, as far as known) as they are settled.
 
-        `where` is a filter as of ``--where``; `since` and `until` are of the request. Raise
+        `where` is a filter as in ``--where``; `since` and `until` apply to the request. Raise
         FilterError and ArgumentError at once, ReadError while reading.
         """
         return self._rows(tables.EXCHANGES, choice_of(where, since, until, limit))
@@ -98,7 +99,7 @@ class Capture:
         limit: int | None = None,
         body_limit: int | None = None,
     ) -> Iterator[CommandRow]:
-        """Give each command with all of its header and its body taken apart, in capture order.
+        """Yield commands with their full header and decoded body, in capture order.
 
         `body_limit`: bytes of a body that are shown; None: 4 MiB. Raise as `exchanges` does.
         """
@@ -113,7 +114,7 @@ class Capture:
         limit: int | None = None,
         body_limit: int | None = None,
     ) -> Iterator[MessageRecord]:
-        """Give each message in each exchange that shows it: sent, stored, delivered, acknowledged.
+        """Yield each message of each exchange: sent, stored, delivered, acknowledged.
 
         `body_limit`: bytes of a body that are shown; None: none. Raise as `exchanges` does.
         """
@@ -127,7 +128,7 @@ class Capture:
         until: Time | None = None,
         limit: int | None = None,
     ) -> Iterator[ConversationRecord]:
-        """Give each TCP connection, when it has ended; `since` and `until` are of its first packet.
+        """Yield TCP connections as they end; `since` and `until` apply to the first packet.
 
         Raise as `exchanges` does.
         """
@@ -141,7 +142,7 @@ class Capture:
         until: Time | None = None,
         limit: int | None = None,
     ) -> Iterator[Finding]:
-        """Give what is odd about the capture itself: gaps, damage, bodies that do not decode.
+        """Yield findings about the capture itself: gaps, damage, undecodable bodies.
 
         Raise as `exchanges` does.
         """
@@ -160,11 +161,10 @@ class Capture:
         limit: int | None = None,
         body_limit: int | None = None,
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Give a table as Arrow batches, one in memory at a time.
+        """Yield a table as Arrow batches, one in memory at a time.
 
-        `columns`: these alone, in this order; None: all. Raise ArgumentError for a table or a
-        column that there is not, MissingExtraError without pyarrow, and
-        what `exchanges` raises.
+        `columns`: only these, in this order; None: all. Raise ArgumentError for an unknown table
+        or column, MissingExtraError without pyarrow, and the errors of `exchanges`.
         """
         from .frames import arrow_batches, form_of
 
@@ -240,12 +240,10 @@ class Capture:
     ) -> Path:
         """Write a decoded log in Parquet, as ``decode pcap -T parquet -o`` does; return its folder.
 
-        The filter is one of exchanges; `messages`: their messages are written, too. `replace`
-        allows to replace a decoded log, and nothing else. Raise WriteError, and what `to_batches`
-        raises; then nothing is left of it.
+        The filter applies to exchanges; `messages`: also write their messages. `replace`: an
+        existing decoded log may be replaced. Raise WriteError and the errors of `to_batches`;
+        after an error no partial log is left.
         """
-        from dissectors.remoting.bodies.custom import decoding_with
-
         from .log import write_log
 
         table, choice = tables.table_named(tables.EXCHANGES), choice_of(where, since, until, limit)
@@ -270,15 +268,15 @@ class Capture:
         since: Time | None = None,
         until: Time | None = None,
     ) -> DataFrame:
-        """Return a table as a DataFrame of Spark.
+        """Return a table as a Spark DataFrame.
 
-        Exchanges, connections and findings of files are decoded by Spark's tasks, which must see
-        the files under the same path: small ones each time that the DataFrame is computed, large
-        ones now, and kept. All else is decoded now and given to Spark. Raise as `to_batches` does.
+        Exchanges, connections, and findings of files are decoded by Spark's tasks, which need
+        the files under the same path: small ones whenever the DataFrame is computed, large ones
+        once, now. Other tables are decoded here and sent to Spark. Raise as `to_batches` does.
         """
         choice = choice_of(where, since, until, None)
         chosen_table = tables.table_named(table)
-        self._tests(chosen_table, choice, [])  # a wrong filter is said now
+        self._tests(chosen_table, choice, [])  # report an invalid filter now
         files = self._inputs.files
         whole = choice == Choice()
         if files is not None and (table == tables.EXCHANGES or whole) and table in TASKS_DECODE:
@@ -298,23 +296,28 @@ class Capture:
         rules: Iterable[str] = (),
         since: Time | None = None,
         until: Time | None = None,
+        stores: Iterable[str | os.PathLike[str]] = (),
     ) -> Problems:
         """Return the problems that ``rmqtool diagnose`` finds: by incident, the cause first.
 
-        `rules`: IDs of the rules to check; none: all. Raise ArgumentError for an unknown rule.
+        `rules`: IDs of the rules to check; none: all. `stores`: copies of brokers' store folders,
+        to look messages up in. Raise ArgumentError for an unknown rule, ReadError for a folder
+        without a commit log.
         """
-        from .judged import Problems, engine_of, fed, rules_named
+        from .judged import AskedTime, Problems, engine_of, fed, rules_named
 
         engine = engine_of(rules_named(rules))
-        choice = choice_of("", since, until, None)
+        engine.context.store = evidence_of(stores)
+        asked = AskedTime.of(choice_of("", since, until, None))
         with translated():
-            decode = self._decode(choice, conversations=True)
-            for _ in fed(decode, engine):
+            decode = self._decode(Choice(), conversations=True)
+            for _ in fed(decode, engine, asked):
                 pass
-        return Problems(engine.diagnosis().problems)
+            asked.limit(engine)
+            return Problems.of(engine.diagnosis())
 
     def summary(self) -> CaptureSummary:
-        """Return what it comes to: operations, answers, clients, findings, what is wrong.
+        """Return the summary: operations, responses, clients, findings, problems.
 
         `print` shows it as text, a notebook as tables.
         """
@@ -323,28 +326,40 @@ class Capture:
         with translated():
             return summarised(self._decode(Choice(), conversations=True))
 
-    def trace(self, key: str = "", *, where: str = "") -> Traces:
+    def trace(
+        self,
+        key: str = "",
+        *,
+        where: str = "",
+        stores: Iterable[str | os.PathLike[str]] = (),
+    ) -> Traces:
         """Return the traces of the messages of a key, or that match a filter of messages.
 
-        `key`: a unique key, an offset message id or a business key. Raise ArgumentError without
-        either, and as `exchanges` does.
+        `key`: a unique key, an offset message id or a business key. `stores`: copies of brokers'
+        store folders, to look messages up in. Raise ArgumentError without a key and a filter, and
+        as `exchanges` does.
         """
         table = tables.table_named(tables.MESSAGES)
         if not key.strip() and not where.strip():
             raise ArgumentError("no message selected; pass a key or where=")
-        return self._lives(key.strip() or None, test_of(where, table.fields([])))
+        evidence = evidence_of(stores)
+        test = test_of(where, table.fields([]))
+        return self._lives(key.strip() or None, test, () if evidence is None else evidence.stores)
 
     # -- inside -----------------------------------------------------------------------------------
 
-    def _lives(self, key: str | None, test: Callable[[object], bool] | None) -> Traces:
-        from dissectors.remoting.bodies.custom import decoding_with
-
+    def _lives(
+        self,
+        key: str | None,
+        test: Callable[[object], bool] | None,
+        stores: Sequence[StoreFolder],
+    ) -> Traces:
         from .lives import lives_in
 
         limit = PREVIEW if self._plugins else 0
         with translated(), decoding_with(self._plugins):
             decode = self._decode(Choice(), messages=True, body_limit=limit)
-            return lives_in(decode, key, test)
+            return lives_in(decode, key, test, stores)
 
     def _rows(self, name: str, choice: Choice, body_limit: int | None = None) -> Iterator[Any]:
         batches = self._batches(tables.table_named(name), choice, body_limit)
@@ -353,7 +368,7 @@ class Capture:
     def _batches(
         self, table: Table[Any], choice: Choice, body_limit: int | None = None
     ) -> Iterator[Sequence[Any]]:
-        """Give the rows that are asked for; the filter is looked at now, the input when read."""
+        """Yield the chosen rows; check the filter now, and read the input on iteration."""
         names: list[str] = []
         tests = self._tests(table, choice, names)
         if body_limit is None:
@@ -370,14 +385,14 @@ class Capture:
             names[:] = decode.sources
             return decode
 
-        return read_rows(table, started, choice.limit, tests, self._plugins, body_limit)
+        return _read_rows(table, started, choice.limit, tests, self._plugins, body_limit)
 
     def _tests(
         self, table: Table[Any], choice: Choice, names: Sequence[str]
     ) -> list[Callable[[object], bool]]:
-        """Return what decides whether a row is given; `names` are the captures, by index."""
+        """Return the tests of a row; `names` are the captures, by index."""
         tests = (in_window(table, choice), test_of(choice.where, table.fields(names)))
-        return [one for one in tests if one is not None]
+        return [test for test in tests if test is not None]
 
     def _decode(
         self,
@@ -388,7 +403,7 @@ class Capture:
         body_limit: int = 0,
         jobs: int | None = None,
     ) -> Decode:
-        """Return a run over the input, from its beginning."""
+        """Return a run over the input from its beginning."""
         options = DecodeOptions(
             decode_as=self._decode_as,
             tls_keylog=self._tls_keylog,
@@ -401,3 +416,34 @@ class Capture:
             body_limit=body_limit,
         )
         return decode_of(self._inputs.opened(), options, self._jobs if jobs is None else jobs)
+
+
+def _read_rows(
+    table: Table[Any],
+    started: Callable[[], Decode],
+    room: int | None,
+    tests: Sequence[Callable[[object], bool]],
+    plugins: Sequence[NamedDecoder],
+    body_limit: int,
+) -> Iterator[Sequence[Any]]:
+    """Read to the end, or until `room` rows were yielded; `started` opens the input.
+
+    Plug-ins are active only while rows are decoded, not while the caller uses them.
+    """
+    batches: Iterator[Sequence[Any]] | None = None
+    show = table.shown
+    while room is None or room > 0:
+        with translated(), decoding_with(plugins):
+            if batches is None:
+                decode = started()
+                batches = iter(table.batches(decode))
+            batch = next(batches, None)
+            if batch is None:
+                return
+            decode.take_experts()  # the table that wants them has them
+            rows = chosen(batch, tests, room)
+            if show is not None:
+                shown = [show(row, decode.sources, body_limit) for row in rows]
+        yield rows if show is None else shown
+        if room is not None:
+            room -= len(rows)

@@ -1,4 +1,4 @@
-"""Which rows are asked for: a filter, a time window, a limit; given as text or as values."""
+"""The choice of rows: a filter, a time window, a limit; as text or values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..errors import ArgumentError, FilterError
 from .tables.table import Table
 
 if TYPE_CHECKING:
+    from dissectors.where.conditions import Test
     from dissectors.where.fields import FieldSet
-    from dissectors.where.filter import Test
 
 Time = str | datetime
 """A time with its date: ISO 8601, UTC without an offset; or a datetime, UTC without a zone."""
@@ -23,7 +23,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which rows of a table are asked for."""
+    """A choice of rows of a table."""
 
     where: str = ""
     """a filter; empty: all"""
@@ -32,10 +32,10 @@ class Choice:
     until: int | None = None
     """nanoseconds since the epoch, not included; None: to the end"""
     limit: int | None = None
-    """how many rows at most; None: all"""
+    """most rows; None: all"""
 
     def restrictions(self) -> dict[str, object]:
-        """Return what keeps rows out, for the manifest of a log."""
+        """Return the restrictions on rows, for the manifest of a log."""
         from dissectors.times import text_of_time
 
         texts: dict[str, object | None] = {
@@ -53,7 +53,7 @@ def choice_of(
     until: Time | None = None,
     limit: int | None = None,
 ) -> Choice:
-    """Return the choice; raise ArgumentError for a time or a limit that is none."""
+    """Return the choice; raise ArgumentError for an invalid time or limit."""
     if limit is not None and limit < 0:
         raise ArgumentError(f"limit: {limit} is negative")
     return Choice(where, _ns_of("since", since), _ns_of("until", until), limit)
@@ -75,7 +75,7 @@ def _ns_of(name: str, time: Time | None) -> int | None:
 
 
 def test_of(where: str, fields: FieldSet) -> Test | None:
-    """Return the test of a filter, None where there is none; raise FilterError."""
+    """Return the test of a filter, or None without a filter; raise FilterError."""
     if not where.strip():
         return None
     from dissectors.where.filter import WhereError, compile_where
@@ -89,7 +89,7 @@ def test_of(where: str, fields: FieldSet) -> Test | None:
 def in_window(
     table: Table[Any], choice: Choice, always: bool = False
 ) -> Callable[[object], bool] | None:
-    """Return the test of the time, None where the run itself makes it or nobody asked.
+    """Return the test of the time, or None if the run tests it or no time is set.
 
     `always`: there is no run.
     """
@@ -109,7 +109,7 @@ def in_window(
 def chosen(
     rows: Sequence[Any], tests: Sequence[Callable[[object], bool]], room: int | None
 ) -> Sequence[Any]:
-    """Return the rows for which all tests hold, at most `room` of them."""
+    """Return the rows that pass all tests, at most `room`."""
     for test in tests:
         rows = [row for row in rows if test(row)]
     return rows if room is None else rows[:room]

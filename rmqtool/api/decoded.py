@@ -1,7 +1,7 @@
-"""Decoded logs as what programs ask: rows, frames, problems, a summary, lives of messages.
+"""Decoded logs as inputs of the API: rows, frames, problems, a summary, message traces.
 
-Rules: a log has what was written when it was decoded, and nothing is decoded anew: there are no
-commands in it, and bodies are as the log has them. What it does not have is said, never empty.
+Rules: nothing is decoded again, so there are no commands, and bodies are as the log has them.
+Missing data is an error, never an empty result.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from analytics.inputs.inputs import Input, InputError
 from analytics.inputs.inputs import inputs_of as logs_named
 from analytics.inputs.rows import conversation_rows, exchange_rows, finding_records, message_rows
+from analytics.inputs.window import TimeWindow
 from dissectors.decode.decoded_log import Finding, Manifest
 from dissectors.decode.totals import CaptureStats, DecodeStats, set_sums
 from dissectors.expert import ExpertInfo, ExpertKind
@@ -23,7 +24,7 @@ from dissectors.times import Moment, moment_of
 from ..errors import ArgumentError, ReadError
 from .capture import Capture
 from .choice import Choice, Time, choice_of, chosen, in_window
-from .inputs import Inputs
+from .inputs import Inputs, evidence_of
 from .tables import named as tables
 from .tables.table import Table
 from .translated import translated
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from analytics.life.search import MessageSearch
+    from dissectors.broker_store.store_folder import StoreFolder
 
     from .judged import Problems
     from .lives import Traces
@@ -43,13 +45,14 @@ _CAPTURES = "read the captures: they are named in its manifest.json"
 
 
 class DecodedLog(Capture):
-    """What was decoded before; `rmqtool.read` makes it of decoded logs."""
+    """A decoded log; `rmqtool.read` returns it for decoded logs."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """Raise ReadError for a log that is damaged, or newer than this program."""
         super().__init__(Inputs(names))
         with _translated():
             self._logs = logs_named(names)
+        self._names = names
 
     def to_parquet(
         self,
@@ -57,7 +60,7 @@ class DecodedLog(Capture):
         where: str = "",  # noqa: ARG002
         **options: Any,  # noqa: ARG002
     ) -> Path:
-        """Raise ReadError: it is a decoded log already."""
+        """Raise ReadError: the input is a decoded log already."""
         raise ReadError(
             "a decoded log already",
             self._logs[0].name,
@@ -79,13 +82,14 @@ class DecodedLog(Capture):
         does.
         """
         choice = choice_of(where, since, until, None)
-        self._tests(self._table_named(table), choice, [])  # a wrong filter is said now
+        self._tests(self._table_named(table), choice, [])  # report an invalid filter now
         if table == tables.EXCHANGES or choice == Choice():
             from analytics.inputs.log_frame import log_frame
 
             name = "conversations" if table == tables.CONNECTIONS else table
             with _translated():
-                frame = log_frame(spark, self._logs, name, where, choice.since, choice.until)
+                logs = self._logs_in(choice)
+                frame = log_frame(spark, logs, name, where, choice.since, choice.until)
             if frame is not None:
                 return frame
         return spark.createDataFrame(self.to_arrow(table, where, since=since, until=until))
@@ -96,33 +100,32 @@ class DecodedLog(Capture):
         rules: Any = (),
         since: Time | None = None,
         until: Time | None = None,
+        stores: Any = (),
     ) -> Problems:
         """Return the problems that ``rmqtool diagnose`` finds: by incident, the cause first."""
-        from .judged import Problems, engine_of, rules_named
+        from .judged import AskedTime, Problems, engine_of, fed_rows, rules_named
 
         engine = engine_of(rules_named(rules))
+        engine.context.store = evidence_of(stores)
         choice = choice_of("", since, until, None)
+        asked = AskedTime.of(choice)
         with _translated():
-            for log in self._logs:
-                engine.begin_input(log.name)
-                for exchanges in self._rows_in(tables.EXCHANGES, exchange_rows(log), choice):
-                    engine.add_exchanges(exchanges)
-                for connections in conversation_rows(log):
-                    engine.add_connections(connections)
-                for findings in finding_records(log):
-                    engine.add_findings(_infos_of(findings, []))
-        return Problems(engine.diagnosis().problems)
+            for log in self._logs_in(choice):
+                for _ in fed_rows(log, engine, asked):
+                    pass
+            asked.limit(engine)
+            return Problems.of(engine.diagnosis())
 
     def summary(self) -> CaptureSummary:
-        """Return what it comes to: operations, answers, clients, findings, what is wrong.
+        """Return the summary: operations, responses, clients, findings, problems.
 
-        What was read, and the numbers of frames, commands and gaps, are those of the manifest.
+        Inputs, and the numbers of frames, commands, and gaps, are those of the manifest.
         """
         from .summarised import CaptureSummary, SummaryFold
 
         fold = SummaryFold(diagnosed=True)
         stats = stats_of([log.manifest for log in self._logs if log.manifest is not None])
-        names = [one.name for one in stats.captures]
+        names = [capture.name for capture in stats.captures]
         with _translated():
             for log in self._logs:
                 for exchanges in exchange_rows(log):
@@ -133,26 +136,24 @@ class DecodedLog(Capture):
                     fold.add_findings(_infos_of(findings, names))
         return CaptureSummary(fold.summary, stats, names, fold.diagnosis())
 
-    def _lives(self, key: str | None, test: Callable[[object], bool] | None) -> Traces:
-        from analytics.life.life import Surroundings, life_of
+    def _lives(
+        self,
+        key: str | None,
+        test: Callable[[object], bool] | None,
+        stores: Sequence[StoreFolder],
+    ) -> Traces:
+        from analytics.life.life import lives_found
         from analytics.life.search import MessageSearch
 
-        from .lives import Traces
+        from .lives import Traces, add_stores
 
         search = MessageSearch(key, test)
         with _translated():
             for log in self._logs:
                 search_log(log, search)
+            add_stores(stores, search)
         stats = stats_of([log.manifest for log in self._logs if log.manifest is not None])
-        around = Surroundings(
-            search.fetches,
-            search.senders_seen,
-            search.client_ids,
-            stats.gap_bytes,
-            sum(stats.not_decoded.values()),
-            stats.replications,
-        )
-        return Traces(life_of(found, around) for found in search.messages)
+        return Traces(lives_found(search, [stats], stores))
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -165,12 +166,15 @@ class DecodedLog(Capture):
                 "body_limit: a decoded log keeps bodies as they were written", hint=_CAPTURES
             )
         tests = self._tests(table, choice, [])
-        return self._given(table, choice.limit, tests)
+        return self._rows_of(table, choice, tests)
 
-    def _given(
-        self, table: Table[Any], room: int | None, tests: Sequence[Callable[[object], bool]]
+    def _rows_of(
+        self, table: Table[Any], choice: Choice, tests: Sequence[Callable[[object], bool]]
     ) -> Iterator[Sequence[Any]]:
-        batches = (rows for log in self._logs for rows in _READERS[table.name](log))
+        room = choice.limit
+        with _translated():
+            logs = self._logs_in(choice)
+        batches = (rows for log in logs for rows in _READERS[table.name](log))
         while room is None or room > 0:
             with _translated():
                 batch = next(batches, None)
@@ -188,14 +192,13 @@ class DecodedLog(Capture):
         whole = super()._tests(table, Choice(choice.where), names)
         return [*([window] if window is not None else []), *whole]
 
-    def _rows_in(
-        self, name: str, batches: Iterator[Sequence[Any]], choice: Choice
-    ) -> Iterator[Sequence[Any]]:
-        tests = self._tests(tables.table_named(name), choice, [])
-        return (chosen(batch, tests, None) for batch in batches)
+    def _logs_in(self, choice: Choice) -> Sequence[Input]:
+        """Return the logs, without the parts outside the time range."""
+        window = TimeWindow(choice.since, choice.until)
+        return self._logs if window == TimeWindow() else logs_named(self._names, window)
 
     def _table_named(self, name: str) -> Table[Any]:
-        """Return a table that every log has; raise ReadError where one has not."""
+        """Return a table that every log has; raise ReadError if one lacks it."""
         table = tables.table_named(name)
         if name == tables.COMMANDS:
             raise ReadError(
@@ -226,34 +229,38 @@ _HAVE: dict[str, Callable[[Input], bool]] = {
 def search_log(
     log: Input, search: MessageSearch, since: Moment | None = None, until: Moment | None = None
 ) -> None:
-    """Give a decoded log to a search, batch by batch; raise ReadError where it has no messages."""
+    """Feed a decoded log to a search, batch by batch; raise ReadError if it has no messages."""
     from .lives import Given
 
     if log.messages is None:
         raise ReadError("this decoded log has no messages", log.name, hint=_CAPTURES)
-    starts = [one.first_time for one in log.manifest.captures] if log.manifest is not None else []
-    first = next((found for one in starts if one and (found := moment_of(one))), None)
-    given = Given(search, since, until, first.ns if first is not None else 0)
+    starts = (
+        [capture.first_time for capture in log.manifest.captures]
+        if log.manifest is not None
+        else []
+    )
+    first = next((moment for start in starts if start and (moment := moment_of(start))), None)
+    feed = Given(search, since, until, first.ns if first is not None else 0)
     for rows in message_rows(log):
-        given.add(rows)
+        feed.add(rows)
     for exchanges in exchange_rows(log):
-        given.add_exchanges(exchanges)
+        feed.add_exchanges(exchanges)
 
 
 def stats_of(manifests: Sequence[Manifest]) -> DecodeStats:
-    """Return what the manifests say of the runs that wrote the logs, together."""
+    """Return the combined statistics of the runs that wrote the logs."""
     stats = DecodeStats(captures=[])
     set_sums(stats, manifests)  # type: ignore[arg-type]
-    stats.conversations = sum(one.conversations for one in manifests)
+    stats.conversations = sum(item.conversations for item in manifests)
     counts = dict.fromkeys(ExpertKind, 0)
     for manifest in manifests:
         for entry in manifest.captures:
-            found = {name: getattr(entry, name) for name in entry.__struct_fields__}
-            first, last = found.pop("first_time"), found.pop("last_time")
+            fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
+            first, last = fields.pop("first_time"), fields.pop("last_time")
             stats.captures.append(
-                CaptureStats(**found, first_ts=_ns_of(first), last_ts=_ns_of(last))
+                CaptureStats(**fields, first_ts=_ns_of(first), last_ts=_ns_of(last))
             )
-        for name, number in manifest.expert.items():
+        for name, number in manifest.findings.items():
             if name in ExpertKind.__members__:
                 counts[ExpertKind[name]] += number
     stats.expert_counts = {kind: number for kind, number in counts.items() if number}
@@ -266,25 +273,25 @@ def _ns_of(text: str | None) -> int | None:
 
 
 def _infos_of(findings: Sequence[Finding], names: Sequence[str]) -> list[ExpertInfo]:
-    """Return findings as a run gives them; `names` are the captures, by index."""
+    """Return findings in the form of a run; `names` are the captures, by index."""
     places = {name: index for index, name in enumerate(names)}
     return [
         ExpertInfo(
-            ExpertKind[one.kind],
-            one.detail,
-            one.time or 0,
-            (places.get(one.capture or "", 0) << CAPTURE_SHIFT) + (one.packet or 0),
-            -1 if one.conversation is None else one.conversation,
-            -1 if one.offset is None else one.offset,
+            ExpertKind[finding.kind],
+            finding.detail,
+            finding.time or 0,
+            (places.get(finding.capture or "", 0) << CAPTURE_SHIFT) + (finding.packet or 0),
+            -1 if finding.conversation is None else finding.conversation,
+            -1 if finding.offset is None else finding.offset,
         )
-        for one in findings
-        if one.kind in ExpertKind.__members__
+        for finding in findings
+        if finding.kind in ExpertKind.__members__
     ]
 
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Raise what reading logs raises as errors of the one family."""
+    """Translate errors of reading logs to `rmqtool.Error`."""
     try:
         with translated():
             yield

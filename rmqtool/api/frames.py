@@ -22,15 +22,21 @@ if TYPE_CHECKING:
 
 BATCH_ROWS: Final = 8192
 """rows of an Arrow batch"""
-FRAME_NAMES: Final = {"keys": "message_keys"}
+FRAME_NAMES: Final = {
+    "keys": "message_keys",
+    "count": "occurrences",
+    "filter": "wireshark_filter",
+}
 """column -> its name in a DataFrame, which has an attribute of the column's own name"""
-_LATENCY: Final = "latency_us"
+_LATENCY: Final = "latency"
+_LATENCY_US: Final = "latency_us"
 
 
 def form_of(table: Table[Any], columns: Sequence[str] | None = None) -> RowTable:
-    """Return what makes Arrow columns of a table's rows; `columns`: these alone, in this order.
+    """Return a function that converts rows of a table to Arrow columns.
 
-    Raise MissingExtraError, and ArgumentError for a column that there is not.
+    `columns`: these alone, in this order, each once. Raise MissingExtraError, and
+    ArgumentError for a column that there is not.
     """
     chosen = table.arrow_columns()
     if columns is not None:
@@ -38,7 +44,7 @@ def form_of(table: Table[Any], columns: Sequence[str] | None = None) -> RowTable
         try:
             chosen = [
                 known[name] if name in known or table.shown else table.chosen_columns([name])[0]
-                for name in columns
+                for name in dict.fromkeys(columns)
             ]
         except KeyError as error:
             raise ArgumentError(f"columns: unknown column {error}") from None
@@ -51,7 +57,7 @@ def form_of(table: Table[Any], columns: Sequence[str] | None = None) -> RowTable
 def arrow_batches(
     form: RowTable, batches: Iterable[Sequence[object]]
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Give rows as Arrow batches of a fair size."""
+    """Yield rows as Arrow batches of a suitable size."""
     waiting: list[object] = []
     for rows in batches:
         waiting += rows
@@ -70,7 +76,7 @@ def arrow_table(form: RowTable, batches: Iterable[Sequence[object]]) -> pyarrow.
 
 
 def load_pandas() -> None:
-    """Import pandas; raise MissingExtraError where it is not installed."""
+    """Import pandas; raise MissingExtraError if it is not installed."""
     try:
         load_pyarrow()
         import pandas  # noqa: F401
@@ -107,7 +113,9 @@ def data_frame(table: pyarrow.Table, categories: bool = False) -> pandas.DataFra
     for field in table.schema:
         if pyarrow.types.is_list(field.type):
             frame[field.name] = table.column(field.name).to_pylist()
-    if _LATENCY in frame.columns:
-        latency = pandas.to_timedelta(frame[_LATENCY], unit="us")
-        frame.insert(list(frame.columns).index(_LATENCY) + 1, "latency", latency)
+    if _LATENCY in frame.columns:  # asked for by this name
+        frame[_LATENCY] = pandas.to_timedelta(frame[_LATENCY], unit="us")
+    elif _LATENCY_US in frame.columns:
+        latency = pandas.to_timedelta(frame[_LATENCY_US], unit="us")
+        frame.insert(list(frame.columns).index(_LATENCY_US) + 1, _LATENCY, latency)
     return frame.rename(columns=FRAME_NAMES)

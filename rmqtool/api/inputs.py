@@ -1,7 +1,7 @@
-"""What a program wants read: names, bytes, packets, an interface, as sources that are opened anew.
+"""Inputs of a program: names, bytes, packets, an interface, as sources that can be reopened.
 
-Rules: each question reads its input from the beginning; what can be read only once says so at the
-second. Nothing is opened before something is asked, but a name that does not exist is said at once.
+Rules: each query reads its input from the beginning; a one-time input raises an error at the second
+query. Nothing is opened before a query, but a missing name is an error at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dissectors.decode.decoded_log import MANIFEST
 from dissectors.tcp.source import STDIN, BytesSource, Source, expand_sources
@@ -18,33 +18,36 @@ from dissectors.tcp.source import STDIN, BytesSource, Source, expand_sources
 from ..errors import ArgumentError, ReadError
 from .translated import translated
 
+if TYPE_CHECKING:
+    from dissectors.broker_store.evidence import StoreEvidence
+
 Part = str | Callable[[], Source]
-"""The name of a file, or what opens something else."""
+"""A file name, or a function that opens another source."""
 BYTES_NAME: Final = "bytes"
-"""what rows call a capture in memory"""
+"""name of a capture in memory"""
 PACKETS_NAME: Final = "packets"
-"""what rows call a list of packets"""
+"""name of a list of packets"""
 
 
 @dataclass(slots=True)
 class Inputs:
-    """What is read, in order."""
+    """The inputs, in order."""
 
     parts: Sequence[Part]
     once: str | None = None
-    """what of it can be read only once; None: nothing"""
+    """name of the input that can be read only once, or None"""
     live: bool = False
-    """packets come as they happen"""
+    """the input is live"""
     _spent: bool = field(default=False, init=False)
 
     @property
     def files(self) -> list[str] | None:
-        """Names of the files; None where something else is read."""
-        names = [one for one in self.parts if isinstance(one, str) and one != STDIN]
+        """Names of the files, or None if there are other inputs."""
+        names = [part for part in self.parts if isinstance(part, str) and part != STDIN]
         return names if len(names) == len(self.parts) else None
 
     def opened(self) -> list[str | Source]:
-        """Return what a run reads; raise ReadError where it was read and is gone."""
+        """Return the sources of a run; raise ReadError if a one-time input was already read."""
         if self.once is not None:
             if self._spent:
                 raise ReadError(
@@ -53,12 +56,27 @@ class Inputs:
                     hint="keep it: write it to a file first, or take one question of it",
                 )
             self._spent = True
-        return [one if isinstance(one, str) else one() for one in self.parts]
+        return [part if isinstance(part, str) else part() for part in self.parts]
+
+
+def evidence_of(folders: Iterable[str | os.PathLike[str]]) -> StoreEvidence | None:
+    """Return the evidence in copies of broker stores, or None without stores.
+
+    Raise ReadError for a folder without a commit log.
+    """
+    paths = [folders] if isinstance(folders, (str, os.PathLike)) else folders
+    names = [os.fspath(path) for path in paths]
+    if not names:
+        return None
+    from dissectors.broker_store.evidence import evidence_in
+
+    with translated():
+        return evidence_in(names)
 
 
 def decoded_logs(given: Iterable[object]) -> list[str]:
-    """Return the names of decoded logs where nothing else is given, else nothing."""
-    names = [os.fspath(one) for one in given if isinstance(one, (str, os.PathLike))]
+    """Return the names of decoded logs, or nothing if there are other inputs."""
+    names = [os.fspath(item) for item in given if isinstance(item, (str, os.PathLike))]
     logs = [str(name) for name in names if _is_log(str(name))]
     return logs if len(logs) == len(list(given)) else []
 
@@ -68,41 +86,41 @@ def _is_log(name: str) -> bool:
 
 
 def inputs_of(given: Iterable[object]) -> Inputs:
-    """Return what is read for what a program gave; raise ReadError, ArgumentError."""
+    """Return the inputs for a program's arguments; raise ReadError, ArgumentError."""
     parts: list[Part] = []
-    for one in given:
-        parts += _parts_of(one)
+    for item in given:
+        parts += _parts_of(item)
     if not parts:
         raise ArgumentError("nothing to read", hint="rmqtool.read('incident.pcap')")
     return Inputs(parts, "standard input" if STDIN in parts else None)
 
 
-def _parts_of(one: object) -> list[Part]:
-    if isinstance(one, (str, os.PathLike)):
-        name = os.fspath(one)
+def _parts_of(item: object) -> list[Part]:
+    if isinstance(item, (str, os.PathLike)):
+        name = os.fspath(item)
         if _is_log(name):
             hint = "read decoded logs alone, each as an argument: rmqtool.read('log/', 'other/')"
             raise ReadError("a decoded log cannot be mixed with other inputs", name, hint=hint)
         with translated():
             return list(expand_sources([name]))
-    if isinstance(one, (bytes, bytearray, memoryview)):
-        data = bytes(one)
+    if isinstance(item, (bytes, bytearray, memoryview)):
+        data = bytes(item)
         return [lambda: BytesSource(BYTES_NAME, data)]
-    if _is_packet(one):
-        return _packets_part([one])
-    if isinstance(one, Iterable):
-        one = list(one)
-        if one and all(map(_is_packet, one)):
-            return _packets_part(one)
-        return [part for each in one for part in _parts_of(each)]
+    if _is_packet(item):
+        return _packets_part([item])
+    if isinstance(item, Iterable):
+        item = list(item)
+        if item and all(map(_is_packet, item)):
+            return _packets_part(item)
+        return [part for each in item for part in _parts_of(each)]
     raise ArgumentError(
-        f"cannot read {type(one).__name__}", hint="give a name, a folder, bytes, or scapy packets"
+        f"cannot read {type(item).__name__}", hint="give a name, a folder, bytes, or scapy packets"
     )
 
 
-def _is_packet(one: object) -> bool:
-    """Return whether something is a packet of scapy, which is not imported for that."""
-    return any(cls.__module__ == "scapy.packet" for cls in type(one).__mro__)
+def _is_packet(item: object) -> bool:
+    """Return whether an object is a scapy packet, without importing scapy."""
+    return any(cls.__module__ == "scapy.packet" for cls in type(item).__mro__)
 
 
 def _packets_part(packets: Sequence[object]) -> list[Part]:
@@ -121,7 +139,7 @@ def interface_inputs(
     promiscuous: bool,
     drop_privileges: bool,
 ) -> Inputs:
-    """Return an interface as what is read; it is opened by each question."""
+    """Return an interface as an input, which each query opens."""
     if duration is not None and duration <= 0:
         raise ArgumentError(f"duration: {duration} seconds are not a valid time")
 

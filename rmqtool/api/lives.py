@@ -1,13 +1,14 @@
-"""Look for messages in what is decoded, in one pass, and tell their lives."""
+"""Search decoded rows for messages, in one pass, and build their traces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from analytics.life.life import Life, Surroundings, life_of
+from analytics.life.life import Life, lives_found
 from analytics.life.search import MessageSearch
-from dissectors.decode.pipeline import Decode
+from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.printable import printable
 from dissectors.rows.message_record import MessageRecord
 from dissectors.rows.record import ExchangeRecord
@@ -15,47 +16,50 @@ from dissectors.times import Moment, between, text_of_time
 
 from .notebook import html_table
 
+if TYPE_CHECKING:
+    from dissectors.broker_store.store_folder import StoreFolder
+
 
 def searched(
     decode: Decode, search: MessageSearch, since: Moment | None = None, until: Moment | None = None
 ) -> Iterator[int]:
-    """Give what is decoded to a search, batch by batch; yield how many rows of messages came.
+    """Feed decoded rows to a search, batch by batch; yield the number of message rows.
 
-    Only what was seen between `since` and `until`: of a message its own packet counts, not that of
-    the poll that it answers. Times of day are of the day of the first packet.
+    Only rows between `since` and `until`: for a message by its own packet, not by that of its
+    poll. Times of day are on the day of the first packet.
     """
-    given: Given | None = None
+    feed: Given | None = None
     for batch in decode.records():
-        if given is None and batch:
-            given = Given(search, since, until, decode.stats.first_time)
+        if feed is None and batch:
+            feed = Given(search, since, until, decode.stats.first_time)
         rows = 0
         for carried in decode.take_messages():
             rows += len(carried.messages)
-            if given is not None:
-                given.add(carried.messages)
-        if given is not None:
-            given.add_exchanges(batch)
+            if feed is not None:
+                feed.add(carried.messages)
+        if feed is not None:
+            feed.add_exchanges(batch)
         decode.take_experts()
         yield rows
 
 
 class Given:
-    """What a search is given: the rows of the time that was asked for."""
+    """Feeds a search with the rows of a time window."""
 
     def __init__(
         self, search: MessageSearch, since: Moment | None, until: Moment | None, first: int
     ) -> None:
-        """`first`: time of the first packet, on whose day times of day are."""
+        """`first`: time of the first packet, whose day applies to times of day."""
         self._search = search
         self._in_window = None if since is until is None else between(since, until, first)
 
     def add(self, rows: list[MessageRecord]) -> None:
-        """Take rows of messages."""
+        """Add rows of messages."""
         holds = self._in_window
         self._search.add(rows if holds is None else [row for row in rows if holds(row.time)])
 
     def add_exchanges(self, rows: list[ExchangeRecord]) -> None:
-        """Take rows of exchanges."""
+        """Add rows of exchanges."""
         holds = self._in_window
         if holds is not None:
             rows = [row for row in rows if holds(row.response_time) or holds(row.request_time)]
@@ -74,18 +78,24 @@ class Traces(list[Life]):
         return "".join(parts)
 
 
-def lives_in(decode: Decode, key: str | None, test: Callable[[object], bool] | None) -> Traces:
+def add_stores(stores: Sequence[StoreFolder], search: MessageSearch) -> None:
+    """Feed the rows of broker stores to a search."""
+    from dissectors.broker_store.store_decode import StoreDecode
+
+    for store in stores:
+        for rows in StoreDecode(store, DecodeOptions()).message_rows():
+            search.add(rows)
+
+
+def lives_in(
+    decode: Decode,
+    key: str | None,
+    test: Callable[[object], bool] | None,
+    stores: Sequence[StoreFolder] = (),
+) -> Traces:
     """Return the traces of the messages of a key, or whose rows match a test."""
     search = MessageSearch(key, test)
     for _ in searched(decode, search):
         pass
-    stats = decode.stats
-    around = Surroundings(
-        search.fetches,
-        search.senders_seen,
-        search.client_ids,
-        stats.gap_bytes,
-        sum(stats.not_decoded.values()),
-        stats.replications,
-    )
-    return Traces(life_of(found, around) for found in search.messages)
+    add_stores(stores, search)
+    return Traces(lives_found(search, [decode.stats], stores))

@@ -1,4 +1,4 @@
-"""Write a decoded log: exchanges, messages, connections, findings, and what they cover."""
+"""Write a decoded log: exchanges, messages, connections, findings, and their manifest."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from time import time_ns
 
 from dissectors.decode.decoded_log import (
     DecodedLogError,
-    DecodedLogWriter,
     finding_of,
     manifest_of,
 )
+from dissectors.decode.log_writer import DecodedLogWriter
 from dissectors.decode.pipeline import Decode
 
 from ..errors import WriteError
@@ -27,16 +27,16 @@ def write_log(
     tests: Sequence[Callable[[object], bool]],
     replace: bool,
 ) -> None:
-    """Read a run to its end into a folder; `replace` allows to replace a decoded log.
+    """Write a whole run to a folder; `replace`: an existing decoded log may be replaced.
 
-    Raise WriteError where the folder may not or cannot be written; then nothing is left of it.
+    Raise WriteError if the folder may not or cannot be written; no partial log is left.
     """
     try:
         log = DecodedLogWriter(
             folder, replace, inputs=decode.sources, messages=decode.options.messages
         )
     except DecodedLogError as error:
-        reason = str(error).partition(";")[0]  # what follows is an option of the command
+        reason = str(error).partition(";")[0]  # the rest is about an option of the command
         raise WriteError(reason, hint="replace=True replaces a decoded log") from error
     except OSError as error:
         raise WriteError(error.strerror or str(error), str(folder)) from error

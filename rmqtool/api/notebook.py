@@ -13,7 +13,7 @@ MOST_ROWS: Final = 20
 
 
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table with its first rows, and how many more there are; empty without rows."""
+    """Return a table of the first rows with the number of further rows; empty without rows."""
     if not rows:
         return ""
     lines = ["<table><thead><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr></thead>"]

@@ -1,7 +1,7 @@
-"""What scapy is needed for: interfaces, and packets that a program has made or read with it.
+"""Inputs that need scapy: interfaces, and scapy packets of a program.
 
-This is the one module that imports `dissectors.with_scapy`, which has a licence of its own, and it
-does so only when an interface or packets are read.
+Only this module imports `dissectors.with_scapy`, which has a licence of its own, and only when an
+interface or packets are read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def interfaces() -> list[Interface]:
 
 
 class _WatchedSource(LiveSource):
-    """An interface; says in the end how many packets were lost."""
+    """An interface; warns at the end about lost packets."""
 
     def close(self) -> None:
         super().close()
@@ -62,7 +62,7 @@ def interface_source(
     promiscuous: bool,
     drop_privileges: bool,
 ) -> Source:
-    """Return an interface that is open; raise ReadError where it cannot be.
+    """Return an open interface; raise ReadError if it cannot be opened.
 
     `drop_privileges`: the process gives up its rights for good, as the command does.
     """
@@ -80,7 +80,7 @@ def interface_source(
 
 
 def packets_source(name: str, packets: Sequence[object]) -> Source:
-    """Return packets of scapy as a capture; raise ReadError where they are of several kinds."""
+    """Return scapy packets as a capture; raise ReadError for mixed link types."""
     try:
         from dissectors.with_scapy.packets import PacketsSource, UnknownLinkTypeError
     except ImportError as error:

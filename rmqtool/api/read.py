@@ -34,25 +34,24 @@ def read(
     max_ratio: int = MOST_TIMES,
     plugins: Iterable[str | os.PathLike[str] | BodyDecoder] = (),
 ) -> Capture:
-    """Return the capture in what is given, or on an interface.
+    """Return a capture of files, bytes, or packets, or of a network interface.
 
-    Given are names of files and folders, ``-`` for standard input, bytes, lists of scapy packets,
-    or lists of them. All together are one: a connection goes on from one to the next. `decode_as`
-    are TCP ports of which every connection is taken to be RocketMQ; `jobs` is the number of
-    processes that decode. `tls_keylog` is a file with secrets of TLS sessions, in the key log
-    format; None: the one that SSLKEYLOGFILE names, where it is there. `max_ratio` is how many bytes
-    each byte of a compressed capture may become, beyond 128 MiB. `plugins` decode bodies of
-    messages: functions of a message, names of files that define ``decode_body``, names of installed
-    ones; with them, one process decodes.
-    Names of decoded logs, and of nothing else, are read as well: what they have, without commands.
+    Inputs are names of files and folders, ``-`` for standard input, bytes, lists of scapy packets,
+    or lists of these. Together they are one capture: connections continue from one to the next.
+    `decode_as` lists TCP ports whose connections are all decoded as RocketMQ; `jobs` is the number
+    of decoder processes. `tls_keylog` is a TLS key log file (default: SSLKEYLOGFILE, if it
+    exists). `max_ratio` limits the expansion of a compressed capture, beyond 128 MiB. `plugins`
+    decode message bodies: functions of a message, names of files that define ``decode_body``, or
+    names of installed plug-ins; with plug-ins, one process decodes.
+    Decoded logs, without other inputs, are also read: their rows, without commands.
 
-    `interface`: each question captures from it anew, for `duration` seconds or until nobody asks
-    for more rows; `packet_filter` is tcpdump's. The right to capture is needed, and kept: unlike
-    the command, this never changes whom the process runs as, unless `drop_privileges` says that it
-    may give up its rights for good once the interface is open.
+    `interface`: each query captures for `duration` seconds, or until no more rows are requested;
+    `packet_filter` has pcap-filter syntax. The process needs capture privileges and keeps them
+    (unlike the command), unless `drop_privileges` lets it drop them for good once the interface
+    is open.
 
-    Nothing is read yet. Raise ReadError for a name that does not exist, ArgumentError for what is
-    no input, PluginError for a plug-in that cannot be loaded.
+    Nothing is read yet. Raise ReadError for a missing file, ArgumentError for an invalid input,
+    PluginError for a plug-in that cannot be loaded.
     """
     named = [plugins] if isinstance(plugins, (str, os.PathLike)) else list(plugins)
     decoders: Sequence[NamedDecoder] = ()

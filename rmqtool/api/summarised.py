@@ -21,18 +21,18 @@ _OPERATION: Final = ("count", "failed", "unanswered", "p50_us", "p99_us")
 _CLIENT: Final = ("address", "language", "version", "connections", "exchanges", "failed")
 _TABLES: Final = (
     ("Operations", "operations", ("request_name", *_OPERATION)),
-    ("Responders", "responders", ("responder", *_OPERATION)),
+    ("Servers", "servers", ("server_address", *_OPERATION)),
     ("Clients", "clients", _CLIENT),
     ("Findings", "findings", ("kind", "severity", "count", "meaning")),
 )
-"""title, table of the summary, its columns that a notebook shows"""
+"""title, summary table, and columns for a notebook"""
 
 
 class SummaryFold:
-    """Counts what a run gives."""
+    """Builds the summary of a run."""
 
     def __init__(self, diagnosed: bool) -> None:
-        """`diagnosed`: it says what is wrong, too, for which it must be given all rows."""
+        """`diagnosed`: also diagnose problems, which needs all rows."""
         self.summary = Summary()
         self._engine: Engine | None = None
         if diagnosed:
@@ -54,17 +54,17 @@ class SummaryFold:
             self._engine.add_findings(findings)
 
     def add_connections(self, rows: Sequence[ConversationRecord]) -> None:
-        """Take TCP connections, of which the diagnosis wants to know."""
+        """Add TCP connections, for the diagnosis."""
         if self._engine is not None:
             self._engine.add_connections(rows)
 
     def diagnosis(self) -> Diagnosis | None:
-        """Return what is wrong; None where nobody asked."""
+        """Return the diagnosis, or None if it was not requested."""
         return self._engine.diagnosis() if self._engine is not None else None
 
 
 class CaptureSummary:
-    """What a capture comes to; a notebook shows it as tables, `print` as text."""
+    """The summary of a capture; shown as tables in a notebook, as text by `print`."""
 
     def __init__(
         self,
@@ -80,8 +80,15 @@ class CaptureSummary:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong, the gravest first; empty where only a part was looked at."""
+        """The problems, most severe first; empty if only a part of the capture was read."""
         return self._diagnosis.problems if self._diagnosis is not None else []
+
+    @property
+    def limits(self) -> list[str]:
+        """The limits of the capture: missing data and skipped rules."""
+        from analytics.diagnosis.engine import not_judged
+
+        return not_judged(self._diagnosis) if self._diagnosis is not None else []
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of its tables in types that JSON has, as of ``--summary -T jsonl``."""
@@ -114,7 +121,7 @@ class CaptureSummary:
             from ..summary.verdict import verdict
 
             parts.append(f"<h4>{html_cell(verdict(self._diagnosis))}</h4>")
-            rows = [{**one, **one["subject"]} for one in data["problems"]]
+            rows = [{**problem, **problem["subject"]} for problem in data["problems"]]
             parts.append(_table(rows, ("severity", "title", "rule", "count", "first_time")))
         times = f"{data['first_time'] or '-'} to {data['last_time'] or '-'}"
         parts.append(f"<p>{html_cell(data['exchanges'])} exchanges, {html_cell(times)}</p>")

@@ -1,4 +1,4 @@
-"""Errors of the libraries as those that programs catch."""
+"""Translation of library errors to the errors of the API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import MissingExtraError, ReadError
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise what reading and writing raise as errors of the one family."""
+    """Translate errors of reading and writing to `rmqtool.Error`."""
     try:
         yield
     except CaptureError as error:

@@ -1,4 +1,1 @@
-"""Implement `rmqtool broker`.
-
-May import `ui`, `replay.sandbox` and `dissectors`.
-"""
+"""Implement `rmqtool broker`."""

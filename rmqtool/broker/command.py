@@ -14,7 +14,7 @@ def _run(request: BrokerRequest) -> ExitStatus:
       rmqtool broker
       rmqtool broker --brokers 2 -t Orders:4 --store sandbox.db
       rmqtool broker --fault 'busy p=0.3 broker=broker-a from=10s until=20s'
-      rmqtool broker --brokers 2 --fault 'latency=lognormal:5ms,300ms broker=broker-b'
+      rmqtool broker --brokers 2 --fault 'latency=300ms broker=broker-b'
       rmqtool broker --faults faults.toml --seed 7 --format jsonl
       rmqtool broker --port 0 --namesrv-port 0 --duration 60s
 

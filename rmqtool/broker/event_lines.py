@@ -1,7 +1,7 @@
-"""Events of the sandbox as lines and as JSON: the interesting ones, not the same many times.
+"""Events of the sandbox as lines and as JSON, with repeated events grouped.
 
-Rules: of events that say the same within a second the first is shown, then how many more there
-were; sends and pulls are counted by second. Text from the network is made printable.
+Rules: of equal events within a second the first is shown, then the number of further ones; sends
+and pulls are counted per second. Text from the network is made printable.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dissectors.printable import printable
+from dissectors.quantities import counted
 from dissectors.remoting.code_names import request_name, response_name
 from dissectors.rows.outcome import NORMAL_ANSWERS
 from replay.sandbox import EventKind, SandboxEvent
 
 from ..ui.console import Style, Terminal, cut, padded, styled
-from ..ui.figures import clock, count, counted
+from ..ui.figures import clock, count
 
 _COUNTED: Final = frozenset({EventKind.SENT, EventKind.PULLED})
 _DULL: Final = frozenset({EventKind.CONNECTED, EventKind.DISCONNECTED, EventKind.REQUEST})
@@ -33,50 +34,50 @@ _COLOURS: Final = {
 _PERIOD_MS: Final = 1000
 _KEPT: Final = 10_000
 _LONGEST: Final = 10_000
-"""characters of a text that is kept for a second"""
+"""characters of a text that is kept for grouping"""
 _Key = tuple[EventKind, str, int | None, str, int | None, str]
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Events that say the same."""
+    """Equal events."""
 
     first: SandboxEvent
-    """the last one that was shown"""
+    """time of the last shown event"""
     more: int = 0
-    """how many came since"""
+    """events since"""
     messages: int = 0
     """their messages"""
 
 
 def is_interesting(event: SandboxEvent) -> bool:
-    """Return whether an event is shown when not all are asked for."""
+    """Return whether an event is shown by default."""
     if event.kind is EventKind.ANSWERED:
         return event.response is None or response_name(event.response) not in NORMAL_ANSWERS
     return event.kind not in _DULL
 
 
 class ShownEvent(NamedTuple):
-    """An event that is shown, with those that it stands for."""
+    """A shown event, with the events that it represents."""
 
     event: SandboxEvent
     """the event"""
     messages: int
-    """messages of all of them"""
+    """messages of all these events"""
     more: int = 0
-    """how many further ones said the same"""
+    """number of further equal events"""
 
 
 class EventDigest:
-    """Events in; out what is shown of them."""
+    """Groups equal events for display."""
 
     def __init__(self, everything: bool) -> None:
-        """`everything`: each event is shown for itself."""
+        """`everything`: show each event separately."""
         self._everything = everything
         self._seen: dict[_Key, _Seen] = {}
 
     def receive(self, event: SandboxEvent) -> Iterator[ShownEvent]:
-        """Yield what is shown of an event now."""
+        """Yield the events to show now."""
         if self._everything:
             yield ShownEvent(event, event.messages)
             return
@@ -95,7 +96,7 @@ class EventDigest:
             seen.messages += event.messages
 
     def tick(self, now_ms: int) -> Iterator[ShownEvent]:
-        """Yield what was held back for a second; call it every second."""
+        """Yield the events that were held back for a second; call every second."""
         for key, seen in list(self._seen.items()):
             if now_ms - seen.first.at_ms < _PERIOD_MS:
                 continue
@@ -105,7 +106,7 @@ class EventDigest:
                 yield ShownEvent(seen.first._replace(at_ms=now_ms), seen.messages, more)
 
     def finish(self, now_ms: int) -> Iterator[ShownEvent]:
-        """Yield all that was held back."""
+        """Yield all events that were held back."""
         for shown in self.tick(1 << 62):
             yield shown._replace(event=shown.event._replace(at_ms=now_ms))
 
@@ -147,7 +148,7 @@ def _what(event: SandboxEvent, messages: int, more: int) -> Iterator[str]:
 
 
 def json_of(shown: ShownEvent) -> dict[str, object]:
-    """Return the same in JSON types; what an event does not have is left out."""
+    """Return an event in JSON types, without absent fields."""
     event = shown.event
     value: dict[str, object] = {
         "ts_ms": event.at_ms,

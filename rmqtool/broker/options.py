@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from dissectors import ports
 from dissectors.foreign import natural_of
@@ -27,19 +26,12 @@ from ..ui.declared import declared, option
 from ..ui.option_names import command_error
 from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
+from .event_output import EventFormat
 
 _WHERE, _WHAT, _WRONG, _OUTPUT = "Addresses", "Cluster", "Fault injection", "Output"
 _TOPIC = re.compile(r"([%|a-zA-Z0-9_-]{1,127})(?::(\d{1,4}))?")
 _Text = TypeVar("_Text")
 _Read = TypeVar("_Read")
-
-
-class BrokerFormat(StrEnum):
-    """How events are written."""
-
-    table = "table"
-    json = "json"
-    jsonl = "jsonl"
 
 
 def _topics_of(name: str, texts: Sequence[str]) -> list[TopicSpec]:
@@ -58,13 +50,39 @@ def _seconds_of(name: str, text: str | None) -> float | None:
     return None if length is None else float(length) / 1e9
 
 
+FAULT: Final[Any] = option(
+    "Inject a fault; repeatable (see `rmqtool help sandbox faults`).",
+    _WRONG,
+    [],
+    metavar="'KIND[=VALUE] [KEY=VALUE]..'",
+)
+FAULTS: Final[Any] = option(
+    "Read faults from a TOML file with tables named fault.",
+    _WRONG,
+    [],
+    metavar="FILE",
+)
+SEED: Final[Any] = option(
+    "Random seed; the same seed and requests give the same faults.", _WRONG, typed=int | None
+)
+DURATION: Final[Any] = option(
+    "Stop after this time, such as 30s or 5m (default: until Ctrl-C).",
+    _OUTPUT,
+    names="--duration",
+    metavar="TIME",
+    typed=str | None,
+    read=_seconds_of,
+)
+"""of all commands that serve until they are stopped"""
+
+
 @declared
 class BrokerRequest:
     """What a user asks `broker` for; options of `SandboxOptions` have the names that it has."""
 
     brokers: int = option("Number of brokers.", _WHERE, 1, min=1, max=64, metavar="N")
     port: int = option(
-        "Port of the first broker; others use +10, +20, …; 0 picks free ports.",
+        "Port of the first broker, others +10 each; 0 picks free ports.",
         _WHERE,
         ports.BROKER,
         min=0,
@@ -96,8 +114,7 @@ class BrokerRequest:
         names="--auto-create/--no-auto-create",
     )
     store: Path | None = option(
-        "Store messages, topics, and offsets in a SQLite file (default: memory "
-        "only). Acknowledged messages survive a crash.",
+        "Store messages, topics, and offsets in a SQLite file (default: memory).",
         _WHAT,
         metavar="FILE",
     )
@@ -131,55 +148,52 @@ class BrokerRequest:
         metavar="'1s 5s ..'",
         show_default=False,
     )
-    fault: list[str] = option(
-        "Inject a fault; repeatable. Kinds: latency, busy, error, disk-full, drop, "
-        "freeze, down, and others: see `rmqtool help sandbox faults`.",
-        _WRONG,
-        [],
-        metavar="'KIND[=VALUE] [KEY=VALUE]..'",
-    )
-    faults: list[Path] = option(
-        "Read faults from a TOML file: an array of tables `fault` with the same keys.",
-        _WRONG,
-        [],
-        metavar="FILE",
-    )
-    seed: int | None = option(
-        "Random seed; the same seed and requests give the same faults.", _WRONG
-    )
-    format: BrokerFormat = option("Output format; json is one array.", _OUTPUT, BrokerFormat.table)
+    fault: list[str] = FAULT
+    faults: list[Path] = FAULTS
+    seed: int | None = SEED
+    format: EventFormat = option("Output format; json is one array.", _OUTPUT, EventFormat.table)
     log: bool = option("Log every request and connection.", _OUTPUT, False)
-    seconds: float | None = option(
-        "Stop after this time, such as 30s or 5m (default: until Ctrl-C).",
-        _OUTPUT,
-        names="--duration",
-        metavar="TIME",
-        typed=str | None,
-        read=_seconds_of,
-    )
+    seconds: float | None = DURATION
     colour: When = common.COLOR
     quiet: bool = common.QUIET
 
 
 def sandbox_of(given: BrokerRequest) -> SandboxOptions:
-    """Return the settings of the sandbox; raise CommandError for what it cannot be set to."""
-    injections: list[Injection] = []
-    seed = given.seed
-    for path in given.faults:
-        found, own_seed = _faults("--faults", injections_of_file, path)
-        injections += found
-        seed = own_seed if given.seed is None and own_seed is not None else seed
-    injections += [_faults("--fault", injection_of_text, text) for text in given.fault]
+    """Return the settings of the sandbox; raise CommandError if they are invalid."""
+    injections, seed = faults_of(given)
     known = {field.name for field in fields(SandboxOptions)} & {
         field.name for field in fields(given)
     }
     same = {name: getattr(given, name) for name in known - {"seed"}}
     try:
-        options = SandboxOptions(**same, injections=injections, seed=seed or 0)
+        options = SandboxOptions(**same, injections=injections, seed=seed)
         check_options(options)
     except SandboxError as error:
         raise command_error(error, ExitStatus.USAGE) from None
     return options
+
+
+class FaultOptions(Protocol):
+    """The options of a command that injects faults."""
+
+    @property
+    def fault(self) -> list[str]: ...
+    @property
+    def faults(self) -> list[Path]: ...
+    @property
+    def seed(self) -> int | None: ...
+
+
+def faults_of(given: FaultOptions) -> tuple[list[Injection], int]:
+    """Return the faults that were asked for, and the seed; raise CommandError for no fault."""
+    injections: list[Injection] = []
+    seed = given.seed
+    for path in given.faults:
+        faults, own_seed = _faults("--faults", injections_of_file, path)
+        injections += faults
+        seed = own_seed if given.seed is None and own_seed is not None else seed
+    injections += [_faults("--fault", injection_of_text, text) for text in given.fault]
+    return injections, seed or 0
 
 
 def _faults(name: str, read: Callable[[_Text], _Read], text: _Text) -> _Read:

@@ -1,35 +1,31 @@
-"""One run of `broker`: what listens, what happens, and at the end what it came to."""
+"""One run of `broker`: addresses, events, and totals at the end."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from dissectors.printable import printable
+from dissectors.quantities import counted
 from dissectors.remoting.code_names import request_name, response_name
-from replay.sandbox import Sandbox, SandboxEvent, run_sandbox
+from replay.sandbox import Injection, Sandbox, run_sandbox
 
-from ..ui.console import UNLIMITED, Style, terminal_of
-from ..ui.errors import said, silence_stdout
-from ..ui.figures import count, counted, duration, size
+from ..ui.console import Style
+from ..ui.figures import count, duration, size
 from ..ui.interrupt import first_ends
-from ..ui.json_array import rows_output
-from ..ui.json_text import json_line
-from ..ui.output import naming
-from ..ui.screen.panels import Labelled, fact_lines
-from ..ui.status import CommandError, ExitStatus
-from .event_lines import EventDigest, ShownEvent, json_of, line_of
-from .options import BrokerFormat, BrokerRequest, sandbox_of
+from ..ui.screen.panels import Labelled
+from ..ui.status import ExitStatus
+from .event_output import EventOutput
+from .options import BrokerRequest, sandbox_of
 
 _MOST_ROWS: Final = 12
 
 
 def run_broker(request: BrokerRequest) -> ExitStatus:
-    """Run until Ctrl-C or the time is over; SandboxError where it cannot start."""
+    """Run until Ctrl-C or the time is over; raise SandboxError if it cannot start."""
     options = sandbox_of(request)
     run = _Run(request)
     if not request.quiet:
@@ -44,88 +40,28 @@ def run_broker(request: BrokerRequest) -> ExitStatus:
 
 
 class _Run:
-    """One run."""
+    """A run of the command."""
 
     def __init__(self, request: BrokerRequest) -> None:
-        self._json = request.format is not BrokerFormat.table
-        self._output = rows_output("-", request.format is BrokerFormat.json)
-        self._encoding = "utf-8" if self._json else sys.stdout.encoding or "utf-8"
-        self._terminal = terminal_of(sys.stdout, request.colour)
-        self._digest = EventDigest(request.log)
+        self._shown = EventOutput(request.format, request.colour, request.log, "the brokers go on")
         self._begin = time.monotonic()
-        self._listening = False
-        self._deaf = False
-        self.is_told = True
-        """whether all that happened could be written; a reader who has gone is not a failure"""
+        self.event = self._shown.event
+        self.tick = self._shown.tick
+        self.discard = self._shown.discard
 
-    # -- while it runs --------------------------------------------------------------------------
+    @property
+    def is_told(self) -> bool:
+        """Whether all events were written."""
+        return self._shown.is_told
 
     def started(self, box: Sandbox) -> None:
-        """Say where it listens."""
-        self._listening = True
-        if self._json:
-            self._write(_encode(_listening_value(box)))
-        else:
-            # addresses, paths and commands are copied from here: they are not wrapped
-            unwrapped = self._terminal._replace(width=UNLIMITED)
-            self._write("\n".join(fact_lines(_listening(box), unwrapped)))
-
-    def event(self, event: SandboxEvent) -> None:
-        """Show an event, where it is of interest."""
-        if self._listening:
-            self._show(self._digest.receive(event))
-
-    def tick(self) -> None:
-        """Do what is due each second."""
-        self._show(self._digest.tick(_now_ms()))
-
-    def _show(self, found: Iterable[ShownEvent]) -> None:
-        for shown in found:
-            if self._json:
-                self._write(_encode(json_of(shown)))
-            else:
-                self._write(line_of(shown, self._terminal))
+        """Print the addresses."""
+        self._shown.start(_listening_value(box), _listening(box))
 
     def finish(self, box: Sandbox) -> None:
-        """Say at the end what it came to."""
+        """Print the totals at the end."""
         seconds = time.monotonic() - self._begin
-        self._show(self._digest.finish(_now_ms()))
-        if self._json:
-            self._write(_encode(_summary_value(box, seconds)))
-        else:
-            lines = ["", *fact_lines(list(_summary(box, seconds)), self._terminal)]
-            self._write("\n".join(lines))
-        self._telling(self._output.finish)
-
-    def discard(self) -> None:
-        """Close what was written so far."""
-        self._output.discard()
-
-    def _write(self, text: str) -> None:
-        """Write a line at once; neither a reader who has gone nor a full disk ends the brokers."""
-        self._telling(lambda: self._output.write(f"{text}\n".encode(self._encoding, "replace")))
-        self._telling(self._output.flush)
-
-    def _telling(self, write: Callable[[], None]) -> None:
-        if self._deaf:
-            return
-        try:
-            with naming(self._output.name):
-                write()
-        except (BrokenPipeError, CommandError) as error:
-            self._deaf = True
-            silence_stdout()
-            if isinstance(error, CommandError):
-                self.is_told = False
-                said(error.message, "the brokers go on; what happens is no longer shown")
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _encode(value: dict[str, object]) -> str:
-    return json_line(value).decode().rstrip("\n")
+        self._shown.finish(_summary_value(box, seconds), list(_summary(box, seconds)))
 
 
 # -- the beginning ------------------------------------------------------------------------------
@@ -152,10 +88,7 @@ def _listening(box: Sandbox) -> list[Labelled]:
     if options.store is not None:
         held = sum(len(broker.state.store) for broker in box.brokers.values())
         rows.append(("store", f"{printable(str(options.store))} ({counted(held, 'message')})"))
-    rows += [
-        ("fault", f"{fault}{_window(fault.from_ms, fault.until_ms)}")
-        for fault in options.injections
-    ]
+    rows += fault_rows(options.injections)
     topic = options.topics[0].name if options.topics else "Test"
     rows.append(("send", f"rmqtool send -n {box.namesrv} -t {topic} --body hello"))
     rows.append(("end", "Ctrl-C"))
@@ -163,6 +96,11 @@ def _listening(box: Sandbox) -> list[Labelled]:
     return [
         Labelled(text, label=name, label_style=Style.BOLD, indent=indent) for name, text in rows
     ]
+
+
+def fault_rows(injections: Sequence[Injection]) -> list[tuple[str, str]]:
+    """Return the faults of a run as labelled lines."""
+    return [("fault", f"{fault}{_window(fault.from_ms, fault.until_ms)}") for fault in injections]
 
 
 def _window(from_ms: int, until_ms: int | None) -> str:

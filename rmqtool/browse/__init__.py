@@ -1,5 +1,4 @@
-"""`browse`: captures, decoded logs and interfaces in the terminal, looked at with keys and mouse.
+"""`browse`: a terminal UI for captures, decoded logs, and interfaces.
 
-`model` is what is shown, without a terminal; `views` shows it, and is all that imports Textual.
-May import `api`, `ui`, `decode`, `live`, `analytics.inputs` and `dissectors`.
+`model` has the data, without a terminal; `views` shows it, and only `views` imports Textual.
 """

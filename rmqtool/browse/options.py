@@ -1,10 +1,10 @@
-"""What a user asks `browse` for: its options."""
+"""The options of `browse`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dissectors.times import Zone
+from dissectors.times import Moment, Zone
 
 from ..ui import common_options as options
 from ..ui.declared import argument, declared, option
@@ -17,10 +17,12 @@ _LIVE = "Live capture"
 
 @declared
 class BrowseRequest:
-    """A `browse` command: what is looked at, and with which filter it begins."""
+    """A `browse` command: its input and initial filter."""
 
     inputs: list[str] = argument("INPUT...", "Captures, folders of captures, or decoded logs.")
     where: str = options.WHERE
+    since: Moment | None = options.SINCE
+    until: Moment | None = options.UNTIL
     columns: tuple[str, ...] = options.COLUMNS
     zone: Zone = options.TIME_ZONE
     decode_as: frozenset[int] = options.DECODE_AS

@@ -1,4 +1,4 @@
-"""Carry out `rmqtool browse`: what is read, by which thread, on which screen."""
+"""Run `rmqtool browse`: input, reader thread, and screen."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from analytics.inputs.inputs import InputError, InputKind, inputs_of
-from dissectors.decode.decoded_log import is_decoded_log
+from analytics.inputs.inputs import InputError, inputs_of
+from analytics.inputs.window import time_of
+from dissectors.decode.decoded_log import is_decoded_log, read_manifest
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.live.interface import LiveSource
+from dissectors.quantities import counted
+from dissectors.times import Moment
 from dissectors.where.filter import WhereError
 
+from ..api.decoded import stats_of
+from ..api.judged import AskedTime
 from ..api.tables.named import EXCHANGES, table_named
 from ..api.tables.table import UnknownColumnError
 from ..live.keeping import opened_capture
 from ..live.options import LiveRequest
 from ..ui.extras import require
-from ..ui.figures import counted
 from ..ui.option_values import usage_error
 from ..ui.status import CommandError, ExitStatus
 from .model.expressions import test_of_text
@@ -29,7 +33,7 @@ from .options import BrowseRequest
 
 
 def run_browse(request: BrowseRequest) -> ExitStatus:
-    """Open, show, and close everything in the end."""
+    """Run the browser, and close everything at the end."""
     require("the browser", "browse", "textual")
     try:
         table_named(EXCHANGES).chosen_columns(request.columns)
@@ -70,11 +74,11 @@ def run_browse(request: BrowseRequest) -> ExitStatus:
 
 
 Opened = tuple[BrowseSession, Filling, Callable[[], None] | None, Callable[[], None]]
-"""what is filled, by what, what ends waiting, and what closes the input"""
+"""session, its reader, and the functions that end a wait and close the input"""
 
 
 def opened(request: BrowseRequest) -> Opened:
-    """Return what is read; raise CommandError for what cannot be."""
+    """Return the opened input; raise CommandError if it cannot be read."""
     if request.interface is not None:
         if request.inputs:
             raise CommandError("an interface and files", "one of both", ExitStatus.USAGE)
@@ -83,21 +87,52 @@ def opened(request: BrowseRequest) -> Opened:
         raise CommandError("no input given", "rmqtool browse incident.pcap", ExitStatus.USAGE)
     logs = [name for name in request.inputs if name != "-" and is_decoded_log(Path(name))]
     if logs:
-        return _logs(request.inputs, logs)
+        return _logs(request, logs)
     decode = Decode(request.inputs, _options(request))
     session = BrowseSession(_name_of(decode.sources))
+    session.is_by_time = not request.follow and "-" not in request.inputs
     return session, decoding(decode), decode.stop, lambda: None
 
 
-def _logs(names: Sequence[str], logs: Sequence[str]) -> Opened:
+def _logs(request: BrowseRequest, logs: Sequence[str]) -> Opened:
+    names = request.inputs
     if len(logs) < len(names):
         raise CommandError("decoded logs and captures", "open either captures or decoded logs")
+    since, until = _dated(request)
     try:
-        inputs = [one for one in inputs_of(logs) if one.kind is not InputKind.captures]
+        inputs = inputs_of(logs, time_of(since, until))
     except InputError as error:
         raise CommandError(str(error), getattr(error, "hint", "")) from None
     session = BrowseSession(_name_of(names), has_frames=False)
-    return session, reading_logs(inputs), None, lambda: None
+    session.is_by_time = True
+    return session, reading_logs(inputs, AskedTime(since, until)), None, lambda: None
+
+
+def _dated(request: BrowseRequest) -> tuple[Moment | None, Moment | None]:
+    """Return the requested time range; times of day are on the day of the first packet."""
+    asked = (request.since, request.until)
+    if all(moment is None or moment.has_date for moment in asked):
+        return asked
+    if request.interface is not None or "-" in request.inputs:
+        raise usage_error("--since and --until", "a live capture needs dates")
+    first = _first_time(request.inputs)
+    since, until = (
+        None if moment is None else Moment(moment.on_day_of(first), has_date=True)
+        for moment in asked
+    )
+    return since, until
+
+
+def _first_time(names: Sequence[str]) -> int:
+    """Return the time of the first packet of captures or decoded logs, ns since the epoch."""
+    paths = list(map(Path, names))
+    if is_decoded_log(paths[0]):
+        return stats_of(list(map(read_manifest, paths))).first_time
+    decode = Decode(names, DecodeOptions())
+    for _ in decode.records():
+        if decode.stats.first_time:
+            break
+    return decode.stats.first_time
 
 
 def _live(request: BrowseRequest) -> Opened:
@@ -113,7 +148,10 @@ def _live(request: BrowseRequest) -> Opened:
 
 
 def _options(request: BrowseRequest, live: bool = False) -> DecodeOptions:
+    since, until = (None if moment is None else moment.ns for moment in _dated(request))
     return DecodeOptions(
+        since=since,
+        until=until,
         decode_as=request.decode_as,
         tls_keylog=request.tls_keylog,
         max_ratio=request.max_ratio,

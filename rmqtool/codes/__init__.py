@@ -1,4 +1,1 @@
-"""Implement `rmqtool codes`.
-
-May import `ui` and `dissectors.remoting`.
-"""
+"""Implement `rmqtool codes`."""

@@ -1,4 +1,4 @@
-"""Entries of the catalog as JSON values: everything the tables know of them."""
+"""Entries of the catalog as JSON values, with all facts of the tables."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _request(entry: Entry) -> Json:
     }
     if known is None:
         return value | {"note": entry.about or None}
-    requester, _, responder = known.who.partition("->")
+    client, _, server = known.who.partition("->")
     return value | {
-        "requester": requester if responder else None,
-        "responder": responder or None,
+        "client": client if server else None,
+        "server": server or None,
         "mode": known.mode or None,
-        "note": known.note or (None if responder else known.who),
+        "note": known.note or (None if server else known.who),
         "request_header": _header_value(known.request_header),
         "request_body": _body_value(known.request_body),
         "response_header": _header_value(known.response_header),

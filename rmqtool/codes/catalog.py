@@ -1,7 +1,7 @@
-"""Everything of the protocol that has a name or a number, as entries that can be searched.
+"""The names and numbers of the protocol, as searchable entries.
 
-Rules: an entry says what it is called and where it stands in the tables; what else is known of it
-is read from the tables when it is shown. Nothing is repeated here that a table says.
+Rules: an entry has its name and its place in the tables; other facts are read from the tables when
+it is shown, and never repeated here.
 RocketMQ: RequestCode, ResponseCode, LanguageCode, MQVersion, MessageConst, CommandCustomHeader.
 """
 
@@ -33,30 +33,30 @@ from .options import EntryKind
 
 
 class Entry(NamedTuple):
-    """One thing with a name."""
+    """A named entry."""
 
     kind: EntryKind
-    """what it is"""
+    """kind of entry"""
     name: str
     """constant, class, property, or form of a body"""
     number: int | None = None
-    """what stands for it on the wire; None where the name does"""
+    """number on the wire, or None if the name is sent"""
     since: str = ""
-    """first release; empty: not known, or with its operation"""
+    """first release; empty: unknown, or that of its operation"""
     until: str = ""
-    """last release; empty: still there"""
+    """last release; empty: current"""
     about: str = ""
-    """one line on it"""
+    """one-line description"""
     other_names: tuple[str, ...] = ()
-    """what else it is found by"""
+    """further search terms"""
     parts: tuple[str, ...] = ()
     """names of its fields or members"""
     remarks: tuple[str, ...] = ()
-    """what responses with it say, as far as that is always the same"""
+    """constant parts of the remarks of its responses"""
 
 
 class Use(NamedTuple):
-    """Where a header or a body is used."""
+    """A use of a header or body."""
 
     code: int
     """request code"""
@@ -79,7 +79,7 @@ BODY_FORMS: dict[str, str] = {
 """Form of a body that is not a class of the tables → what it is."""
 
 NOT_RELEASED = ">"
-"""Begins a `since` that names the newest release without it."""
+"""Prefix of a `since` that names the newest release without the entry."""
 _LIST_FORM = "json-list:"
 _CLASS_NAME = re.compile(r"[A-Z]\w*(?:\.[A-Z]\w*)*")
 
@@ -93,8 +93,8 @@ def catalog() -> tuple[Entry, ...]:
         *sorted(_headers(), key=lambda entry: entry.name),
         *sorted(_bodies(), key=lambda entry: entry.name),
         *(
-            Entry(EntryKind.property, one.name, about=one.meaning, other_names=(one.constant,))
-            for one in PROPERTIES
+            Entry(EntryKind.property, prop.name, about=prop.meaning, other_names=(prop.constant,))
+            for prop in PROPERTIES
         ),
         *(Entry(EntryKind.language, code.name, int(code)) for code in LanguageCode),
         *(
@@ -109,14 +109,14 @@ def catalog() -> tuple[Entry, ...]:
 
 
 def operation_of_entry(entry: Entry) -> Operation | None:
-    """Return what a request carries; None for one of an unreleased branch."""
+    """Return header and body of a request, or None for an unreleased branch."""
     if entry.number is None or request_name(entry.number) != entry.name:
         return None
     return OPERATIONS.get(entry.number)
 
 
 def cut_code(code: int) -> int | None:
-    """Return what is left of a request code in a ROCKETMQ header; None where nothing is cut.
+    """Return a request code cut to a ROCKETMQ header, or None if it fits.
 
     The header has 16 bits for it, which Java reads as a signed number.
     """
@@ -177,7 +177,7 @@ def class_of_form(form: str) -> str | None:
 
 
 def about_form(form: str) -> str:
-    """Return what a form of a body is, in words."""
+    """Return the description of a body form."""
     if form.startswith(_LIST_FORM):
         item = form.removeprefix(_LIST_FORM)
         return f"a JSON array of {'strings' if item == 'string' else 'JSON objects'}"
@@ -213,14 +213,14 @@ def uses_of_bodies() -> dict[str, list[Use]]:
 @cache
 def containers() -> dict[str, list[str]]:
     """Return body class or enum → the classes that have a member of it."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for owner, members in CLASSES.items():
         for cell in members.values():
             text = cell.java_type if isinstance(cell, ShortMember) else cell
             for name in _CLASS_NAME.findall(text):
-                if (name in CLASSES or name in ENUMS) and owner not in found.setdefault(name, []):
-                    found[name].append(owner)
-    return found
+                if (name in CLASSES or name in ENUMS) and owner not in result.setdefault(name, []):
+                    result[name].append(owner)
+    return result
 
 
 def text_of_use(use: Use) -> str:

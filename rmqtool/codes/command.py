@@ -1,4 +1,4 @@
-"""`rmqtool codes`: what a number or a name on the wire means, from the decoder's own tables."""
+"""`rmqtool codes`: meaning of wire numbers and names, from the decoder's own tables."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _EXAMPLES = "rmqtool codes 310, rmqtool codes response 17, rmqtool codes UNIQ_KE
 
 
 def run_codes(request: CodesRequest) -> ExitStatus:
-    """Show what a query finds, everything where there is none; CommandError if that is nothing."""
+    """Show the matches of a query, or all entries; raise CommandError without a match."""
     for word in request.query:
         if word.startswith("-") and number_of(word) is None:
             raise CommandError(f"no such option: {word}", status=ExitStatus.USAGE)
     query = query_of(" ".join(request.query), request.kind)
-    found = find(query)
-    if not found.entries:
+    result = find(query)
+    if not result.entries:
         raise _nothing(query)
     if request.format is CodesFormat.json:
-        print(json.dumps([value_of(entry) for entry in found.entries], indent=2))
+        print(json.dumps([value_of(entry) for entry in result.entries], indent=2))
     else:
-        print("\n".join(_lines(found, request.colour)))
+        print("\n".join(_lines(result, request.colour)))
     return ExitStatus.OK
 
 
-def _lines(found: SearchResult, colour: When) -> list[str]:
+def _lines(result: SearchResult, colour: When) -> list[str]:
     terminal = terminal_of(sys.stdout, colour)
-    if found.exact or len(found.entries) == 1:
-        return detail_lines(found.entries, found.alike, terminal)
-    return list_lines(found.entries, terminal)
+    if result.exact or len(result.entries) == 1:
+        return detail_lines(result.entries, result.alike, terminal)
+    return list_lines(result.entries, terminal)
 
 
 def _nothing(query: Query) -> CommandError:

@@ -1,4 +1,4 @@
-"""Options of `rmqtool codes`; what they choose from is here, so that help needs no tables."""
+"""Options of `rmqtool codes`, with their choices, so that help needs no tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..ui.declared import argument, declared, option
 
 
 class EntryKind(StrEnum):
-    """What an entry is; also the order in which entries are shown."""
+    """Kinds of entries, in display order."""
 
     request = "request"
     response = "response"
@@ -22,7 +22,7 @@ class EntryKind(StrEnum):
 
 
 class CodesFormat(StrEnum):
-    """How entries are written."""
+    """The format of entries."""
 
     table = "table"
     json = "json"
@@ -30,12 +30,11 @@ class CodesFormat(StrEnum):
 
 @declared
 class CodesRequest:
-    """A `codes` command: what is looked up."""
+    """A `codes` command."""
 
     query: list[str] = argument(
         "QUERY",
-        "Number (also hex) or part of a name, optionally after its kind: response 17 "
-        "(default: list everything).",
+        "Number or part of a name, optionally after its kind (default: all).",
     )
     """a number (decimal, hexadecimal, or what 16 bits leave of it), a name or a part of one; it
     may begin with a kind, as in ``response 17``"""

@@ -1,8 +1,8 @@
-"""Find entries of the catalog: by number, by name or a part of it, by the name of a field.
+"""Search the catalog: by number, name, part of a name, or field.
 
-Rules: what matches whole is found alone; only if nothing does, parts of names and words of
-descriptions and remarks are looked at, and then fields. Capitals do not matter, and blanks and
-hyphens are as good as underscores.
+Rules: exact matches exclude others; only without them are parts of names, words of descriptions
+and remarks, and then fields searched. Case does not matter, and blanks and hyphens equal
+underscores.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from .options import EntryKind
 
 MOST_SUGGESTIONS = 5
 _SHORTEST_WORD = 3
-"""Characters of a query from which on descriptions are looked at."""
+"""Shortest query that searches descriptions."""
 _DESCRIBED = (EntryKind.request, EntryKind.response, EntryKind.property)
-"""What has a description of its own; of headers and bodies it is where they are used."""
+"""Kinds with descriptions of their own; headers and bodies are described by their use."""
 _NUMBER = re.compile(r"[+-]?(?:0x[0-9a-f]{1,16}|\d{1,19})", re.ASCII | re.IGNORECASE)
 _PLURALS = {"bodies": EntryKind.body, "properties": EntryKind.property}
 
 
 class SearchResult(NamedTuple):
-    """What a query finds."""
+    """The result of a query."""
 
     entries: tuple[Entry, ...]
-    """in the order of the catalog"""
+    """in catalog order"""
     exact: bool
-    """they are what was asked for, not merely like it"""
+    """exact matches"""
     alike: tuple[Entry, ...] = ()
-    """names that have the query as a part, where others match it whole"""
+    """names that contain the query, next to exact matches"""
 
 
 class Query(NamedTuple):
-    """A query taken apart."""
+    """A parsed query."""
 
     text: str
     """name, part of a name, or number; empty: everything"""
@@ -64,7 +64,7 @@ def _kind_of(word: str) -> EntryKind | None:
 
 
 def number_of(text: str) -> int | None:
-    """Return the number that a text is, decimal or hexadecimal; None where it is none."""
+    """Return a decimal or hexadecimal number, or None."""
     if _NUMBER.fullmatch(text) is None:
         return None
     sign, _, digits = text.lower().rpartition("0x")
@@ -75,7 +75,7 @@ def number_of(text: str) -> int | None:
 
 
 def find(query: Query) -> SearchResult:
-    """Return what the query finds; no entries where there is nothing."""
+    """Return the matches of a query."""
     entries = [entry for entry in catalog() if query.kind in (None, entry.kind)]
     if not query.text:
         return SearchResult(tuple(entries), exact=False)
@@ -98,12 +98,12 @@ def find(query: Query) -> SearchResult:
 
 
 def _is_described(entry: Entry, text: str) -> bool:
-    """Return whether all words of a query begin words of the description or the remarks."""
+    """Return whether all words of a query are prefixes of words in description or remarks."""
     if len(text) < _SHORTEST_WORD or entry.kind not in _DESCRIBED:
         return False
-    said = " ".join((entry.about, *entry.remarks)).casefold()
+    description = " ".join((entry.about, *entry.remarks)).casefold()
     words = text.casefold().replace("_", " ").split()
-    return all(re.search(rf"\b{re.escape(word)}", said) for word in words)
+    return all(re.search(rf"\b{re.escape(word)}", description) for word in words)
 
 
 def _has(entry: Entry, number: int) -> bool:
@@ -125,7 +125,7 @@ def _plain(name: str) -> str:
 
 
 def suggestions(query: Query) -> list[str]:
-    """Return names that may have been meant, the nearest first."""
+    """Return similar names, the closest first."""
     names: dict[str, str] = {}
     for entry in catalog():
         if query.kind in (None, entry.kind):

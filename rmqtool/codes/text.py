@@ -41,7 +41,7 @@ TITLES = {
     EntryKind.version: "Versions",
 }
 MOST_ALIKE = 8
-"""Names that are told beside what was asked for."""
+"""Most similar names that are listed."""
 _MODES = {
     "sync": "the sender waits for the answer",
     "async": "the sender is called back with the answer",
@@ -65,7 +65,7 @@ class MemberCell(NamedTuple):
 
 
 def releases_of(since: str, until: str) -> str:
-    """Return ``since 5.0.0``, ``up to 5.1.0``, ``4.5.2 to 5.3.2``; empty where it is not known."""
+    """Return ``since 5.0.0``, ``up to 5.1.0``, ``4.5.2 to 5.3.2``; empty if unknown."""
     if since.startswith(NOT_RELEASED):
         return f"in no release up to {since[1:]}"
     if since and until:
@@ -77,7 +77,7 @@ class Writer(FactLines):
     """Lines for a terminal, as they come."""
 
     def fact(self, label: str, text: str) -> None:
-        """Add a line of a label and what is known; nothing where nothing is."""
+        """Add a line of a label and a text; nothing without text."""
         if text:
             label = f"{_INDENT}{label}"
             indent = len(_INDENT) + _LABEL
@@ -86,7 +86,7 @@ class Writer(FactLines):
     def table(
         self, rows: Sequence[Row], columns: Sequence[LineColumn[Row]], depth: int = 1
     ) -> None:
-        """Add a table, `depth` steps to the right."""
+        """Add a table, indented by `depth` steps."""
         indent = _INDENT * depth
         width = self.terminal.width
         narrower = width if width >= UNLIMITED else width - len(indent)
@@ -94,7 +94,7 @@ class Writer(FactLines):
         self.lines += [indent + line for line in table.lines]
 
     def alike(self, entries: Sequence[Entry]) -> None:
-        """Add the names of what is merely like the query."""
+        """Add the names of similar entries."""
         names = list(dict.fromkeys(entry.name for entry in entries))
         if names:
             more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
@@ -129,7 +129,7 @@ _LIST_COLUMNS: list[LineColumn[Entry]] = [
 
 
 def detail_lines(entries: Sequence[Entry], alike: Sequence[Entry], terminal: Terminal) -> list[str]:
-    """Return all that is known of each entry; `alike` are named at the end."""
+    """Return all facts of each entry; `alike` are named at the end."""
     writer = Writer(terminal)
     for entry in entries:
         number = "" if entry.number is None else f" {entry.number}"
@@ -170,13 +170,13 @@ def _request(writer: Writer, entry: Entry) -> None:
 
 
 def _roles(writer: Writer, known: Operation) -> None:
-    requester, _, responder = known.who.partition("->")
-    if not responder:
+    client, _, server = known.who.partition("->")
+    if not server:
         writer.fact("used", "by nobody" if known.who == "unused" else known.who)
         return
-    writer.fact("sent by", requester)
+    writer.fact("sent by", client)
     answer = _MODES.get(known.mode, "")
-    writer.fact("sent to", responder)
+    writer.fact("sent to", server)
     writer.fact("answered", answer)
 
 

@@ -1,4 +1,1 @@
-"""Implement `rmqtool decode pcap`: options, run, views, sinks.
-
-May import `api`, `summary`, `ui`, `version`, `analytics.diagnosis` and `dissectors`.
-"""
+"""Implement `rmqtool decode pcap`: options, run, views, sinks."""

@@ -17,6 +17,7 @@ def _run(request: DecodeRequest) -> ExitStatus:
       rmqtool decode pcap incident.pcap -V -Y 'latency > 1s and topic ~ Order'
       rmqtool decode pcap incident.pcap --commands -T jsonl | jq .
       rmqtool decode pcap captures/ -T parquet -o log/
+      rmqtool decode pcap today/ -o log/ --partition date       add a day to a log
       rmqtool decode pcap incident.pcap --summary --check --fail-on 'failed>1%'
       rmqtool decode pcap incident.pcap --follow-conversation 3
       rmqtool decode pcap incident.pcap --messages -o bodies/ -Y 'name ~ SEND'

@@ -1,8 +1,8 @@
-"""One line per exchange: what an operator looks for, in the order in which it is asked.
+"""One line per exchange, with columns in the order in which operators look.
 
-When, how long, what, with what outcome, for which topic, at which broker; then who asked, the group
-and the rest, as far as the terminal is wide. On a terminal the date and the capture are lines of
-their own where they change; elsewhere they are columns, so that every line stands alone.
+Time, latency, request, outcome, topic, broker; then client, group, and the rest, within the width
+of the terminal. On a terminal a change of date or capture is a separate line; elsewhere they are
+columns, because every line must stand alone.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..ui.figures import clock, day, duration, moment, zone_name
 from ..ui.remark import cause_of
 
 SLOW_US = 1_000_000
-"""From here on a latency is marked, but for requests that wait on purpose."""
+"""Latency from which it is highlighted, except for requests that wait on purpose."""
 SAMPLE = 500
-"""Rows that settle the widths of the columns."""
+"""Rows that determine the column widths."""
 _NO_TEXT = "-"
 
 
@@ -45,7 +45,7 @@ def _outcome(row: ExchangeRecord) -> str:
 
 
 def _note(row: ExchangeRecord) -> str:
-    parts = [f"[{' '.join(row.expert)}]"] if row.expert else []
+    parts = [f"[{' '.join(row.findings)}]"] if row.findings else []
     if row.missing_bytes:
         parts.append(f"[{row.missing_bytes} bytes missing]")
     if row.remark and (row.status != ANSWERED or is_notable(row.response_name)):
@@ -89,8 +89,8 @@ def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[Excha
         LineColumn("REQUEST", _request, 3, 12, 32),
         LineColumn("OUTCOME", _outcome, 4, 10, 28, style=_outcome_style),
         LineColumn("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 6, 10, 32, style=_topic_style),
-        LineColumn("CLIENT", lambda r: r.requester, 5, 15, 47, style=_dim, keep_end=True),
-        LineColumn("SERVER", lambda r: r.responder, 5, 15, 47, keep_end=True),
+        LineColumn("CLIENT", lambda r: r.client_address, 5, 15, 47, style=_dim, keep_end=True),
+        LineColumn("SERVER", lambda r: r.server_address, 5, 15, 47, keep_end=True),
         LineColumn("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
         LineColumn("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
         LineColumn("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, _dim),

@@ -1,4 +1,4 @@
-"""Exchanges as rows of a run: where they come from, and the sink that each format ends in."""
+"""Exchanges as rows of a run: their source, and the sink of each format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .sinks import Sink
 
 
 def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
-    """Return exchanges with the filter that was asked for, and where they end."""
+    """Return exchanges with the requested filter and sink."""
     rows = rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
     if request.view is not View.exchanges or type(decode) is not Decode:
         return rows
@@ -72,7 +72,8 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
         form = str(request.format)
         options = request.restrictions()
         return sinks.DecodedLogSink(
-            Path(request.output), request.force, options, names, form, request.message_rows
+            *(Path(request.output), request.force, options, names, form, request.message_rows),
+            request.partition,
         )
     if request.format is RowFormat.parquet:
         return parquet_sink(request, EXCHANGES.arrow_columns(), "exchange", RowForm.arrow)
@@ -96,5 +97,5 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
 
 
 def is_diagnosed(request: DecodeRequest) -> bool:
-    """Return whether the summary says what is wrong: only where it sees all rows."""
+    """Return whether the summary has a diagnosis, which needs all rows."""
     return request.view is View.summary and not request.where and request.limit is None

@@ -1,8 +1,8 @@
-"""Messages of a capture as files: one body per file, and an index that says what each is.
+"""Messages of a capture as files: one body per file, and an index.
 
-Rules: file names are numbers, so nothing that the network sent becomes a name; bodies are
-decompressed up to a bound. The folder has its name only when it is whole, and replaces nothing but
-an earlier export, and that only where it was asked for (`owned_folder`).
+Rules: file names are numbers, never text from the network; bodies are decompressed up to a limit.
+The folder gets its name only when complete, and replaces only an earlier export, and only on
+request (`owned_folder`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from dissectors.decode.command_fields import command_fields
 from dissectors.decode.command_row import body_of, kind_of, name_of, request_name_of
 from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.owned_folder import FolderRefused, OwnedFolder
+from dissectors.quantities import counted
 from dissectors.remoting.headers import mask_secret
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.rows.tables import encodable_value
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.times import text_of_time
 
-from ..ui.figures import counted, size
+from ..ui.figures import size
 from ..ui.option_values import usage_error
 from ..ui.output import naming
 from ..ui.status import CommandError
@@ -36,19 +37,19 @@ from .sinks import Sink, with_cut
 INDEX = "index.jsonl"
 KIND = "export of messages"
 MOST_MESSAGES = 100_000
-"""messages that are exported unless --limit says how many"""
+"""default limit of exported messages"""
 _PER_FOLDER = 1000
 
 
 class MessageSeen(NamedTuple):
-    """A message, where it was seen."""
+    """An observed message."""
 
     seen: CommandSeen
-    """the command that carried it"""
+    """command with the message"""
     place: int
-    """its place among the messages of that command, from 0"""
+    """index among the messages of the command"""
     message: StoredMessage
-    """what it says"""
+    """decoded message"""
 
 
 class IndexRow(msgspec.Struct):
@@ -76,7 +77,7 @@ class IndexRow(msgspec.Struct):
 
 
 def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSeen]:
-    """Return the messages that commands carry; filters see the commands."""
+    """Return the messages of commands; filters test the commands."""
     if request.output == "-":
         raise usage_error("--messages", "writes files: name a folder with -o")
     test = compiled(request, lambda: command_fields(decode.sources))
@@ -88,7 +89,7 @@ def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSee
                 if seen.pdu.body and (test is None or test(seen)):
                     budget.earn(seen.pdu.header_length + len(seen.pdu.body))
                     messages = body_of(seen, budget).messages
-                    yield [MessageSeen(seen, at, one) for at, one in enumerate(messages)]
+                    yield [MessageSeen(seen, at, message) for at, message in enumerate(messages)]
             yield []
 
     return RowSource(
@@ -101,7 +102,7 @@ def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSee
 
 
 class MessagesSink(Sink[MessageSeen]):
-    """Bodies into files of a folder."""
+    """Writes bodies to files in a folder."""
 
     def __init__(self, request: DecodeRequest, names: Sequence[str], budget: Budget) -> None:
         self._budget = budget
@@ -163,7 +164,7 @@ class MessagesSink(Sink[MessageSeen]):
         return with_cut(text, self._budget)
 
     def discard(self) -> None:
-        with suppress(OSError):  # what could not be written cannot be closed well either
+        with suppress(OSError):  # closing also fails after a failed write
             self._index.close()
         self._owned.discard()
 
@@ -200,5 +201,5 @@ def index_row_of(
 def _line_of(row: IndexRow) -> bytes:
     try:
         return msgspec.json.encode(row) + b"\n"
-    except UnicodeEncodeError:  # half a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         return msgspec.json.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"

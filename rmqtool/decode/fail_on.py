@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dissectors.rows.record import ExchangeRecord
 
 FIGURES = ("failed", "unanswered")
-"""What can be counted: answers that say that something is wrong, requests without an answer."""
+"""Figures: failed and unanswered requests."""
 _OPERATORS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -33,10 +33,10 @@ _CONDITION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition: a figure and the bound that it must not pass."""
+    """A condition: a figure and its limit."""
 
     text: str
-    """as it was given"""
+    """text of the option"""
     figure: str
     """one of FIGURES"""
     operator: str
@@ -54,7 +54,7 @@ class Counts:
         self.answered = 0
         """requests that were answered"""
         self.failed = 0
-        """of them, answered with a failure"""
+        """requests with a failure response"""
         self.unanswered = 0
         """requests that were not answered within the capture"""
 
@@ -70,7 +70,7 @@ class Counts:
                 self.unanswered += 1
 
     def part_and_whole(self, figure: str) -> tuple[int, int]:
-        """Return a figure and what its percentage is of."""
+        """Return a figure and the total for its percentage."""
         if figure == "failed":
             return self.failed, self.answered
         return self.unanswered, self.answered + self.unanswered
@@ -89,7 +89,7 @@ class Counts:
 
 
 def condition_of(text: str) -> Condition:
-    """Return the condition that a text names: ``failed``, ``failed>1%``, ``unanswered>=5``."""
+    """Return the condition of a text: ``failed``, ``failed>1%``, ``unanswered>=5``."""
     match = _CONDITION.fullmatch(text.lower())
     if match is None or match["name"] not in FIGURES:
         raise CommandError(

@@ -1,7 +1,7 @@
-"""One conversation as text, both directions in the order seen: what both ends said.
+"""One conversation as text, both directions in the order seen.
 
-Rules: a command is its title, its header as it was written and its body as text, each marked with
-the direction; what is not text is a hex dump. Credentials are masked, control characters escaped.
+Rules: a command is shown as title, header as sent, and body as text or hex dump, each marked with
+the direction. Credentials are masked, control characters escaped.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .row_run import RowSource, output_of, output_terminal
 from .sinks import TextSink
 
 BODY_LIMIT = 4096
-"""bytes of a body that are shown, unless it is told otherwise"""
+"""default bytes of a body that are shown"""
 _DUMPED = 16
 _FROM_CLIENT, _FROM_SERVER = "→", "←"
 
 
 def follow_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen]:
-    """Return the commands of the conversation that the request names."""
+    """Return the commands of the requested conversation."""
     number = request.follow_conversation
 
     def batches() -> Iterator[Sequence[CommandSeen]]:
@@ -76,7 +76,7 @@ class FollowSink(TextSink[CommandSeen]):
         self.write_lines(
             [
                 f"Conversation {pdu.conversation}: {client} {_FROM_CLIENT} {server}",
-                f"{_FROM_CLIENT} is what {client} says, {_FROM_SERVER} what {server} says",
+                f"{_FROM_CLIENT} sent by {client}, {_FROM_SERVER} sent by {server}",
                 "",
             ]
         )
@@ -90,7 +90,7 @@ class FollowSink(TextSink[CommandSeen]):
 def said_lines(
     seen: CommandSeen, from_client: bool, limit: int, budget: Budget, colour: bool
 ) -> list[str]:
-    """Return what one end said: title, header and body; `limit`: bytes of a body."""
+    """Return the text of a command: title, header, and body; `limit`: bytes of the body."""
     pdu, command = seen.pdu, seen.pdu.command
     arrow = _FROM_CLIENT if from_client else _FROM_SERVER
     took = "" if seen.latency is None else f" after {duration(seen.latency // 1000)}"
@@ -114,7 +114,7 @@ def said_lines(
 
 
 def _header_text(seen: CommandSeen) -> str:
-    """Return the header as JSON on one line, whichever way it was written."""
+    """Return the header as one line of JSON, whatever its encoding."""
     command = seen.pdu.command
     header: dict[str, object] = {
         "code": command.code,
@@ -133,7 +133,7 @@ def _header_text(seen: CommandSeen) -> str:
 
 
 def _body_lines(body: bytes, masked: bool) -> list[str]:
-    """Return the lines of a body; `masked`: it is not a message, whose text is the user's own."""
+    """Return the lines of a body; `masked`: mask credentials, except in messages."""
     if not body:
         return []
     try:
@@ -147,7 +147,7 @@ def _body_lines(body: bytes, masked: bool) -> list[str]:
 
 
 def _dump(data: bytes) -> list[str]:
-    """Return a hex dump: offset, bytes, and what of them is printable ASCII."""
+    """Return a hex dump: offset, bytes, and printable ASCII."""
     lines = []
     for at in range(0, len(data), _DUMPED):
         part = data[at : at + _DUMPED]

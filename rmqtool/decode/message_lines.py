@@ -1,12 +1,12 @@
-"""One line per message where it was seen: when, which message, what became of it, who and where."""
+"""One line per observed message: time, message, outcome, client, and server."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dissectors.broker_store.store_decode import StoreDecode
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.encoded import RowForm
-from dissectors.rows.json_rows import struct_encoder
 from dissectors.rows.message_record import (
     COMMITTED,
     DEAD,
@@ -19,7 +19,7 @@ from dissectors.rows.message_record import (
     STORED,
     MessageRecord,
 )
-from dissectors.rows.tables import csv_lines_of
+from dissectors.rows.tables import csv_lines_of, struct_encoder
 
 from ..api.tables.messages import MESSAGES
 from ..ui.columns import LineColumn, LineTable
@@ -64,6 +64,13 @@ def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[Message
     return rows._replace(encoded=encoded)
 
 
+def stored_messages(request: DecodeRequest, store: StoreDecode) -> RowSource[MessageRecord]:
+    """Return the messages of a broker's store, in the same forms."""
+    names = store.sources
+    rows = rows_of_table(MESSAGES, request, store, lambda: _sink(request, names, RowForm.records))
+    return rows._replace(batches=store.message_rows)
+
+
 def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[MessageRecord]:
     if request.columns:
         live = is_live(request)
@@ -75,7 +82,7 @@ def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[M
     output = output_of(request)
     terminal = output_terminal(request, output)
     if request.format.is_json:
-        encode = struct_encoder(MessageRecord, _TYPES, kept=False)
+        encode = struct_encoder(MessageRecord, _TYPES)
         return EncodedSink(output, encode, to_screen=terminal.is_terminal, form=form)
     if request.format is RowFormat.csv:
         head, encode = csv_lines_of(MESSAGES.arrow_columns())
@@ -87,6 +94,10 @@ def _id(row: MessageRecord) -> str:
     if row.unique_key or row.offset_msg_id:
         return one_line(row.unique_key or row.offset_msg_id)
     return f"before {row.queue_offset}" if row.covers == "before" else "-"
+
+
+def _packet(row: MessageRecord) -> str:
+    return "-" if row.packet is None else str(row.packet)
 
 
 def _offset(row: MessageRecord) -> str:
@@ -102,7 +113,7 @@ def _client(row: MessageRecord) -> str:
 
 
 def _broker(row: MessageRecord) -> str:
-    return one_line(row.broker_name) or row.broker_address
+    return one_line(row.broker_name) or row.server_address
 
 
 def _note(row: MessageRecord) -> str:
@@ -139,7 +150,7 @@ def message_columns(terminal: Terminal, captures: int) -> list[LineColumn[Messag
     else:
         time = LineColumn("TIME", lambda r: moment(r.time), 1, 27, 32, style=_dim)
     columns: list[LineColumn[MessageRecord]] = [
-        LineColumn("PACKET", lambda r: str(r.packet), 1, 6, 9, True, _dim),
+        LineColumn("PACKET", _packet, 1, 6, 9, True, _dim),
         time,
         LineColumn("EVENT", lambda r: r.event, 2, 12, 12, style=_event_style),
         LineColumn("MESSAGE", _id, 3, 32, 56, keep_end=True),

@@ -1,4 +1,4 @@
-"""What a user asks `decode` for: its options, what they may be, and what follows from them."""
+"""The options of `decode`, their values, and derived settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dissectors.decode.partition import Partition
 from dissectors.times import Moment, Zone
 
 from ..ui import common_options as options
@@ -65,7 +66,7 @@ def view_of(
     messages: bool = False,
     list_messages: bool = False,
 ) -> View:
-    """Return the view that the switches ask for; more than one is an error."""
+    """Return the selected view; raise CommandError for more than one."""
     wanted = (commands, verbose, summary, follow is not None, messages, list_messages)
     chosen = [view for view, is_wanted in zip(_SWITCHES, wanted, strict=True) if is_wanted]
     if len(chosen) > 1:
@@ -75,7 +76,7 @@ def view_of(
 
 
 def _sort(_option: str, wanted: Order | None, view: View, follow: bool) -> Order | None:
-    """Return the order of the rows; raise CommandError where they cannot be sorted."""
+    """Return the order of the rows; raise CommandError if they cannot be sorted."""
     if wanted is not None and view not in (View.exchanges, View.list_messages):
         raise usage_error("--sort", "works only with exchanges and --list-messages")
     if wanted not in (None, Order.completion) and follow:
@@ -84,15 +85,25 @@ def _sort(_option: str, wanted: Order | None, view: View, follow: bool) -> Order
 
 
 def _columns(_option: str, text: str | None, view: View) -> tuple[str, ...]:
-    """Return the names of columns; raise CommandError for a view that has none."""
+    """Return the names of columns; raise CommandError for a view without columns."""
     if text is not None and view not in (View.exchanges, View.list_messages, View.commands):
         raise usage_error("--columns", "works only with exchanges, --list-messages and --commands")
     return names_in(text)
 
 
-def format_of(_option: str, wanted: RowFormat | None, output: str, view: View) -> RowFormat:
-    """Return the format that was named, else the one that the output's name says."""
+def format_of(
+    _option: str,
+    wanted: RowFormat | None,
+    output: str,
+    view: View,
+    partition: Partition | None = None,
+) -> RowFormat:
+    """Return the requested format, or that of the output's suffix."""
     refuse_text_as_page(output, "`rmqtool report -o X.html` makes one, `rmqtool trace` too")
+    if partition is not None:
+        if wanted not in (None, RowFormat.parquet, RowFormat.jsonl):
+            raise usage_error("--partition", f"supports parquet and jsonl, not {wanted}")
+        return wanted or RowFormat.parquet
     chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), RowFormat.table)
     if view in (View.follow, View.messages) and wanted not in (None, RowFormat.table):
         raise usage_error(_SWITCHES[view], f"does not support --format {wanted}")
@@ -109,8 +120,21 @@ def format_of(_option: str, wanted: RowFormat | None, output: str, view: View) -
     return chosen
 
 
+def _partition(
+    option: str, wanted: Partition | None, output: str, view: View, force: bool
+) -> Partition | None:
+    """Return the partitioning; raise CommandError if the output is not a decoded log."""
+    if wanted is None:
+        return None
+    if output == "-" or view is not View.exchanges:
+        raise usage_error(option, "adds exchanges to a decoded log; use -o FOLDER")
+    if force:
+        raise usage_error("--force", f"replaces output, and {option} adds to it; remove the folder")
+    return wanted
+
+
 def _body_limit(option: str, text: str | None, plugins: Sequence[object], view: View) -> int | None:
-    """Return the bytes of bodies that are shown; rows of messages have some where plug-ins are."""
+    """Return the bytes of bodies that are shown; message rows have some with plug-ins."""
     limit = size_option(option, text)
     if limit is not None or not plugins or view not in (View.list_messages, View.exchanges):
         return limit
@@ -120,7 +144,7 @@ def _body_limit(option: str, text: str | None, plugins: Sequence[object], view: 
 
 
 def _conditions(_option: str, texts: list[str] | None, view: View) -> tuple[Condition, ...]:
-    """Return the conditions of --fail-on; a view without exchanges has nothing to count."""
+    """Return the conditions of --fail-on; raise CommandError for a view without exchanges."""
     if texts and view not in (View.exchanges, View.summary):
         raise usage_error("--fail-on", "works only with exchanges and --summary")
     return tuple(map(condition_of, texts or ()))
@@ -139,7 +163,7 @@ BODY_LIMIT = option(
 
 @declared
 class DecodeRequest:
-    """A `decode` command: what is read, and what of it is written where."""
+    """A `decode` command: input, selection, and output."""
 
     sources: Sequence[str] = options.CAPTURES
     commands: bool = options.COMMANDS
@@ -153,12 +177,12 @@ class DecodeRequest:
         *("commands", "verbose", "summary", "follow_conversation", "messages", "list_messages"),
         value=View.exchanges,
     )
-    """what a row is: what the switches say"""
+    """the selected view"""
     where: str = options.WHERE
     since: Moment | None = options.SINCE
     until: Moment | None = options.UNTIL
     zone: Zone = options.TIME_ZONE
-    """whose clocks show times without an offset in `where`, too"""
+    """zone of times without an offset, also in `where`"""
     limit: int | None = options.LIMIT
     sort: Order | None = option(
         "Sort by request time, slowest first, or as completed "
@@ -175,7 +199,7 @@ class DecodeRequest:
         value=RowFormat.table,
         typed=RowFormat | None,
         read=format_of,
-        needs=("output", "view"),
+        needs=("output", "view", "partition"),
     )
     output: str = option(
         "Output file. With -T parquet, a FOLDER becomes a decoded log.",
@@ -184,8 +208,14 @@ class DecodeRequest:
         metavar="FILE|FOLDER|-",
     )
     force: bool = options.FORCE
+    partition: Partition | None = option(
+        "Add to the decoded log in -o, by date or hour (UTC).",
+        "Output",
+        read=_partition,
+        needs=("output", "view", "force"),
+    )
     body_limit: int | None = BODY_LIMIT
-    """None: as the view thinks best"""
+    """None: default of the view"""
     max_output: int | None = options.MAX_OUTPUT
     colour: When = options.COLOR
     pager: bool = options.PAGER
@@ -211,7 +241,7 @@ class DecodeRequest:
     follow: bool = options.FOLLOW
     jobs: int | None = options.JOBS
     watched: bool = False
-    """say on standard error what goes wrong, as it happens"""
+    """report problems on standard error as they happen"""
     unanswered_after: int = UNANSWERED_AFTER
     """nanoseconds that a request may wait until it is shown as unanswered, where rows are shown as
     they happen"""
@@ -228,10 +258,10 @@ class DecodeRequest:
         return self.unanswered_after if as_they_come and as_lines and not in_order else 0
 
     @property
-    def sorts_what_it_shows(self) -> bool:
-        """Whether the rows in a table of files are put in the order of time in the end.
+    def sorts_shown_rows(self) -> bool:
+        """Whether the rows of a table in files are sorted by time at the end.
 
-        Who sorts, by --sort, sorts all rows, of which --limit takes the first ones.
+        With --sort, all rows are sorted, and --limit selects the first ones.
         """
         in_table = self.view in (View.exchanges, View.list_messages)
         in_table = in_table and self.format is RowFormat.table
@@ -241,25 +271,26 @@ class DecodeRequest:
     def to_folder(self) -> bool:
         """Whether the output is a decoded log.
 
-        It is for Parquet to what is not called a Parquet file, and for JSON lines to what is
-        called or is a folder.
+        True for Parquet to a name without the Parquet suffix, and for JSON lines to a folder.
         """
         if self.output == "-" or self.view is not View.exchanges:
             return False
+        if self.partition is not None:
+            return True
         if self.format is RowFormat.jsonl:
             return self.output.endswith(("/", os.sep)) or Path(self.output).is_dir()
         return self.format is RowFormat.parquet and Path(self.output).suffix != ".parquet"
 
     @property
     def processes(self) -> int | None:
-        """How many processes decode; None: as many as pay.
+        """Number of decoder processes; None: choose automatically.
 
-        Where this one needs the rows themselves, for a summary, as lines for people, or to choose
-        from, others gain nothing: to hand rows over takes as long as to decode them. Nor where all
-        become columns, which one process makes as soon as two, unless bodies are shown.
+        More processes do not help if this one needs the rows (for a summary, text lines, or a
+        filter), because transferring rows takes as long as decoding them; nor for columnar output
+        without bodies, which one process writes as fast as two.
         """
-        window = [one for one in (self.since, self.until) if one is not None]
-        of_day = any(not one.has_date for one in window)
+        window = [moment for moment in (self.since, self.until) if moment is not None]
+        of_day = any(not moment.has_date for moment in window)
         chooses = self.sort or self.limit is not None or self.fail_on or of_day or self.columns
         whole = not self.where.strip()
         if self.plugins or chooses:
@@ -268,7 +299,7 @@ class DecodeRequest:
             in_columns = self.format is RowFormat.parquet and whole
             shown = self.message_rows and self.body_limit
             pays = self.format is not RowFormat.table and bool(shown or not in_columns)
-        else:  # what may be made of commands at most is of one process
+        else:  # the decompression limit of commands is per process
             of_one = self.max_output is not None if self.view is View.commands else self.body_limit
             is_shared = self.view in (View.list_messages, View.commands)
             pays = is_shared and whole and self.format.is_json and not window and not of_one
@@ -276,11 +307,11 @@ class DecodeRequest:
 
     @property
     def message_rows(self) -> bool:
-        """Whether rows of messages are written beside those of exchanges."""
+        """Whether message rows are written next to exchanges."""
         return not self.no_message_rows and self.to_folder
 
     def restrictions(self) -> dict[str, object]:
-        """Return what keeps rows out of the result, for the manifest."""
+        """Return the restrictions on rows, for the manifest."""
         texts = {
             "where": self.where or None,
             "since": text_of_moment(self.since),

@@ -1,4 +1,4 @@
-"""Rows of one kind on their way from the captures to the output, and what all kinds share."""
+"""Rows of one kind from captures to output, with the parts common to all kinds."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from .options import DecodeRequest, View
 from .sinks import EncodedSink, LinesSink, ParquetSink, Sink
 
 if TYPE_CHECKING:
+    from dissectors.where.conditions import Test
     from dissectors.where.fields import FieldSet
-    from dissectors.where.filter import Test
 
 Row = TypeVar("Row")
 
 
 class RowSource(NamedTuple, Generic[Row]):
-    """Rows of one kind: where they come from and what can be asked of them."""
+    """Rows of one kind, with their source, filter, and output."""
 
     batches: Callable[[], Iterator[Sequence[Row]]]
-    """starts to read"""
+    """starts the run"""
     test: Test | None
     """the filter; None: all"""
     time: Callable[[Row], int | None]
-    """when a row was, for --since and --until"""
+    """time of a row, for --since and --until"""
     sink: Callable[[], Sink[Row]]
     """opens the output"""
     noun: str
-    """what a row is, in the plural"""
+    """plural noun of a row"""
     encoded: Callable[[], Iterable[EncodedRows]] | None = None
-    """all rows as they are written; None: only as they are"""
+    """all rows in encoded form; None: only as objects"""
     log: Callable[[], Iterator[EncodedBatch]] | None = None
-    """the same with the messages of exchanges"""
+    """encoded rows with the messages of exchanges"""
 
 
 def rows_of_table(
     table: Table[Row], request: DecodeRequest, decode: Decode, sink: Callable[[], Sink[Row]]
 ) -> RowSource[Row]:
-    """Return the rows of a table with the filter that was asked for; `sink` opens the output."""
+    """Return the rows of a table with the requested filter; `sink` opens the output."""
     return RowSource(
         lambda: table.batches(decode),
         compiled(request, lambda: table.fields(decode.sources)),
@@ -64,7 +64,7 @@ def rows_of_table(
 
 
 def compiled(request: DecodeRequest, fields: Callable[[], FieldSet]) -> Test | None:
-    """Return the filter; an error in it becomes a usage error that points at the place."""
+    """Return the filter; turn its errors into usage errors with the position."""
     if not request.where.strip():
         return None
     from dissectors.where.filter import WhereError, compile_where
@@ -81,7 +81,7 @@ def parquet_sink(
     noun: str,
     form: RowForm = RowForm.records,
 ) -> Sink[Row]:
-    """Return what writes rows with these columns as one Parquet file; `noun` is what one is.
+    """Return a sink that writes these columns as one Parquet file; `noun` names a row.
 
     `form`: how it takes the rows of several processes.
     """
@@ -100,7 +100,7 @@ def chosen_sink(
     names: Sequence[str],
     lines: Callable[[Terminal, Choose[Row]], LineTable[Row]],
 ) -> Sink[Row]:
-    """Return what writes the columns that were asked for, in any format.
+    """Return a sink for the requested columns, in any format.
 
     `names` are the captures, by index; `lines` makes the table for people.
     """
@@ -123,13 +123,13 @@ def chosen_sink(
 
 
 Choose = Callable[[Sequence[LineColumn[Row]]], list[LineColumn[Row]]]
-"""the usual columns of a table for people → those that it has"""
+"""default columns of a text table → available columns"""
 
 
 def chosen_lines(
     columns: Sequence[ArrowColumn], usual: Sequence[LineColumn[Row]], on_terminal: bool
 ) -> list[LineColumn[Row]]:
-    """Return columns as lines show them: those of the same head as usual, others by their type."""
+    """Return columns of lines: those with a default heading as usual, others by type."""
     by_name = {column.title.lower(): column for column in usual}
     return [
         (by_name.get(column.name) or _line_column(column, on_terminal))._replace(
@@ -162,37 +162,37 @@ def cell_of(value: object) -> str:
 
 
 def output_of(request: DecodeRequest) -> Output:
-    """Return where text and rows of JSON and CSV go; an array of JSON where that is asked for."""
+    """Return the output of text, JSON, and CSV rows; a JSON array if requested."""
     as_array = request.format is RowFormat.json and request.view is not View.summary
     return rows_output(request.output, as_array, request.follow, True, request.force)
 
 
 def is_live(request: DecodeRequest) -> bool:
-    """Return whether rows come as they happen, so that none should wait for others."""
+    """Return whether the input is live, so that rows are shown at once."""
     return request.follow or "-" in request.sources
 
 
 def output_terminal(request: DecodeRequest, output: Output) -> Terminal:
-    """Return what the output can show; a file shows no colour unless that is asked for."""
+    """Return the terminal of the output; files have no colour unless requested."""
     if output.path is None:
         return terminal_of(sys.stdout, request.colour)
     return Terminal(False, UNLIMITED, request.colour is When.always)
 
 
 def time_of_day(moment: Moment | None) -> Moment | None:
-    """Return a time of day; None for a date, which the core filters."""
+    """Return a time of day, or None for a time with date, which the core filters."""
     return None if moment is None or moment.has_date else moment
 
 
 def has_times_of_day(request: DecodeRequest) -> bool:
-    """Return whether a bound has no date: it is of the day of the first packet."""
+    """Return whether a bound has no date and means the day of the first packet."""
     return any(map(time_of_day, (request.since, request.until)))
 
 
 def encoded_rows_for(
     request: DecodeRequest, decode: Decode, rows: RowSource[Row], form: RowForm
 ) -> Iterator[EncodedBatch] | None:
-    """Return the rows as they are written; None: they are needed as they are."""
+    """Return the encoded rows, or None if they are needed as objects."""
     looked_at = request.sort or request.fail_on or request.watched or has_times_of_day(request)
     if form is RowForm.records or looked_at or request.limit is not None:
         return None
@@ -205,7 +205,7 @@ def encoded_rows_for(
 
 
 def batches_of(rows: Iterable[EncodedRows]) -> Iterator[EncodedBatch]:
-    """Give all rows of a run, which are encoded, as batches."""
-    for one in rows:
-        count = sum(one.counts)
-        yield EncodedBatch(count, one if count else None, None)
+    """Yield all encoded rows of a run in batches."""
+    for encoded in rows:
+        count = sum(encoded.counts)
+        yield EncodedBatch(count, encoded if count else None, None)

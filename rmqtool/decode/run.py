@@ -1,4 +1,4 @@
-"""One run of `decode`: rows from captures, filtered, into a sink; then what there is to say.
+"""One run of `decode`: rows from captures, filtered, into a sink; then notes.
 
 Rules: rows go to the output, everything else to standard error. A run that is stopped leaves no
 half result; a run that follows a capture is stopped on purpose, so its result is finished.
@@ -12,16 +12,18 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.decode.totals import COMMIT_LOG
 from dissectors.expert import ExpertKind, Severity
 from dissectors.processes.choice import decode_of
+from dissectors.quantities import counted
 from dissectors.rows.encoded import EncodedBatch
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
 
 from ..ui.columns import text_of_hidden
 from ..ui.common_options import Order
-from ..ui.errors import said, say_remark
-from ..ui.figures import counted, text_of_counts
+from ..ui.errors import print_note, said
+from ..ui.figures import text_of_counts
 from ..ui.interrupt import first_ends
 from ..ui.option_values import usage_error
 from ..ui.output import refuse_inputs
@@ -46,21 +48,26 @@ if TYPE_CHECKING:
     from ..summary.watch import Watch
 
 
-def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStatus:
-    """Do what was asked; raise CommandError where it cannot be done.
+def run_decode(
+    request: DecodeRequest, decode: Decode | None = None, rows: RowSource[Any] | None = None
+) -> ExitStatus:
+    """Run the command; raise CommandError on failure.
 
-    `decode` reads what is not a file; None: the captures that the request names.
+    `decode` reads what is not a capture file; None: the captures that the request names. `rows` are
+    its rows; None: those of the view.
     """
     if not request.plugins:
-        return _run_decode(request, decode)
+        return _run_decode(request, decode, rows)
     from dissectors.remoting.bodies.custom import decoding_with
 
     with decoding_with(request.plugins):
-        return _run_decode(request, decode)
+        return _run_decode(request, decode, rows)
 
 
-def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
-    if request.view is View.commands:  # before processes are forked, which use it
+def _run_decode(
+    request: DecodeRequest, decode: Decode | None, rows: RowSource[Any] | None
+) -> ExitStatus:
+    if request.view is View.commands:  # before forking workers, which use it
         from .views import command_rows
     if decode is None:
         decode = decode_of(request.sources, decode_options(request), request.processes)
@@ -71,45 +78,47 @@ def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
             "pipe one in: tcpdump -w - … | rmqtool decode pcap -",
             ExitStatus.USAGE,
         )
-    if request.view is View.tree:
+    if rows is not None:
+        result = _run(request, decode, rows)
+    elif request.view is View.tree:
         from .views import tree_rows
 
-        found = _run(request, decode, tree_rows(request, decode))
+        result = _run(request, decode, tree_rows(request, decode))
     elif request.view is View.commands:
-        found = _run(request, decode, command_rows(request, decode))
+        result = _run(request, decode, command_rows(request, decode))
     elif request.view is View.follow:
         from .follow_lines import follow_rows
 
-        found = _run(request, decode, follow_rows(request, decode))
+        result = _run(request, decode, follow_rows(request, decode))
     elif request.view is View.list_messages:
         from .message_lines import listed_messages
 
-        found = _run(request, decode, listed_messages(request, decode))
+        result = _run(request, decode, listed_messages(request, decode))
     elif request.view is View.messages:
         from .export_messages import message_rows
 
-        found = _run(request, decode, message_rows(request, decode))
+        result = _run(request, decode, message_rows(request, decode))
     else:
-        found = _run(request, decode, exchange_rows(request, decode))
+        result = _run(request, decode, exchange_rows(request, decode))
     if not request.quiet:
-        for remark in [*found.written, *remarks(decode, found, request)]:
-            say_remark(remark)
-    return _status(request, decode, found)
+        for remark in [*result.written, *remarks(decode, result, request)]:
+            print_note(remark)
+    return _status(request, decode, result)
 
 
-def _status(request: DecodeRequest, decode: Decode, found: RunCounts) -> ExitStatus:
-    """Return what the run ends with; say why where that is not OK."""
+def _status(request: DecodeRequest, decode: Decode, result: RunCounts) -> ExitStatus:
+    """Return the exit status of the run, and report the reason if it is not OK."""
     nothing = nothing_decoded(decode.stats)
-    if nothing is not None and not found.seen and request.limit != 0:
+    if nothing is not None and not result.seen and request.limit != 0:
         return said(nothing.message, nothing.hint)
     status = check(decode) if request.check else ExitStatus.OK
-    for line in found.held:
+    for line in result.held:
         status = said(line, status=ExitStatus.DIFFERENCES)
     return status
 
 
 def decode_options(request: DecodeRequest) -> DecodeOptions:
-    """Return what the core needs to know; times of day are filtered here, once the day is known."""
+    """Return the options of the core; times of day are filtered here, once the day is known."""
     since, until = request.since, request.until
     if since and until and since.has_date and until.has_date and since.ns >= until.ns:
         raise usage_error("--since and --until", "the range is empty")
@@ -128,14 +137,14 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
 
 
 class RunCounts(NamedTuple):
-    """What a run came to."""
+    """The result of a run."""
 
     seen: int
     """rows before filters"""
     chosen: int
     """rows in the result"""
     written: list[str]
-    """what was written where, and columns without room"""
+    """notes on files written and columns without space"""
     held: list[str]
     """conditions of --fail-on that hold"""
 
@@ -148,7 +157,7 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
         key = unsorted.time if request.sort is Order.time else _slowest_first
         rows = unsorted._replace(batches=lambda: by_key(unsorted.batches(), key))
     sink = rows.sink()
-    if request.sorts_what_it_shows:
+    if request.sorts_shown_rows:
         sink = SortedSink(sink, _place_of(decode.sources, rows.time))
     may_show = _may_show_progress(request)
     progress = Progress(sys.stderr, may_show, rows.noun, endless=request.follow)
@@ -170,7 +179,7 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
 
 
 def _place_of(names: Sequence[str], time: Callable[[Row], int | None]) -> Callable[[Row], Key]:
-    """Return what gives the place of a row: by capture, then by time."""
+    """Return the sort key: by capture, then by time."""
     places = {name: place for place, name in enumerate(names)}
 
     def place_of(row: Any) -> Key:
@@ -186,14 +195,14 @@ def _slowest_first(row: Any) -> int | None:
 
 
 def _may_show_progress(request: DecodeRequest) -> bool:
-    """Return whether nothing else moves on the screen meanwhile."""
+    """Return whether progress may be shown: nothing else updates the terminal."""
     rows_on_screen = request.output == "-" and sys.stdout.isatty()
-    rows_on_screen = rows_on_screen and not request.sorts_what_it_shows
+    rows_on_screen = rows_on_screen and not request.sorts_shown_rows
     return not request.quiet and not (rows_on_screen and request.view is not View.summary)
 
 
 class _Loop(Generic[Row]):
-    """The rows' way from the captures to the sink."""
+    """Moves rows from the captures to the sink."""
 
     def __init__(
         self,
@@ -247,7 +256,7 @@ class _Loop(Generic[Row]):
 
     def _take(self, batch: Sequence[Row]) -> None:
         self.seen += len(batch)
-        given = len(batch)
+        number = len(batch)
         if self._watch is not None:
             self._watch.engine.add_exchanges(cast(Sequence[ExchangeRecord], batch))
         batch = self._chosen_of(batch)
@@ -262,12 +271,12 @@ class _Loop(Generic[Row]):
             from ..api.tables.messages import messages_of
 
             chosen = cast(Sequence[ExchangeRecord], batch)
-            messages = messages_of(self._decode, chosen, len(batch) < given)
+            messages = messages_of(self._decode, chosen, len(batch) < number)
             if messages:
                 self._sink.write_messages(messages)
 
     def _chosen_of(self, batch: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows that were asked for, as many as may still be shown."""
+        """Return the matching rows, within the remaining limit."""
         if self._has_times_of_day:
             in_window = self._window = self._window or self._times_of_day()
             batch = [row for row in batch if in_window(row)]
@@ -279,7 +288,7 @@ class _Loop(Generic[Row]):
         return batch
 
     def _take_overdue(self) -> None:
-        """Show requests that wait for too long; they count when they are settled."""
+        """Show overdue pending requests; they are counted when settled."""
         batch = self._chosen_of(cast(Sequence[Row], self._decode.take_overdue()))
         if batch:
             self.chosen += len(batch)
@@ -299,7 +308,7 @@ class _Loop(Generic[Row]):
                 print(line, file=sys.stderr)
 
     def _times_of_day(self) -> Callable[[Row], bool]:
-        """Return the test for times without a date: they are of the day of the first packet."""
+        """Return the test for times without a date, which are on the day of the first packet."""
         holds = between(
             time_of_day(self._request.since),
             time_of_day(self._request.until),
@@ -312,7 +321,7 @@ class _Loop(Generic[Row]):
 def without_stayed(
     batch: Sequence[Row], stayed: Collection[tuple[int, int | None]]
 ) -> Sequence[Row]:
-    """Return rows but those that were shown before as they are."""
+    """Return rows without those that were already shown unchanged."""
     if not stayed:
         return batch
     rows = cast(Sequence[ExchangeRecord], batch)
@@ -321,14 +330,14 @@ def without_stayed(
 
 
 def event_lines_of(watch: Watch) -> list[str]:
-    """Return what happened to problems since the last look, as lines."""
+    """Return changes of problems since the last check, as lines."""
     from ..summary.watch import event_lines
 
     return event_lines(watch.look())
 
 
 def watch_of(request: DecodeRequest, decode: Decode) -> Watch | None:
-    """Return what says meanwhile what goes wrong; None where nobody asked for it."""
+    """Return the live diagnosis, or None if it was not requested."""
     if not request.watched:
         return None
     from analytics.diagnosis.engine import Engine
@@ -340,7 +349,7 @@ def watch_of(request: DecodeRequest, decode: Decode) -> Watch | None:
 
 
 def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[str]:
-    """Return what a user must know about the result and cannot see in it."""
+    """Return notes on the result that its rows do not show."""
     stats = decode.stats
     lines = []
     if not found.chosen and request.limit != 0 and nothing_decoded(stats) is None:
@@ -354,21 +363,23 @@ def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[st
         missing = f" ({counted(stats.gap_bytes, 'byte')} not captured)" if stats.gap_bytes else ""
         more = "see --summary"
         if request.view is not View.commands and ExpertKind.BAD_MESSAGE.name in grave:
-            more = "for details decode to a log (-T parquet -o LOG/) and read its table expert"
+            more = "for details decode to a log (-T parquet -o LOG/) and read its table findings"
         lines.append(f"the capture has {text_of_counts(grave)}{missing}; {more}")
     return lines
 
 
 _NOUNS = {View.commands: "command", View.list_messages: "message"}
-"""what a row is"""
+"""noun of a row"""
 
 
-def _why_nothing(decode: Decode, found: RunCounts, request: DecodeRequest) -> str:
+def _why_nothing(decode: Decode, result: RunCounts, request: DecodeRequest) -> str:
     stats = decode.stats
     packets = stats.packets
-    if found.seen:
+    if result.seen:
         noun = _NOUNS.get(request.view, "exchange")
-        return f"no matches ({counted(found.seen, noun)} checked)"
+        return f"no matches ({counted(result.seen, noun)} checked)"
+    if any(source.format == COMMIT_LOG for source in stats.captures):
+        return "no message in the commit log"
     if not packets:
         return "no packet in the capture"
     if not stats.conversations:
@@ -379,8 +390,8 @@ def _why_nothing(decode: Decode, found: RunCounts, request: DecodeRequest) -> st
         why = f" ({text_of_counts(skipped)})" if skipped else ""
         return f"no TCP conversation in {counted(packets, 'packet')}{why}"
     if not stats.rocketmq_conversations:
-        other = text_of_counts(stats.not_decoded)
-        return f"no RocketMQ in {counted(stats.conversations, 'conversation')} ({other})"
+        protocols = text_of_counts(stats.not_decoded)
+        return f"no RocketMQ in {counted(stats.conversations, 'conversation')} ({protocols})"
     is_of_messages = request.view is View.list_messages
     if request_has_window(decode):
         what = "no message was seen" if is_of_messages else "nothing happened"
@@ -395,7 +406,7 @@ def request_has_window(decode: Decode) -> bool:
 
 
 def check(decode: Decode) -> ExitStatus:
-    """Return FINDINGS where the capture has findings of severity error, and say which."""
+    """Return FINDINGS, with a message, if the capture has findings of severity error."""
     errors = {
         kind.name: number
         for kind, number in decode.stats.expert_counts.items()
@@ -403,5 +414,5 @@ def check(decode: Decode) -> ExitStatus:
     }
     if not errors:
         return ExitStatus.OK
-    say_remark(f"--check: findings of severity error: {text_of_counts(errors)}")
+    print_note(f"--check: findings of severity error: {text_of_counts(errors)}")
     return ExitStatus.FINDINGS

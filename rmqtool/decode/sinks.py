@@ -1,7 +1,7 @@
-"""Where decoded rows end: lines, encoded rows, a Parquet file, a decoded log.
+"""Sinks of decoded rows: lines, encoded rows, a Parquet file, a decoded log.
 
-A sink takes rows and findings as they come; in the end it is finished once, or discarded. What it
-has to say about itself then is for standard error.
+A sink receives rows and findings as they arrive; at the end it is finished once, or discarded. Its
+notes go to standard error.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dissectors.budget import Budget
 from dissectors.expert import ExpertInfo
+from dissectors.quantities import counted
 from dissectors.rows.encoded import EncodedRows, Lines, RowForm
 from dissectors.rows.record import ExchangeRecord
 
 from ..ui.columns import LineTable
 from ..ui.console import Terminal
-from ..ui.figures import counted, size
+from ..ui.figures import size
 from ..ui.output import Output, naming
 from ..ui.sorting import Key, SortedRows
 from ..version import VERSION
 
 if TYPE_CHECKING:
+    from dissectors.decode.partition import Partition
     from dissectors.decode.pipeline import Decode
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
@@ -36,48 +38,48 @@ Row = TypeVar("Row")
 
 
 class Sink(Generic[Row]):
-    """Takes rows."""
+    """Receives rows."""
 
     wants_findings = False
-    """it takes findings; else they are only counted"""
+    """whether it receives findings; otherwise they are only counted"""
     form = RowForm.records
-    """how it takes exchanges of several processes"""
+    """form of exchanges from worker processes"""
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Take rows; they may be kept until later."""
+        """Add rows; they may be buffered."""
         raise NotImplementedError
 
     def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:
-        """Take exchanges in its form, and their messages."""
+        """Add exchanges in the sink's form, and their messages."""
         raise NotImplementedError
 
     @property
     def hidden(self) -> Sequence[str]:
-        """Columns that had something to show and no room."""
+        """Non-empty columns without space."""
         return ()
 
     def idle(self) -> None:
-        """Show what is there, as nothing comes at the moment."""
+        """Show buffered rows while the input is idle."""
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
-        """Take findings."""
+        """Add findings."""
 
     def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
-        """Take TCP connections, where the run was asked for them."""
+        """Add TCP connections, if the run provides them."""
 
     def write_messages(self, rows: Sequence[MessageRecord]) -> None:
-        """Take messages of the rows that were written, where the run was asked for them."""
+        """Add messages of the written rows, if the run provides them."""
 
     def finish(self, decode: Decode) -> str:
-        """End the run; return what was written, empty where that can be seen."""
+        """Finish the output; return a note on it, empty if the user can see it."""
         raise NotImplementedError
 
     def discard(self) -> None:
-        """Clean up after a run that was stopped: leave nothing unfinished."""
+        """Discard unfinished output after an aborted run."""
 
 
 class TextSink(Sink[Row]):
-    """Text lines to an output."""
+    """Writes text lines."""
 
     def __init__(self, output: Output, rest: Callable[[], list[str]]) -> None:
         self._output = output
@@ -86,12 +88,12 @@ class TextSink(Sink[Row]):
         self._encoding = encoding or "utf-8"
 
     def write_lines(self, lines: Sequence[str]) -> None:
-        """Write lines that are printable already."""
+        """Write printable lines."""
         if lines:
             self._output.write(self.encoded(lines))
 
     def encoded(self, lines: Sequence[str]) -> bytes:
-        """Return lines as they are written."""
+        """Return lines in encoded form."""
         return ("\n".join(lines) + "\n").encode(self._encoding, "replace")
 
     def idle(self) -> None:
@@ -108,7 +110,7 @@ class TextSink(Sink[Row]):
 
 
 class LinesSink(TextSink[Row]):
-    """One line per row."""
+    """Writes a line per row."""
 
     def __init__(self, output: Output, table: LineTable[Row]) -> None:
         super().__init__(output, table.rest)
@@ -123,7 +125,7 @@ class LinesSink(TextSink[Row]):
 
 
 class SortedSink(Sink[Row]):
-    """Rows of another sink in order: they are written in the end."""
+    """Sorts rows for another sink and writes them at the end."""
 
     def __init__(self, sink: Sink[Row], key: Callable[[Row], Key]) -> None:
         self._sink = sink
@@ -148,7 +150,7 @@ class SortedSink(Sink[Row]):
 
 
 class EncodedSink(Sink[Row]):
-    """Rows as JSON lines or CSV."""
+    """Writes rows as JSON lines or CSV."""
 
     def __init__(
         self,
@@ -206,13 +208,13 @@ class EncodedSink(Sink[Row]):
 
 
 class ParquetSink(Sink[Row]):
-    """Rows in one Parquet file."""
+    """Writes rows to one Parquet file."""
 
     def __init__(
         self, output: Output, columns: Iterable[ArrowColumn], noun: str, form: RowForm
     ) -> None:
-        """`noun` says what a row is."""
-        from dissectors.decode.decoded_log import FOOTER
+        """`noun` names a row."""
+        from dissectors.decode.log_parts import FOOTER
         from dissectors.rows.parquet import ParquetRows, RowTable
 
         self.form = form
@@ -244,7 +246,7 @@ class ParquetSink(Sink[Row]):
 
 
 class DecodedLogSink(Sink[ExchangeRecord]):
-    """A decoded log: exchanges, findings, manifest."""
+    """Writes a decoded log: exchanges, findings, manifest."""
 
     wants_findings = True
 
@@ -256,18 +258,21 @@ class DecodedLogSink(Sink[ExchangeRecord]):
         names: Sequence[str],
         form: str,
         messages: bool,
+        partition: Partition | None = None,
     ) -> None:
         """`options` restrict the rows, for the manifest; `names` are the captures, by index.
 
         `form` is how the rows are written, one of `dissectors.decode.decoded_log.FORMS`.
-        `messages`: the log has the table of messages.
+        `messages`: the log has the table of messages. `partition`: it is added to.
         """
-        from dissectors.decode.decoded_log import PARQUET, DecodedLogWriter
+        from dissectors.decode.decoded_log import PARQUET
+        from dissectors.decode.log_writer import DecodedLogWriter
 
-        self.form = RowForm.arrow if form == PARQUET else RowForm.jsonl
+        as_lines = RowForm.jsonl if partition is None else RowForm.records
+        self.form = RowForm.arrow if form == PARQUET else as_lines
         self._name = str(folder)
         with naming(self._name):
-            self._log = DecodedLogWriter(folder, force, form, names, messages)
+            self._log = DecodedLogWriter(folder, force, form, names, messages, partition)
         self._options = options
         self._names = names
 
@@ -306,12 +311,12 @@ class DecodedLogSink(Sink[ExchangeRecord]):
 
 
 def written(output: Output) -> str:
-    """Return what was written to a file; nothing for standard output, which is seen."""
+    """Return a note on the file written, or an empty text for standard output."""
     return f"{size(output.written)} → {output.path}" if output.path is not None else ""
 
 
 def with_cut(written: str, budget: Budget) -> str:
-    """Return what was written, and what was cut because it was too much."""
+    """Return a note on what was written and what was cut."""
     if not budget.ended:
         return written
     cut = (
@@ -322,7 +327,7 @@ def with_cut(written: str, budget: Budget) -> str:
 
 
 class SummarySink(TextSink[ExchangeRecord]):
-    """No rows, but what they come to."""
+    """Writes a summary of the rows."""
 
     wants_findings = True
 
@@ -336,8 +341,7 @@ class SummarySink(TextSink[ExchangeRecord]):
     ) -> None:
         """`names` are the captures, by index.
 
-        `diagnosed`: the summary begins with what is wrong, which rows that a filter left do not
-        say.
+        `diagnosed`: the summary begins with the diagnosis, which needs unfiltered rows.
         """
         from ..api.summarised import SummaryFold
 
@@ -357,16 +361,16 @@ class SummarySink(TextSink[ExchangeRecord]):
         self._fold.add_connections(rows)
 
     def finish(self, decode: Decode) -> str:
-        summary, found = self._fold.summary, self._fold.diagnosis()
+        summary, diagnosis = self._fold.summary, self._fold.diagnosis()
         if self._as_json:
             from ..summary.summary_json import summary_json
             from ..ui.json_text import visible_json
 
-            data = summary_json(summary, decode.stats, found)
+            data = summary_json(summary, decode.stats, diagnosis)
             self._output.write(visible_json(data) if self._terminal.is_terminal else data)
         else:
             from ..summary.summary_text import summary_lines
 
-            lines = summary_lines(summary, decode.stats, self._names, self._terminal, found)
+            lines = summary_lines(summary, decode.stats, self._names, self._terminal, diagnosis)
             self.write_lines(lines)
         return super().finish(decode)

@@ -1,7 +1,7 @@
-"""An exchange as a tree: every header field with its meaning, the body taken apart.
+"""An exchange as a tree: every header field with its meaning, and the decoded body.
 
-Rules: one fact per line, indented by what it belongs to, names as RocketMQ writes them, so that the
-text can be searched; nothing is cut but bodies and values that nobody can read, and it says so.
+Rules: one fact per line, indented below its parent, with RocketMQ's own names, which can be
+searched; only bodies and unreadably long values are cut, with a note.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from dissectors.decode.pipeline import CommandSeen
 from dissectors.expert import ExpertInfo, ExpertKind, Severity, undecoded
 from dissectors.grpc.command import CallCommand
 from dissectors.printable import MOST_SHOWN
+from dissectors.quantities import counted
 from dissectors.remoting.bodies import Body
 from dissectors.remoting.bodies.shown_message import MESSAGE_NAMES, ShownMessage
 from dissectors.remoting.flags import describe_command_flag, meaning_of
@@ -40,19 +41,19 @@ from dissectors.rows.outcome import is_notable
 from dissectors.tcp.capture import capture_index, packet_number
 
 from ..ui.console import MOST_OF_VALUE, UNLIMITED, Style, one_line, styled
-from ..ui.figures import counted, duration, moment
+from ..ui.figures import duration, moment
 
 BODY_LIMIT = 1024
-"""Bytes of a body that a tree shows, unless it is told otherwise."""
+"""Default bytes of a body in a tree."""
 STEP = "  "
 ON_COMMANDS = frozenset(
     (ExpertKind.OPAQUE_REUSED, ExpertKind.PAIRING_LIMIT, ExpertKind.UNKNOWN_CODE)
 )
-"""Findings that are shown at their command, so not once more between the exchanges."""
+"""Findings that are shown at their command, and not repeated between exchanges."""
 _FIXED: Final = STEP * 2
 _FIELD: Final = STEP * 3
 _BELOW_FIELD: Final = STEP * 4
-"""where lines of a command begin"""
+"""indentation of the lines of a command"""
 _FINDING_STYLES = {Severity.ERROR: Style.RED, Severity.WARNING: Style.YELLOW}
 
 
@@ -74,7 +75,7 @@ class Tree:
         self._limit = BODY_LIMIT if body_limit is None else body_limit
 
     def exchange(self, exchange: Exchange) -> list[str]:
-        """Return the lines of an exchange, a blank one last."""
+        """Return the lines of an exchange, followed by a blank line."""
         lines = [self._title(exchange)]
         request, response = exchange.request, exchange.response
         if request is not None:
@@ -88,13 +89,13 @@ class Tree:
         lines: list[str] = []
         try:
             self._add_command(lines, what, seen)
-        except Exception as error:  # the last line of defence: one command never ends a run
+        except Exception as error:  # last resort: a single command must not end a run
             info = seen.pdu.say(ExpertKind.BAD_BODY, undecoded(error))
             lines.append(STEP * 2 + self._finding_line(info, _line_of(info.detail)))
         return lines
 
     def finding(self, info: ExpertInfo) -> list[str]:
-        """Return the lines of a finding that is not about one command."""
+        """Return the lines of a finding without command."""
         if info.kind in ON_COMMANDS:
             return []
         where = f"conversation {info.conversation}: " if info.conversation >= 0 else ""
@@ -186,7 +187,7 @@ class Tree:
         if problem is not None:
             lines.append(STEP * 3 + self._styled(_line_of(str(problem)), Style.YELLOW))
         if "value" in shown:
-            _add_value(lines, STEP * 3, shown.pop("value"))
+            add_value(lines, STEP * 3, shown.pop("value"))
         _add_shown(lines, STEP * 3, shown)
         messages = shown_messages(seen, body, self._limit, self._budget) or []
         for number, message in enumerate(messages, 1):
@@ -197,7 +198,7 @@ class Tree:
             lines.append(STEP * 3 + self._finding_line(info, _line_of(info.detail)))
 
     def encoded(self, lines: Sequence[str]) -> bytes:
-        """Return lines as UTF-8, each for itself: one arrow would widen the text of them all."""
+        """Return lines as UTF-8, encoded one by one: one arrow would widen a joined text."""
         return b"\n".join([line.encode("utf-8", "replace") for line in lines]) + b"\n"
 
     def _finding_line(self, info: ExpertInfo, text: str) -> str:
@@ -209,7 +210,7 @@ class Tree:
         return styled(text, style) if self._colour else text
 
 
-# Each of these appends lines, so that a line is made once and not again by all that it is below.
+# Each of these appends to one list, so that lines are not copied at each level.
 
 
 def _add_message(lines: list[str], prefix: str, message: ShownMessage) -> None:
@@ -230,7 +231,7 @@ def _add_message(lines: list[str], prefix: str, message: ShownMessage) -> None:
             lines.append(f"{prefix}{MESSAGE_NAMES[place]}:")
             _add_with_parts(lines, prefix + STEP, message.properties, parts)
         else:
-            _add_value(lines, prefix, value, MESSAGE_NAMES[place])
+            add_value(lines, prefix, value, MESSAGE_NAMES[place])
     cut = message.body_truncated
     _add_bytes(lines, prefix, message.body, message.body_form, message.body_size, cut)
 
@@ -239,25 +240,25 @@ def _add_with_parts(
     lines: list[str], prefix: str, values: Mapping[str, object], parts: Mapping[str, object]
 ) -> None:
     for name, value in values.items():
-        _add_value(lines, prefix, value, name)
+        add_value(lines, prefix, value, name)
         if name in parts:
             _add_parts(lines, prefix + STEP, parts[name])
 
 
 def _add_parts(lines: list[str], prefix: str, parts: object) -> None:
-    """Append the parts of a text; those of a part stand below it."""
+    """Append the parts of a text, with nested parts below their parent."""
     if isinstance(parts, dict) and isinstance(parts.get("parts"), dict):
         flat = {name: value for name, value in parts.items() if name != "parts"}
         _add_with_parts(lines, prefix, flat, parts["parts"])
     else:
-        _add_value(lines, prefix, parts)
+        add_value(lines, prefix, parts)
 
 
 def _add_shown(lines: list[str], prefix: str, shown: Mapping[str, object]) -> None:
-    """Append a body that nobody understood: what is there, and the bytes last."""
+    """Append an undecoded body: its facts, then its bytes."""
     for name, value in shown.items():
         if name not in _BYTES and value is not None and value != []:
-            _add_value(lines, prefix, value, name)
+            add_value(lines, prefix, value, name)
     if "body" in shown:
         form, size = shown.get("bodyForm"), shown.get("bodySize")
         _add_bytes(lines, prefix, shown["body"], form, size, bool(shown.get("bodyTruncated")))
@@ -276,10 +277,11 @@ _PROPERTIES: Final = MESSAGE_NAMES.index("properties")
 _PLACES: Final = [
     place for place, name in enumerate(MESSAGE_NAMES) if name not in _BYTES and name != "parts"
 ]
-"""fields of a message that are lines of their own"""
+"""fields of a message with separate lines"""
 
 
-def _add_value(lines: list[str], prefix: str, value: object, name: str = "") -> None:
+def add_value(lines: list[str], prefix: str, value: object, name: str = "") -> None:
+    """Append the lines of a value after a prefix; `name`: its name, if any."""
     kind = type(value)
     if kind is str or kind is int:  # nearly all
         lines.append(f"{prefix}{_head_of(name)}{_text_of(value, name)}")
@@ -291,7 +293,7 @@ def _add_value(lines: list[str], prefix: str, value: object, name: str = "") -> 
             lines.append(f"{prefix}{_line_of(name)}:")
             prefix += STEP
         for key, item in value.items():
-            _add_value(lines, prefix, item, str(key))
+            add_value(lines, prefix, item, str(key))
     elif isinstance(value, list):
         _add_list(lines, prefix, value, name)
     else:
@@ -299,7 +301,7 @@ def _add_value(lines: list[str], prefix: str, value: object, name: str = "") -> 
 
 
 def _text_of(value: object, name: str, header: str | None = None) -> str:
-    """Return a scalar and what it means: of a field of a header class, or of any other member."""
+    """Return a scalar with its meaning, for a header field or any other member."""
     if type(value) is int:
         meaning = meaning_of(header, name, value) if name else None
         return f"{value} ({_line_of(meaning)})" if meaning else str(value)
@@ -318,11 +320,11 @@ def _add_list(lines: list[str], prefix: str, value: Sequence[object], name: str)
         return
     for number, item in enumerate(value, 1):
         lines.append(f"{prefix}{_line_of(name) or 'item'} {number} of {len(value)}:")
-        _add_value(lines, prefix + STEP, item)
+        add_value(lines, prefix + STEP, item)
 
 
 def _line_of(text: str | None, most: int = MOST_SHOWN) -> str:
-    """Return what `one_line` returns; what needs nothing is told here, compiled."""
+    """Return `one_line(text)`, with a compiled shortcut for plain text."""
     if text is not None and len(text) <= most and text.isprintable():
         return text
     return one_line(text, most)
@@ -339,7 +341,7 @@ def _scalar(value: object, most: int = MOST_OF_VALUE) -> str:
 
 
 def _head_of(name: str) -> str:
-    """Return what stands before a value; nothing where it has no name."""
+    """Return the prefix of a value, empty without a name."""
     head = _heads.get(name)
     if head is None:
         head = f"{_line_of(name)}: " if name else ""
@@ -353,7 +355,7 @@ def _head_of(name: str) -> str:
 _heads: Final[dict[str, str]] = {}
 _MOST_KEPT: Final = 4096
 _LONGEST_KEPT: Final = 64
-"""names that are kept, and characters of one: a peer can write any number of long ones"""
+"""cached names, and characters of a name: a peer can send many long names"""
 
 
 @lru_cache(maxsize=1024)
@@ -363,5 +365,5 @@ def _flags_of(flag: int) -> str:
 
 @lru_cache(maxsize=256)
 def _wires_of(name: str) -> Mapping[str, str]:
-    """Return what fields of a header class are called on the wire, where that is another name."""
+    """Return the wire names of the fields of a header class, if they differ."""
     return {field.name: field.wire for field in header_fields(name) if field.wire != field.name}

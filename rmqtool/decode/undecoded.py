@@ -1,4 +1,4 @@
-"""What to do when nothing of a capture could be decoded, by what is spoken in it instead."""
+"""Advice for captures without RocketMQ, by the protocols that they have."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from dissectors.conversations.recognition import (
     TLS,
     UNKNOWN,
 )
+from dissectors.quantities import counted
 
-from ..ui.figures import counted, text_of_counts
+from ..ui.figures import text_of_counts
 from ..ui.status import CommandError
 
 if TYPE_CHECKING:
     from dissectors.decode.pipeline import DecodeStats
 
 _OTHER = "another program; capture the ports of NameServers (9876), brokers (10911) and clients"
-_PROXY = (
-    "clients of 5.x talk to a proxy in gRPC, which is not decoded; capture between the proxy and"
-    " the brokers, which talk in RocketMQ's own protocol"
+_NO_CALLS = (
+    "no call of RocketMQ was recognized. It is another service, or the capture starts inside the"
+    " connection: start capturing before the clients connect"
 )
 _WAYS_OUT: Mapping[str, str] = {
     TLS: "encrypted. Capture where it is plain, or let one end write its secrets and give them:"
     " --tls-keylog FILE (rmqtool help tls)",
-    GRPC: _PROXY,
-    HTTP2: f"probably gRPC: {_PROXY}",
+    GRPC: _NO_CALLS,
+    HTTP2: _NO_CALLS,
     HTTP: _OTHER,
     KAFKA: _OTHER,
     AMQP: _OTHER,
     REDIS: _OTHER,
     UNKNOWN: "no protocol that is known here; if a port is RocketMQ: --decode-as PORT",
 }
-"""protocol → what it means and the way out"""
+"""protocol → meaning and hint"""
 
 
 def nothing_decoded(stats: DecodeStats) -> CommandError | None:
-    """Return the error of a capture whose conversations are all of other protocols, else None.
+    """Return the error of a capture with only other protocols, or None.
 
     Conversations without payload are no reason: refused connections are evidence.
     """

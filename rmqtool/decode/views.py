@@ -1,4 +1,4 @@
-"""The views that need whole commands: trees of exchanges, and one row or line per command."""
+"""The views of whole commands: trees of exchanges, and rows or lines of commands."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def command_lines(
 
 
 def tree_rows(request: DecodeRequest, decode: Decode) -> RowSource[Exchange]:
-    """Return exchanges that become trees; filters see the columns of the record."""
+    """Return exchanges as trees; filters test the columns of the record."""
     test = compiled(request, exchange_fields)
 
     def matches(exchange: object) -> bool:
@@ -136,8 +136,8 @@ def tree_rows(request: DecodeRequest, decode: Decode) -> RowSource[Exchange]:
         return test(record_of(exchange, decode.capture_name(settled_by(exchange))))
 
     def time(exchange: Exchange) -> int | None:
-        one = exchange.request or exchange.response
-        return None if one is None else one.ts
+        command = exchange.request or exchange.response
+        return None if command is None else command.ts
 
     return RowSource(
         decode.exchanges,
@@ -149,11 +149,11 @@ def tree_rows(request: DecodeRequest, decode: Decode) -> RowSource[Exchange]:
 
 
 _WRITTEN = 64 * 1024
-"""bytes, or characters, that are written together"""
+"""bytes or characters per write"""
 
 
 class TreeSink(TextSink[Exchange]):
-    """A tree an exchange; findings about conversations between them."""
+    """Writes a tree per exchange, with findings about conversations in between."""
 
     def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
         output = output_of(request)
@@ -161,7 +161,7 @@ class TreeSink(TextSink[Exchange]):
         self._terminal = output_terminal(request, output)
         self._budget = Budget(request.max_output)
         self._tree = Tree(names, self._terminal.colour, request.body_limit, self._budget)
-        # a filter asks for certain exchanges, and the findings of all others would bury them
+        # with a filter, findings of other exchanges would bury the matches
         self.wants_findings = not request.where
 
     def write(self, rows: Sequence[Exchange]) -> None:
@@ -191,7 +191,7 @@ class TreeSink(TextSink[Exchange]):
 
 
 def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen]:
-    """Return commands that become lines or JSON."""
+    """Return commands as lines or JSON."""
 
     limit = WHOLE if request.body_limit is None else request.body_limit
     budget = Budget(request.max_output)
@@ -206,7 +206,7 @@ def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSee
 
 
 class CommandsSink(Sink[CommandSeen]):
-    """One object per command; what is made is written soon: one may have megabytes."""
+    """Writes an object per command, in small writes: a command may have megabytes."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class CommandsSink(Sink[CommandSeen]):
         to_screen: bool,
         form: RowForm,
     ) -> None:
-        """`limit` bytes of a body are written; `form`: how commands come from several processes."""
+        """`limit`: bytes of a body; `form`: encoding of commands from worker processes."""
         self.form = form
         self._output: EncodedSink[bytes] = EncodedSink(output, b"".join, to_screen=to_screen)
         self._lines = CommandLines(names, limit, budget)

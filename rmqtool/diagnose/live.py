@@ -1,4 +1,4 @@
-"""`diagnose -i`: problems as they start, change and end; all of them again in the end.
+"""`diagnose -i`: problems as they start, change, and end; all again at the end.
 
 Rules: JSON lines are written as events, each as soon as it is known; lines for people go to
 standard error while it runs, and the whole diagnosis to the output in the end.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from analytics.diagnosis.engine import Diagnosis, Engine
 from dissectors.decode.pipeline import Decode, DecodeOptions
 
-from ..api.judged import engine_of, fed
+from ..api.judged import AskedTime, engine_of, fed
 from ..live.keeping import Keeping, opened_capture, refuse_same_file
 from ..live.options import LiveRequest
 from ..summary.watch import ProblemChange, ProblemEvent, Watch, event_lines
@@ -20,7 +20,6 @@ from ..ui.interrupt import first_ends
 from ..ui.output import Output, refuse_existing
 from ..ui.status import ExitStatus
 from .request import DiagnoseRequest
-from .window import window_of
 from .write import problems_output, status_of, write_diagnosis, write_objects
 
 
@@ -39,7 +38,7 @@ def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
     capture = opened_capture(live, request.quiet)
     engine = engine_of(request.rules)
     with Keeping(live, capture, request.force) as keeping:
-        # Only now: what opened the interface may have had root's rights.
+        # Only now: opening the interface may have needed root.
         output = problems_output(request, direct=True) if request.format.is_json else None
         try:
             _watch(request, keeping, engine, output)
@@ -69,13 +68,13 @@ def _watch(
     decode = Decode([keeping.source], options)
     watch = Watch(engine, decode.pending)
     with first_ends(decode.stop):
-        window = window_of(request, lambda: decode.stats.first_time)
-        for _ in fed(decode, engine, window):
-            _say(watch.look(), output, request.quiet)
+        asked = AskedTime(request.since, request.until, lambda: decode.stats.first_time)
+        for _ in fed(decode, engine, asked):
+            _report(watch.look(), output, request.quiet)
     watch.finish()
 
 
-def _say(events: Sequence[ProblemEvent], output: Output | None, quiet: bool) -> None:
+def _report(events: Sequence[ProblemEvent], output: Output | None, quiet: bool) -> None:
     if not events:
         return
     if output is not None:
@@ -90,6 +89,9 @@ def _write(output: Output, events: Sequence[ProblemEvent]) -> None:
 
 
 def _final(diagnosis: Diagnosis) -> list[ProblemEvent]:
-    """Return all problems as they are in the end."""
+    """Return the final state of all problems."""
     end = diagnosis.context.last_time or 0
-    return [ProblemEvent(ProblemChange.FINAL, end, one, one.state) for one in diagnosis.problems]
+    return [
+        ProblemEvent(ProblemChange.FINAL, end, problem, problem.state)
+        for problem in diagnosis.problems
+    ]

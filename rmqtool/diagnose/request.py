@@ -1,11 +1,11 @@
-"""What a user asks `diagnose` for: its options and what they may be."""
+"""The options of `diagnose`, with their values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from analytics.diagnosis.problem import Problem, ProblemSeverity
 from analytics.diagnosis.registry import rule_of, rules
@@ -13,7 +13,7 @@ from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.times import Moment, Zone
 from dissectors.where.fields import suggestion
 
-from ..live.options import kept_in, seconds_of
+from ..live import options as live
 from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
@@ -21,13 +21,16 @@ from ..ui.option_values import usage_error
 from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
 
+if TYPE_CHECKING:
+    from dissectors.broker_store.evidence import StoreEvidence
+
 _WHAT, _LIVE, _OUTPUT = "Rules", "Live capture", "Output"
 LIST = "; rmqtool diagnose --list shows them"
 SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
 
 
 class DiagnoseFormat(StrEnum):
-    """How problems are written."""
+    """The format of problems."""
 
     table = "table"
     json = "json"
@@ -46,17 +49,17 @@ _SUFFIXES: Final = {
 }
 
 
-def _chosen_rules(_option: str, names: Sequence[str]) -> Sequence[DiagnosisRule]:
-    """Return the rules of these names, all without names; raise CommandError for an unknown one."""
+def chosen_rules(_option: str, names: Sequence[str]) -> Sequence[DiagnosisRule]:
+    """Return the named rules, or all without names; raise CommandError for an unknown one."""
     once = dict.fromkeys(names)
     return [known_rule("--rule", name) for name in once] if names else rules()
 
 
 def known_rule(option: str, name: str) -> DiagnosisRule:
-    """Return the rule of that name; raise CommandError where there is none."""
+    """Return the rule with a name; raise CommandError if there is none."""
     rule = rule_of(name)
     if rule is None:
-        known = [one.id for one in rules()]
+        known = [item.id for item in rules()]
         raise usage_error(
             option, f"unknown rule: {name!r}{suggestion(name, known, 'rules') or LIST}"
         )
@@ -72,7 +75,7 @@ def _conditions(option: str, texts: Sequence[str]) -> Sequence[str]:
 
 
 def _format(_option: str, format_: DiagnoseFormat | None, output: str) -> DiagnoseFormat:
-    """Return the format: the one asked for, else by the name of the output."""
+    """Return the requested format, or that of the output's suffix."""
     refuse_text_as_page(output, "`rmqtool report diagnosis -o X.html` makes a page")
     if format_ is not None:
         return format_
@@ -81,11 +84,11 @@ def _format(_option: str, format_: DiagnoseFormat | None, output: str) -> Diagno
 
 @declared
 class DiagnoseRequest:
-    """A `diagnose` command: what is judged by which rules, and how problems are written."""
+    """A `diagnose` command: inputs, rules, and output."""
 
     inputs: list[str] = argument(
         "INPUT...",
-        "Captures, folders of captures, decoded logs, row files, replay journals, or - for stdin.",
+        "Captures, folders, decoded logs, row files, replay journals, or - for stdin.",
     )
     show_list: bool = option("List all rules and exit.", _WHAT, False, names="--list")
     explain: str | None = option(
@@ -98,8 +101,9 @@ class DiagnoseRequest:
         names="--rule",
         metavar="RULE",
         typed=list[str],
-        read=_chosen_rules,
+        read=chosen_rules,
     )
+    store: StoreEvidence | None = options.STORE
     since: Moment | None = options.SINCE
     until: Moment | None = options.UNTIL
     zone: Zone = options.TIME_ZONE
@@ -110,22 +114,14 @@ class DiagnoseRequest:
         "Diagnose live traffic on this interface until Ctrl-C.", _LIVE, metavar="NAME"
     )
     filter: str = options.capture_filter(_LIVE)
-    keep: str | None = option(
-        "Also save the packets as pcapng.", _LIVE, names="--write", metavar="FILE", read=kept_in
-    )
-    duration: float | None = option(
-        "Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C).",
-        _LIVE,
-        metavar="TIME",
-        typed=str | None,
-        read=seconds_of,
-    )
+    keep: str | None = live.keep(_LIVE)
+    duration: float | None = live.duration(_LIVE)
     verbose: bool = option(
         "Show evidence, explanation, advice, and references for each problem.", _OUTPUT, False
     )
     format: DiagnoseFormat = option(
-        "Output format; json is one array (default: from the -o extension, otherwise "
-        "table). With -i, JSON rows are events of problems.",
+        "Output format; with -i, JSON rows are events of problems "
+        "(default: from the -o extension, otherwise table).",
         _OUTPUT,
         value=DiagnoseFormat.table,
         typed=DiagnoseFormat | None,
@@ -135,7 +131,7 @@ class DiagnoseRequest:
     output: str = options.OUTPUT
     force: bool = options.FORCE
     fail_on: Sequence[str] = option(
-        "Exit 4 on a problem of this severity or higher, or of this rule; repeatable.",
+        "Exit 4 on this severity or higher, or this rule; repeatable.",
         _OUTPUT,
         [],
         metavar="error|warning|info|RULE",
@@ -147,7 +143,7 @@ class DiagnoseRequest:
     quiet: bool = options.QUIET
 
     def check(self) -> None:
-        """Raise CommandError where nothing, or too much, is to be judged."""
+        """Raise CommandError for no input, or for contradicting inputs."""
         if bool(self.inputs) == (self.interface is not None):
             raise CommandError(
                 "no input given; name a file, or an interface with -i",
@@ -156,6 +152,8 @@ class DiagnoseRequest:
             )
         if self.keep is not None and self.interface is None:
             raise usage_error("-w", "saves packets of a live capture; add -i NAME")
+        if self.store is not None and self.interface is not None:
+            raise usage_error("--store", "is for captures and decoded logs, not for -i")
 
 
 def held(conditions: Sequence[str], problems: Sequence[Problem]) -> list[str]:
@@ -163,9 +161,9 @@ def held(conditions: Sequence[str], problems: Sequence[Problem]) -> list[str]:
     lines = []
     for text in conditions:
         if text in SEVERITIES:
-            found = [one for one in problems if one.severity >= ProblemSeverity(text)]
+            matches = [problem for problem in problems if problem.severity >= ProblemSeverity(text)]
         else:
-            found = [one for one in problems if one.rule == text]
-        if found:
-            lines.append(f"--fail-on {text}: {found[0].title}")
+            matches = [problem for problem in problems if problem.rule == text]
+        if matches:
+            lines.append(f"--fail-on {text}: {matches[0].title}")
     return lines

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from analytics.diagnosis.registry import FAMILIES, rules_of
-from analytics.diagnosis.rule import DiagnosisRule
+from analytics.diagnosis.rule import COVERED, DiagnosisRule
 
 from ..ui.console import UNLIMITED, Style, Terminal, terminal_of
 from ..ui.option_values import usage_error
@@ -31,36 +32,40 @@ def listed(request: DiagnoseRequest) -> ExitStatus:
 
 
 def explained(request: DiagnoseRequest, name: str) -> ExitStatus:
-    """Write what one rule says."""
+    """Write the description of one rule."""
     rule = known_rule("--explain", name)
     return _write(request, rule_lines(rule, _terminal_of(request, "--explain")))
 
 
 def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
-    """Return all that is known of a rule, as lines."""
+    """Return the description of a rule, as lines."""
     title = f"{rule.id} ({rule.severity}): {rule.title}"
     lines = fact_lines([Labelled(title, Style.BOLD, hang=2)], terminal)
-    parts = (
-        ("People search for", "; ".join(rule.searched)),
-        ("Proof", rule.proof),
-        ("Why", rule.explanation),
-        ("What to do", rule.advice),
-        ("Lasts", rule.how_long),
-        ("Cannot tell", rule.limits),
-        ("gRPC", rule.grpc),
-        ("Follows from", ", ".join(sorted(rule.consequence_of))),
-        ("Needs", ", ".join(sorted(rule.needs))),
-        ("See", ", ".join(rule.references)),
-    )
-    for heading, text in parts:
-        if text:
-            facts = [Labelled(heading, Style.CYAN), Labelled(text, indent=2)]
-            lines += ["", *fact_lines(facts, terminal)]
+    for heading, text in rule_parts(rule):
+        facts = [Labelled(heading, Style.CYAN), Labelled(text, indent=2)]
+        lines += ["", *fact_lines(facts, terminal)]
     return lines
 
 
+def rule_parts(rule: DiagnosisRule, code: Callable[[str], str] = str) -> list[tuple[str, str]]:
+    """Return headings and texts of a rule; `code` marks ids and log lines."""
+    parts = (
+        ("Symptoms", "; ".join(map(code, rule.searched))),
+        ("Evidence", rule.proof),
+        ("Explanation", rule.explanation),
+        ("What to do", rule.advice),
+        ("Duration", rule.how_long),
+        ("Limits", rule.limits),
+        ("gRPC", "Covered." if rule.grpc == COVERED else rule.grpc),
+        ("Caused by", ", ".join(map(code, sorted(rule.consequence_of)))),
+        ("Needs", ", ".join(sorted(rule.needs))),
+        ("References", ", ".join(rule.references)),
+    )
+    return [(heading, text) for heading, text in parts if text]
+
+
 def _terminal_of(request: DiagnoseRequest, option: str) -> Terminal:
-    """Return what the lines are for: a file has neither a width nor colours.
+    """Return the terminal of the output: a file has neither width nor colours.
 
     Raise CommandError where they should be anything but text.
     """

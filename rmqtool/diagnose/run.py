@@ -1,6 +1,6 @@
-"""One run of `diagnose`: rows from any input through the rules, then what they say.
+"""One run of `diagnose`: rows from any input through the rules, then the problems.
 
-What reads rows is loaded only where an input has them: for a capture it is a tenth of the start.
+Readers of rows are imported only for inputs with rows: they take a tenth of the startup time.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from analytics.diagnosis.engine import Engine
+from analytics.inputs.window import TimeWindow, time_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.tcp.formats import is_capture
 
-from ..api.judged import engine_of, fed
+from ..api.judged import AskedTime, engine_of, fed, fed_rows
 from ..decode.undecoded import nothing_decoded
+from ..ui.errors import print_note
 from ..ui.output import JOURNAL_MARK, refuse_existing, refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .request import DiagnoseRequest
-from .window import window_of
 from .write import write_diagnosis
 
 if TYPE_CHECKING:
@@ -39,69 +40,70 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
     refuse_inputs(request.output, request.inputs)
     refuse_existing(request.output, request.force)
     engine = engine_of(request.rules)
-    captures, others = _split(request.inputs)
+    engine.context.store = request.store
+    window = time_of(request.since, request.until)
+    captures, others = _split(request.inputs, window)
     if others:
-        _read_all_rows(request, others, engine)
+        _read_all_rows(request, others, window, engine)
     if captures:
         _read_captures(request, captures, engine)
-    return write_diagnosis(request, engine.diagnosis(), ", ".join(map(_short, request.inputs)))
+    status = write_diagnosis(request, engine.diagnosis(), ", ".join(map(_short, request.inputs)))
+    if request.store is not None and not request.quiet:
+        for line in request.store.remarks:
+            print_note(line)
+    return status
 
 
-def _split(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return captures, and the inputs that have rows already."""
+def _split(names: Sequence[str], window: TimeWindow) -> tuple[list[str], list[str]]:
+    """Return captures, and the inputs that already have rows."""
     captures: list[str] = []
     rows: list[str] = []
     for name in names:
         journal = Path(name) / ATTEMPTS
         if name != "-" and (Path(name) / JOURNAL_MARK).is_file() and journal.is_file():
             rows.append(str(journal))
-        elif name == "-" or not _has_rows(name):
+        elif name == "-" or not _has_rows(name, window):
             captures.append(name)
         else:
             rows.append(name)
     return captures, rows
 
 
-def _has_rows(name: str) -> bool:
+def _has_rows(name: str, window: TimeWindow) -> bool:
     if not os.path.exists(name) or is_capture(name):
         return False
     from analytics.inputs.inputs import InputError, InputKind, inputs_of
 
     try:
-        found = inputs_of([name])
+        inputs = inputs_of([name], window)
     except InputError as error:
         raise CommandError(str(error), getattr(error, "hint", "")) from None
-    if any(one.kind is InputKind.remote for one in found):
+    if any(item.kind is InputKind.remote for item in inputs):
         raise CommandError(f"{name}: remote inputs are for `rmqtool report`")
-    return all(one.kind is not InputKind.captures for one in found)
+    return all(item.kind is not InputKind.captures for item in inputs)
 
 
-def _read_all_rows(request: DiagnoseRequest, names: Sequence[str], engine: Engine) -> None:
+def _read_all_rows(
+    request: DiagnoseRequest, names: Sequence[str], window: TimeWindow, engine: Engine
+) -> None:
     from analytics.inputs.inputs import InputError, inputs_of
 
     try:
-        for one in inputs_of(names):
-            _read_rows(request, one, engine)
+        for item in inputs_of(names, window):
+            _read_rows(request, item, engine)
     except InputError as error:
         raise CommandError(str(error), getattr(error, "hint", "")) from None
 
 
-def _read_rows(request: DiagnoseRequest, given: Input, engine: Engine) -> None:
-    from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
-
+def _read_rows(request: DiagnoseRequest, source: Input, engine: Engine) -> None:
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
-    window = window_of(request)
-    engine.begin_input(given.name)
-    for rows in exchange_rows(given):
-        engine.add_exchanges(rows if window is None else [row for row in rows if window(row)])
-        seen += len(rows)
-        progress.update(seen, given.rows, seen)
+    asked = AskedTime(request.since, request.until)
+    for rows in fed_rows(source, engine, asked):
+        seen += rows
+        progress.update(seen, source.rows, seen)
     progress.clear()
-    for connections in conversation_rows(given):
-        engine.add_connections(connections)
-    for findings in finding_rows(given):
-        engine.add_findings(findings)
+    asked.limit(engine)
 
 
 def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine) -> None:
@@ -118,16 +120,17 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
         conversations=True,
     )
     engine.begin_input("")
-    # Unasked one: its rows are looked at here, and to hand them over takes as long as to decode.
+    # Default 1: the rows are used here, and transferring them takes as long as decoding.
     decode = Decode(captures, options)
     refuse_inputs(request.output, decode.sources)
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
     try:
-        window = window_of(request, lambda: decode.stats.first_time)
-        for rows in fed(decode, engine, window):
+        asked = AskedTime(request.since, request.until, lambda: decode.stats.first_time)
+        for rows in fed(decode, engine, asked):
             seen += rows
             progress.update(decode.bytes_read, decode.bytes_total, seen)
+        asked.limit(engine)
     finally:
         progress.clear()
     nothing = nothing_decoded(decode.stats)

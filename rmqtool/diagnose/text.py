@@ -11,15 +11,17 @@ from itertools import groupby
 from typing import Final
 
 from analytics.diagnosis.engine import Diagnosis, not_judged, not_judged_in_short
+from analytics.diagnosis.incidents import impact_of
 from analytics.diagnosis.problem import Problem
+from dissectors.quantities import counted
 
 from ..summary.verdict import LABEL_CELLS, LABELS, verdict
 from ..ui.console import Style, Terminal, one_line
-from ..ui.figures import clock, count, counted, day, duration, zone_name
+from ..ui.figures import clock, count, day, duration, zone_name
 from ..ui.screen.panels import Labelled, fact_lines, panel_lines
 
 MOST_SHOWN: Final = 30
-"""problems that are shown without `-V`"""
+"""most problems that are shown without `-V`"""
 
 
 def diagnosis_lines(
@@ -57,22 +59,27 @@ def diagnosis_lines(
 
 
 def _incident_lines(problems: list[Problem], terminal: Terminal, verbose: bool) -> list[str]:
-    """Return problems that belong together, the cause first."""
+    """Return problems grouped by incident, the cause first."""
+    impact = impact_of(problems)
+    first = [Labelled(f"Impact: {one_line(impact)}", Style.BOLD)] if impact else []
     if not terminal.is_terminal:
-        return fact_lines(
-            [fact for one in problems for fact in problem_facts(one, verbose)], terminal
-        )
+        facts = [
+            *first,
+            *(fact for problem in problems for fact in problem_facts(problem, verbose)),
+        ]
+        return fact_lines(facts, terminal)
     cause, *others = problems
     label, colour = LABELS[cause.severity]
     facts = [
+        *first,
         *(fact._replace(label="", indent=0) for fact in problem_facts(cause, verbose)),
-        *(fact for one in others for fact in problem_facts(one, verbose)),
+        *(fact for problem in others for fact in problem_facts(problem, verbose)),
     ]
     return panel_lines(f"{label} {cause.rule}", colour, facts, terminal)
 
 
 def looked_at(diagnosis: Diagnosis) -> str:
-    """Return what was looked at."""
+    """Return the facts on the input."""
     context = diagnosis.context
     if context.first_time is None or context.last_time is None:
         return f"no exchanges; {counted(context.quality.connections, 'connection')}"
@@ -89,7 +96,7 @@ def looked_at(diagnosis: Diagnosis) -> str:
 
 
 def problem_facts(problem: Problem, verbose: bool) -> list[Labelled]:
-    """Return a problem: its sentence, then when, how sure, by which rule, with which packets."""
+    """Return a problem: title, time, confidence, rule, and packets."""
     label, colour = LABELS[problem.severity]
     follows = problem.consequence_of is not None
     indent = LABEL_CELLS + 2 if follows else LABEL_CELLS
@@ -106,17 +113,19 @@ def problem_facts(problem: Problem, verbose: bool) -> list[Labelled]:
 
 
 def _details(problem: Problem) -> list[tuple[str, str]]:
-    """Return what `-V` shows: texts and their styles."""
+    """Return the details that `-V` shows, with their styles."""
     texts = [(one_line(text), "") for text in problem.details]
-    for one in problem.evidence:
-        packet = f"packet {one.packet}" if one.packet is not None else "connection"
-        where = f"{clock(one.time)} {one_line(one.capture)} {packet}"
-        texts.append((f"{where} (conversation {one.conversation}): {one_line(one.what)}", ""))
+    for evidence in problem.evidence:
+        packet = f"packet {evidence.packet}" if evidence.packet is not None else "connection"
+        where = f"{clock(evidence.time)} {one_line(evidence.capture)} {packet}"
+        texts.append(
+            (f"{where} (conversation {evidence.conversation}): {one_line(evidence.what)}", "")
+        )
     if problem.filter:
         texts.append((f"Wireshark: {problem.filter}", ""))
-    texts += [(f"Why: {problem.explanation}", ""), (f"What to do: {problem.advice}", "")]
+    texts += [(f"Explanation: {problem.explanation}", ""), (f"What to do: {problem.advice}", "")]
     if problem.references:
-        texts.append((f"See: {', '.join(problem.references)}", Style.DIM))
+        texts.append((f"References: {', '.join(problem.references)}", Style.DIM))
     return texts
 
 
@@ -125,16 +134,18 @@ def _facts_line(problem: Problem) -> str:
     when = clock(first)
     if last > first:
         when += f" to {clock(last) if day(first) == day(last) else f'{day(last)} {clock(last)}'}"
-    often = f", {count(problem.count)} times" if problem.count > 1 else ""
+    # A count of messages is already in the title.
+    repeated = problem.count > 1 and problem.count not in problem.impact.values()
+    often = f", {count(problem.count)} times" if repeated else ""
     state = f", {problem.state}" if problem.state is not None else ""
     how_sure = f"confidence: {problem.confidence}"
     return f"{when}{often}{state}; {how_sure}; {problem.rule}{_packets(problem)}"
 
 
 def _packets(problem: Problem) -> str:
-    packets = [one.packet for one in problem.evidence if one.packet is not None]
+    packets = [evidence.packet for evidence in problem.evidence if evidence.packet is not None]
     if not packets:
-        numbers = sorted({one.conversation for one in problem.evidence})
+        numbers = sorted({evidence.conversation for evidence in problem.evidence})
         return f"; conversation {', '.join(map(str, numbers[:4]))}" if numbers else ""
     more = ", …" if len(packets) > 4 or problem.count > len(packets) else ""
     noun = "packet" if len(packets) == 1 else "packets"

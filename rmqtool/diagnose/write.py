@@ -13,7 +13,7 @@ from analytics.diagnosis.problem import as_json
 from dissectors.rows.tables import encodable_value
 
 from ..ui.console import UNLIMITED, Terminal, terminal_of
-from ..ui.errors import said, say_remark
+from ..ui.errors import print_note, said
 from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
 from ..ui.output import Output
@@ -25,7 +25,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -> ExitStatus:
-    """Write what was found; return the status by --fail-on."""
+    """Write the diagnosis; return the status by --fail-on."""
     output = problems_output(request)
     try:
         if request.format.is_json:
@@ -44,23 +44,23 @@ def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -
 
 
 def problems_output(request: DiagnoseRequest, direct: bool = False) -> Output:
-    """Return where problems go; `direct`: as they come."""
+    """Return the output of problems; `direct`: without buffering."""
     as_array = request.format is DiagnoseFormat.json
     return rows_output(request.output, as_array, direct, force=request.force)
 
 
 def write_objects(output: Output, objects: Iterable[dict[str, object]]) -> None:
-    """Write objects; on a screen what could steer a terminal is escaped."""
-    data = _ENCODER.encode_lines([encodable_value(one) for one in objects])
+    """Write objects; escape control characters on a terminal."""
+    data = _ENCODER.encode_lines([encodable_value(value) for value in objects])
     screen = output.path is None and sys.stdout.isatty()
     output.write(visible_json(data) if screen else data)
 
 
 def status_of(request: DiagnoseRequest, diagnosis: Diagnosis) -> ExitStatus:
-    """Say which bounds were reached; return the status by --fail-on."""
+    """Report the limits that were reached; return the status by --fail-on."""
     if not request.quiet:
         for line in diagnosis.limits:
-            say_remark(f"a bound was reached: {line}")
+            print_note(f"a bound was reached: {line}")
     status = ExitStatus.OK
     for line in held(request.fail_on, diagnosis.problems):
         status = said(line, status=ExitStatus.DIFFERENCES)

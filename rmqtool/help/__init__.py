@@ -1,4 +1,1 @@
-"""Implement `rmqtool help`: the project's documents as help topics.
-
-May import `ui`, `dissectors.rows` and `dissectors.where`.
-"""
+"""Implement `rmqtool help`: the project's documents as help topics."""

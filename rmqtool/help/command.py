@@ -65,12 +65,12 @@ def _list_topics(color: When) -> ExitStatus:
     from ..ui.screen.panels import Labelled, fact_lines
     from .documents import document, title_of, topics
 
-    found = topics()
-    indent = max(map(len, found), default=0) + 4
+    documents = topics()
+    indent = max(map(len, documents), default=0) + 4
     _write_markdown("Topics: `rmqtool help TOPIC`, or `rmqtool help TOPIC SECTION`", color)
     facts = [
         Labelled(title_of(document(path)).replace("`", ""), label=f"  {name}", indent=indent)
-        for name, path in found.items()
+        for name, path in documents.items()
     ]
     print("\n".join(fact_lines(facts, terminal_of(sys.stdout, color))))
     return ExitStatus.OK
@@ -80,11 +80,11 @@ def _list_sections(word: str, color: When) -> ExitStatus:
     from ..ui.screen.panels import Labelled, fact_lines
     from .documents import sections_with
 
-    found = sections_with(word)
-    if not found:
+    matches = sections_with(word)
+    if not matches:
         raise CommandError(f"no section contains {word!r}", "rmqtool help")
-    indent = max(len(place) for place, _ in found) + 4
-    facts = [Labelled(line, label=f"  {place}", indent=indent) for place, line in found]
+    indent = max(len(place) for place, _ in matches) + 4
+    facts = [Labelled(line, label=f"  {place}", indent=indent) for place, line in matches]
     _write_markdown(f"Sections with {word!r}: `rmqtool help TOPIC SECTION`", color)
     print("\n".join(fact_lines(facts, terminal_of(sys.stdout, color))))
     return ExitStatus.OK
@@ -128,7 +128,7 @@ def _help_of_command(context: typer.Context, words: list[str]) -> ExitStatus:
         raise CommandError(f"no topic {words[0]!r}{near}", "rmqtool help", ExitStatus.USAGE)
     try:
         command.main([*words, "--help"], prog_name="rmqtool", standalone_mode=False)
-    except Exception as error:  # a subcommand that is not there
+    except Exception as error:  # an unknown subcommand
         message = getattr(error, "message", None)
         if message is None:
             raise

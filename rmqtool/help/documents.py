@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 FOLDERS = (_PACKAGE / "documents", _PACKAGE.parent / "docs")
-"""Where the documents are: in a wheel, in the source tree."""
+"""Folders of the documents: in a wheel, in the source tree."""
 _HEAD = re.compile(r"(#{1,6})\s+(.*\S)")
 _LINK = re.compile(r"\[([^\]]*)\]\((?:docs/)?([a-z-]+)\.md\)")
 _PATH = re.compile(r"`?docs/([a-z-]+)\.md`?")
@@ -22,7 +22,7 @@ _MOST = 100
 
 
 class Section(NamedTuple):
-    """A heading with what follows it, the sections below it included."""
+    """A heading with its text and subsections."""
 
     title: str
     """text of the heading"""
@@ -35,9 +35,11 @@ class Section(NamedTuple):
 def topics() -> dict[str, Path]:
     """Return the documents that are installed, sorted by topic; empty where there are none."""
     for folder in FOLDERS:
-        found = {path.stem: path for path in sorted(folder.glob("*.md"), key=lambda one: one.stem)}
-        if found:
-            return found
+        documents = {
+            path.stem: path for path in sorted(folder.glob("*.md"), key=lambda file: file.stem)
+        }
+        if documents:
+            return documents
     return {}
 
 
@@ -57,11 +59,11 @@ def sections(text: str) -> list[Section]:
     """Return the sections of a document in order; a section contains those below it."""
     lines = text.splitlines()
     heads = _heads(lines)
-    found = []
+    result = []
     for position, (start, level, title) in enumerate(heads):
-        later = (line for line, other, _ in heads[position + 1 :] if other <= level)
-        found.append(Section(title, level, lines[start : next(later, len(lines))]))
-    return found
+        later = (line for line, other_level, _ in heads[position + 1 :] if other_level <= level)
+        result.append(Section(title, level, lines[start : next(later, len(lines))]))
+    return result
 
 
 def chosen_sections(text: str, words: str) -> list[Section]:
@@ -85,15 +87,15 @@ def sections_with(word: str) -> list[tuple[str, str]]:
     Upper and lower case are equal.
     """
     wanted = word.lower()
-    found = []
+    matches = []
     for topic, path in topics().items():
         lines = document(path).splitlines()
         heads = _heads(lines)
         for (start, _, title), after in zip(heads, [*heads[1:], (len(lines), 0, "")], strict=True):
-            line = next((one for one in lines[start : after[0]] if wanted in one.lower()), None)
+            line = next((text for text in lines[start : after[0]] if wanted in text.lower()), None)
             if line is not None:
-                found.append((f"{topic} {title.replace('`', '').lower()}", _plain(line)[:_MOST]))
-    return found
+                matches.append((f"{topic} {title.replace('`', '').lower()}", _plain(line)[:_MOST]))
+    return matches
 
 
 def _plain(line: str) -> str:

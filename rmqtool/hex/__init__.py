@@ -1,4 +1,1 @@
-"""Implement `rmqtool decode hex` and `rmqtool decode stream`.
-
-May import `ui`, `decode` and `dissectors`.
-"""
+"""Implement `rmqtool decode hex` and `rmqtool decode stream`."""

@@ -1,4 +1,4 @@
-"""Detects what `rmqtool decode` is given without a command: captures, or bytes as text."""
+"""Detect the input of `rmqtool decode` without a command: captures, or bytes as text."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .pasted import BytesForm, BytesFormError, decode_input
 
 _HEX: Final = re.compile(r"(?:0x)?[0-9A-Fa-f]{2}[0-9A-Fa-f:]*")
 _LEAST_DIGITS: Final = 16
-"""Hex digits of a text that is no file name."""
+"""Hex digits of a text that is not a file name."""
 _HEAD: Final = 4096
 """Bytes of a file that are read to detect its format."""
 _GROUP_OPTIONS: Final = ("-h", "--help", "--help-all")
 
 
 def command_for(arguments: Sequence[str], commands: Collection[str]) -> str:
-    """Return `pcap` or `hex`; empty where the arguments name a command, or nothing to decode."""
+    """Return `pcap` or `hex`, or an empty text if there is a command or no input."""
     if not arguments or arguments[0] in commands or arguments[0] in _GROUP_OPTIONS:
         return ""
     files = [path for path in map(Path, arguments) if _exists(path)]
     if files:
         return "hex" if files[0].is_file() and _is_text_of_bytes(files[0]) else "pcap"
-    text = "".join(one for one in arguments if _HEX.fullmatch(one))
+    text = "".join(argument for argument in arguments if _HEX.fullmatch(argument))
     if len(text) >= _LEAST_DIGITS:
         return "hex"
     is_typo = arguments[0] != "-" and get_close_matches(arguments[0], commands)

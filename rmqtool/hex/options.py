@@ -1,4 +1,4 @@
-"""What a user asks `decode hex` and `decode stream` for: their options and what they may be."""
+"""The options of `decode hex` and `decode stream`, with their values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _format(option: str, wanted: RowFormat | None) -> RowFormat:
 
 @declared
 class HexRequest:
-    """A `decode hex` or `decode stream` command: which bytes, and how they are shown."""
+    """A `decode hex` or `decode stream` command: input and output."""
 
     texts: list[str] = argument("[TEXT|FILE|-]...", "Bytes to decode (default: stdin).")
     """text in pieces, a file, or ``-``; none: standard input"""
@@ -33,7 +33,7 @@ class HexRequest:
     commands: bool = options.COMMANDS
     verbose: bool = options.VERBOSE
     view: View = View.tree
-    """a tree of one frame, or a line for each"""
+    """a tree of one frame, or a line per frame"""
     format: RowFormat = option(
         "Output format; json is one array (default: table).",
         "Output",

@@ -1,7 +1,7 @@
 """Bytes that somebody pasted: hex, base64, dumps of several tools, or the bytes themselves.
 
-Rules: the form is guessed by what the text looks like, from the most to the least certain, unless
-it is named. A character that does not belong is said with its place; nothing is skipped silently.
+Rules: unless it is given, the form is guessed from the text, most specific first. An invalid
+character is reported with its position; nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dissectors.foreign import base64_of, hex_bytes_of, hexadecimal_of
 
 
 class BytesForm(StrEnum):
-    """How bytes are written down."""
+    """The notation of bytes."""
 
     auto = "auto"
     hex = "hex"
@@ -24,19 +24,19 @@ class BytesForm(StrEnum):
 
 
 class BytesFormError(ValueError):
-    """A text is not in the form that it should be in."""
+    """A text is not in the expected form."""
 
 
 class SideBytes(NamedTuple):
-    """Bytes that one end said."""
+    """Bytes that one end sent."""
 
     side: int
-    """0: who spoke first, or the only one; 1: the other"""
+    """0: the first or only sender; 1: the other"""
     data: bytes
 
 
 LEAST_BASE64 = 16
-"""characters of base64 that are believed; a frame has more"""
+"""shortest plausible base64; a frame has more characters"""
 _OFFSET = re.compile(
     r"^(?P<indent>[ \t]*)\|?(?:0x)?(?P<offset>[0-9a-fA-F]{4,16})(?:\|(?=[ ])|:| {1,4}|\t)[ ]*"
     r"(?P<hex>(?:[0-9a-fA-F]{2,16}(?: {1,3}|\t|$))+)"
@@ -52,9 +52,9 @@ _PRINTABLE = re.compile(rb"[\x09\x0a\x0d\x20-\x7e]*")
 def decode_input(
     data: bytes, form: BytesForm = BytesForm.auto
 ) -> tuple[BytesForm, list[SideBytes]]:
-    """Return the form and the bytes, by the end that said them.
+    """Return the form and the bytes by sender.
 
-    Raises BytesFormError where the text is not in the form, with the place of what does not belong.
+    Raise BytesFormError with the position if the text is not in the form.
     """
     if form is BytesForm.auto:
         form = guess(data)
@@ -68,7 +68,7 @@ def decode_input(
 
 
 def guess(data: bytes) -> BytesForm:
-    """Return the form that bytes seem to be in; raw where they are not text."""
+    """Return the likely form of bytes; raw if they are not text."""
     if not _PRINTABLE.fullmatch(data):
         return BytesForm.raw
     text = data.decode()
@@ -90,7 +90,7 @@ def guess(data: bytes) -> BytesForm:
 
 
 def _is_no_dump(text: str) -> bool:
-    """Return whether the first words of lines are bytes too, not offsets."""
+    """Return whether lines start with bytes instead of offsets."""
     try:
         decode_dump(text)
     except BytesFormError:
@@ -128,8 +128,8 @@ def decode_base64(text: str) -> bytes:
 def decode_dump(text: str) -> list[SideBytes]:
     """Return the bytes of a dump with offset columns.
 
-    Lines that are indented more than the first are what the other end said: so Wireshark's Follow
-    writes them. An offset that does not follow the one before says that lines are missing.
+    Lines with more indentation than the first are from the other end, as in Wireshark's Follow. An
+    offset that does not continue the previous one means missing lines.
     """
     parts: list[SideBytes] = []
     expected: dict[int, int] = {}
@@ -161,14 +161,14 @@ def decode_dump(text: str) -> list[SideBytes]:
 
 
 def _bytes_of(columns: str, wanted: int) -> str:
-    """Return the hex digits of a line, without text behind them that looks like some."""
-    found: list[str] = []
+    """Return the hex digits of a line, without trailing text that resembles them."""
+    digits: list[str] = []
     for word in re.split(r"[ \t]", columns.rstrip()):
         if not word:
-            if len("".join(found)) // 2 not in (0, wanted // 2):
-                break  # two blanks that are not in the middle: the text column begins
+            if len("".join(digits)) // 2 not in (0, wanted // 2):
+                break  # two blanks outside the middle start the text column
             continue
-        if len(word) % 2 or len("".join(found)) // 2 >= wanted:
+        if len(word) % 2 or len("".join(digits)) // 2 >= wanted:
             break
-        found.append(word)
-    return "".join(found)[: 2 * wanted]
+        digits.append(word)
+    return "".join(digits)[: 2 * wanted]

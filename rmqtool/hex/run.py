@@ -1,7 +1,7 @@
 """`decode hex` and `decode stream`: bytes without a capture, decoded like those of one.
 
-Rules: what is damaged or missing is said with its offset in the input. An input is a file if one
-has that name, standard input for ``-``, else the text itself.
+Rules: damaged or missing bytes are reported with their offset in the input. An input is an existing
+file, standard input for ``-``, or the text itself.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dissectors.decode.command_row import WHOLE, command_row_of, kind_of, name_o
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
 from dissectors.expert import ExpertInfo, Severity
 from dissectors.ports import BROKER
+from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.remoting.framing.layout import PREFIX, is_prefix, total_of
 
@@ -27,8 +28,7 @@ from ..decode.sinks import with_cut
 from ..decode.tree import STEP, Tree
 from ..ui.common_options import RowFormat
 from ..ui.console import Style, one_line, styled, terminal_of
-from ..ui.errors import say_remark
-from ..ui.figures import counted
+from ..ui.errors import print_note
 from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
 from ..ui.screen.trees import tree_lines
@@ -37,9 +37,9 @@ from .options import HexRequest
 from .pasted import BytesForm, BytesFormError, SideBytes, decode_input
 
 PORT = BROKER
-"""the port that the other end listens on, in packets that nobody sees"""
+"""server port in the synthetic packets"""
 CHUNK = 16 * 1024
-"""bytes of one made-up packet"""
+"""payload bytes of a synthetic packet"""
 _RAW_IPV4 = 228
 _SYN, _ACK, _PUSH = 2, 16, 24
 _ADDRESSES = (bytes((127, 0, 0, 1)), bytes((127, 0, 0, 2)))
@@ -49,8 +49,8 @@ _PORTS = (40000, PORT)
 class PartsSource:
     """Parts as the bytes of a pcap: a `Source` of `Decode`.
 
-    One connection in made-up packets, its start captured, so that offsets in the stream are offsets
-    in the input. Packets have no time; what is shown says nothing of packets, times and addresses.
+    One connection in synthetic packets, from its handshake on, so stream offsets are input offsets.
+    Packets, times, and addresses are never shown.
     """
 
     compression = None
@@ -65,7 +65,7 @@ class PartsSource:
         self._next = [0, 0]
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield a pcap: a handshake, then the parts in the order they were said."""
+        """Yield a pcap: a handshake, then the parts in order."""
         head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, _RAW_IPV4)
         yield head + self._packet(0, _SYN) + self._packet(1, _SYN | _ACK)
         for side, data in self._parts:
@@ -90,13 +90,21 @@ class PartsSource:
 
 
 MOST = 256 * 1024 * 1024
-"""bytes of an input that is not raw"""
-_NOT_KNOWN = ("packet", "time", "conversation", "src", "dst", "request_packet", "latency_us")
-"""columns of a command that bytes without a capture cannot fill"""
+"""most bytes of an input that is not raw"""
+_NOT_KNOWN = (
+    "packet",
+    "time",
+    "conversation",
+    "client_address",
+    "server_address",
+    "request_packet",
+    "latency_us",
+)
+"""columns of a command that need a capture"""
 
 
 def run_hex(request: HexRequest) -> ExitStatus:
-    """Decode and print; FAILURE where there is not one command."""
+    """Decode and print; return FAILURE if there is no command."""
     with decoding_with(request.plugins):
         return _run(request)
 
@@ -112,7 +120,7 @@ def _run(request: HexRequest) -> ExitStatus:
     output = rows_output("-", request.format is RowFormat.json)
     encoding = ("utf-8" if request.format.is_json else sys.stdout.encoding or "utf-8", "replace")
     batches: Iterable[list[CommandSeen]] = decode.commands()
-    if not isinstance(parts, Iterator):  # an answer whose request is not there comes in the end
+    if not isinstance(parts, Iterator):  # a response without request comes last
         batches = [sorted((seen for batch in batches for seen in batch), key=_place_of)]
     try:
         for batch in batches:
@@ -127,9 +135,9 @@ def _run(request: HexRequest) -> ExitStatus:
         output.discard()
         raise
     findings += decode.take_experts()
-    _say_findings(request, findings)
+    _report_findings(request, findings)
     if cut := with_cut("", view.budget):
-        say_remark(cut)
+        print_note(cut)
     if shown:
         return ExitStatus.OK
     raise CommandError(f"{name}: no command in {counted(counter.bytes, 'byte')}", _why(counter))
@@ -141,7 +149,7 @@ class _View:
     def __init__(self, request: HexRequest, name: str) -> None:
         self._request = request
         self.budget = Budget(request.max_output)
-        """what may be made of the input"""
+        """limit of decompressed bytes"""
         self._terminal = terminal_of(sys.stdout, request.colour)
         self._tree = _OffsetTree([name], self._terminal.colour, request, self.budget)
         self._name = name
@@ -181,7 +189,7 @@ class _View:
 
 
 class _OffsetTree(Tree):
-    """A tree that names offsets of the input where others name packets and addresses."""
+    """A tree with offsets of the input instead of packets and addresses."""
 
     def __init__(
         self, names: Sequence[str], colour: bool, request: HexRequest, budget: Budget
@@ -190,7 +198,7 @@ class _OffsetTree(Tree):
         self._has_colour = colour
 
     def command(self, seen: CommandSeen) -> Iterator[str]:
-        """Give the lines of a command."""
+        """Yield the lines of a command."""
         lines: list[str] = []
         self._add_command(lines, "Command", seen)
         pdu = seen.pdu
@@ -198,7 +206,7 @@ class _OffsetTree(Tree):
         title = styled(name, Style.BOLD) if self._has_colour else name
         last = pdu.offset + pdu.frame_bytes - pdu.missing - 1
         yield f"{title}: {kind_of(pdu)}, bytes {pdu.offset} to {last}{_end_text(seen)}"
-        yield from (line.removeprefix(STEP) for line in lines[1:])  # the first is made up
+        yield from (line.removeprefix(STEP) for line in lines[1:])  # the first is synthetic
 
 
 def _place_of(seen: CommandSeen) -> tuple[int, int]:
@@ -206,7 +214,7 @@ def _place_of(seen: CommandSeen) -> tuple[int, int]:
 
 
 def end_of(seen: CommandSeen) -> int:
-    """Return which end said a command: 0, or 1 for the other one of a dump with both."""
+    """Return the sender of a command: 0, or 1 for the other end of a two-way dump."""
     return 0 if seen.pdu.direction is seen.pdu.direction.conversation.first else 1
 
 
@@ -215,7 +223,7 @@ def _end_text(seen: CommandSeen) -> str:
 
 
 class _Counter:
-    """Parts on their way, counted; the first bytes are kept for what there is to say."""
+    """Passes parts through and counts them; keeps the first bytes for messages."""
 
     def __init__(self, parts: Iterable[SideBytes]) -> None:
         self.bytes = 0
@@ -242,16 +250,16 @@ def _why(counter: _Counter) -> str:
     )
 
 
-def _say_findings(request: HexRequest, findings: Iterable[ExpertInfo]) -> None:
+def _report_findings(request: HexRequest, findings: Iterable[ExpertInfo]) -> None:
     for info in findings:
         grave = info.kind.severity >= Severity.WARNING
         if info.offset < 0 or (request.quiet and not grave):
             continue
-        say_remark(f"offset {info.offset}: {info.kind.name}: {one_line(info.detail)}")
+        print_note(f"offset {info.offset}: {info.kind.name}: {one_line(info.detail)}")
 
 
 def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
-    """Return what the input is called, and its bytes."""
+    """Return name and bytes of the input."""
     texts = request.texts
     if not texts or list(texts) == ["-"]:
         if sys.stdin.isatty():

@@ -1,4 +1,1 @@
-"""Implement `rmqtool decode live`.
-
-May import `api`, `ui`, `decode` and `dissectors`.
-"""
+"""Implement `rmqtool decode live`."""

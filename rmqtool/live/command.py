@@ -8,7 +8,7 @@ from .options import NOT_LIVE, LiveDecodeRequest
 
 
 def _run(request: LiveDecodeRequest) -> ExitStatus:
-    """Decode live traffic on a network interface: one line per exchange by default.
+    """Decode live traffic on a network interface, one line per exchange.
 
     Ctrl-C ends the capture and shows pending requests. Short options follow tshark.
 

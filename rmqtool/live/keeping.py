@@ -1,7 +1,7 @@
-"""A live capture: opened, read without the rights that this takes, its packets kept in a file.
+"""A live capture: opened, read without capture privileges, its packets written to a file.
 
-Rules: what the kernel had to drop is reported when it begins and in the end, also with `--quiet`,
-because then exchanges are missing that were there.
+Rules: dropped packets are reported at the first drop and at the end, even with `--quiet`, because
+exchanges are then missing.
 """
 
 from __future__ import annotations
@@ -10,27 +10,30 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from dissectors.live.interface import LiveCapture, LiveSource
 from dissectors.live.packet_ring import RingPacket
 from dissectors.live.privileges import Account, account_of, give_up, is_root
+from dissectors.quantities import counted
 from dissectors.tcp.pcapng_writer import PcapngWriter
 
 from ..api.opened import open_interface
-from ..ui.errors import say_remark
-from ..ui.figures import count, counted, size
+from ..ui.errors import print_note
+from ..ui.figures import count, size
 from ..ui.option_values import usage_error
 from ..ui.output import Output, naming
 from .options import LiveRequest
 
 LOOK = 2.0
-"""Seconds between two looks at what was dropped."""
+"""Seconds between checks for dropped packets."""
 
 
-def opened_capture(live: LiveRequest, quiet: bool) -> LiveCapture:
-    """Return the open capture; from here on the process has no right that its user lacks."""
+def opened_capture(live: LiveRequest, quiet: bool, keep_rights: bool = False) -> LiveCapture:
+    """Return the open capture after dropping privileges.
+
+    `keep_rights`: it keeps them, because further captures are opened.
+    """
     account = account_of(live.user, os.environ)
     capture = open_interface(
         live.interface,
@@ -38,6 +41,8 @@ def opened_capture(live: LiveRequest, quiet: bool) -> LiveCapture:
         promiscuous=live.promiscuous,
         buffer_bytes=live.buffer,
     )
+    if keep_rights:
+        return capture
     was_root = is_root()
     try:
         give_up(account)
@@ -45,12 +50,12 @@ def opened_capture(live: LiveRequest, quiet: bool) -> LiveCapture:
         capture.close()
         raise
     if was_root and not quiet:
-        say_remark(said_of(live.interface, account))
+        print_note(said_of(live.interface, account))
     return capture
 
 
 def said_of(interface: str, account: Account | None) -> str:
-    """Return what is said where root opened the interface."""
+    """Return the note for an interface opened by root."""
     if account is not None and account.uid:
         return f"root opened {interface}; from here on it runs as {account.name}"
     return (
@@ -60,7 +65,7 @@ def said_of(interface: str, account: Account | None) -> str:
 
 
 class Keeping:
-    """Reads an open capture; closes it, and completes the file of `-w`, where the block ends."""
+    """Reads an open capture; at the end of the block closes it and completes the file of `-w`."""
 
     def __init__(self, live: LiveRequest, capture: LiveCapture, force: bool = False) -> None:
         """Read `capture`; `force`: the file that packets are kept in is replaced if it exists."""
@@ -70,33 +75,28 @@ class Keeping:
         if live.keep is not None:
             self._kept = _KeptPackets(live, capture.linktype, force)
         self.source = LiveSource(capture, duration=live.duration, keep=self._keep)
-        """what `Decode` reads"""
+        """source for `Decode`"""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if self._kept is not None and kind is None:
-                self._kept.write(())  # a capture without packets is one, as tcpdump's
+                self._kept.write(())  # a capture without packets is valid, as with tcpdump
         finally:
             self._capture.close()
             if self._kept is not None:
                 self._kept.finish(self._capture)
 
     def say_end(self, quiet: bool) -> None:
-        """Say on standard error why the capture ended by itself, what was kept, what was lost."""
+        """Report on standard error why the capture ended, what was kept, and what was lost."""
         if self.source.problem is not None:
-            say_remark(f"{self.source.name}: {self.source.problem}; it ends here")
+            print_note(f"{self.source.name}: {self.source.problem}; it ends here")
         if self._kept is not None and not quiet:
             packets = counted(self._kept.packets, "packet")
-            say_remark(f"{packets} → {self._kept.name} ({size(self._kept.size)})")
-        self._losses.say_dropped()
+            print_note(f"{packets} → {self._kept.name} ({size(self._kept.size)})")
+        self._losses.note_dropped()
 
     def _keep(self, packets: Sequence[RingPacket]) -> None:
         self._losses.look()
@@ -105,44 +105,44 @@ class Keeping:
 
 
 def refuse_same_file(keep: str | None, output: str, what: str) -> None:
-    """Raise CommandError where the output would go into the file of packets."""
+    """Raise CommandError if output and packet file are the same."""
     if keep is not None and os.path.realpath(keep) == os.path.realpath(output):
         raise usage_error("-o and -w", f"{keep} cannot hold both {what} and packets")
 
 
 class _Losses:
-    """Looks now and then whether packets were lost."""
+    """Checks periodically for lost packets."""
 
     def __init__(self, capture: LiveCapture, now: Callable[[], float] = time.monotonic) -> None:
         self._capture = capture
         self._now = now
         self._next = now() + LOOK
-        self._said = False
+        self._reported = False
 
     def look(self) -> None:
-        """Say once while it runs that packets were lost."""
+        """Report lost packets once during the run."""
         now = self._now()
         if now < self._next:
             return
         self._next = now + LOOK
         self._capture.count()
-        if self._capture.dropped and not self._said:
-            self._said = True
-            self.say_dropped(" so far")
+        if self._capture.dropped and not self._reported:
+            self._reported = True
+            self.note_dropped(" so far")
 
-    def say_dropped(self, since: str = "") -> None:
-        """Say how many packets were lost, if any; also where no remarks are wanted."""
+    def note_dropped(self, since: str = "") -> None:
+        """Report the number of lost packets, if any, even with `--quiet`."""
         dropped, received = self._capture.dropped, self._capture.received
         if not dropped:
             return
-        say_remark(
+        print_note(
             f"{count(dropped)} of {counted(received, 'packet')} dropped{since}: "
             "exchanges are missing; capture less (-f), show less, or use a larger --buffer"
         )
 
 
 class _KeptPackets:
-    """The file that packets are written to; it is opened when reading begins."""
+    """The packet file; opened when reading starts."""
 
     def __init__(self, live: LiveRequest, linktype: int, force: bool) -> None:
         assert live.keep is not None
@@ -160,7 +160,7 @@ class _KeptPackets:
         self._writer: PcapngWriter | None = None
 
     def write(self, packets: Sequence[RingPacket]) -> None:
-        """Write packets; none: whoever reads the file meanwhile can see all so far."""
+        """Write packets; an empty list flushes the file for concurrent readers."""
         output, writer = self._opened()
         with naming(self.name):
             self._write_secrets(writer)
@@ -171,7 +171,7 @@ class _KeptPackets:
         self.packets = writer.packets
 
     def _write_secrets(self, writer: PcapngWriter) -> None:
-        """Write what was added to the key log; at first also nothing: readers wait for more."""
+        """Write additions of the key log; the first may be empty, because readers wait for it."""
         if not self._live.secrets:
             return
         text = b""
@@ -185,7 +185,7 @@ class _KeptPackets:
         self._secrets_read += len(text)
 
     def finish(self, capture: LiveCapture) -> None:
-        """Write how many packets there were and were lost."""
+        """Write the statistics of received and lost packets."""
         if self._output is None or self._writer is None:
             return
         with naming(self.name):

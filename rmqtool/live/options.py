@@ -1,9 +1,10 @@
-"""What a user asks `decode live` for: the interface, and how `decode pcap` decodes its packets."""
+"""The options of `decode live`: the interface, and the options of `decode pcap`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from dissectors.live.packet_ring import RING_BYTES
 
@@ -27,7 +28,7 @@ def _interface(_option: str, name: str | None, only_lists: bool) -> str:
 
 
 def refuse_stdout(keep: str | None) -> None:
-    """Raise CommandError where packets should go where rows go."""
+    """Raise CommandError if packets and rows have the same destination."""
     if keep == "-":
         raise CommandError(
             "-w -: stdout is used for rows",
@@ -37,7 +38,7 @@ def refuse_stdout(keep: str | None) -> None:
 
 
 def kept_in(_option: str, path: str | None) -> str | None:
-    """Return the file of `-w`; raise CommandError where that is standard output."""
+    """Return the file of `-w`; raise CommandError for standard output."""
     refuse_stdout(path)
     return path
 
@@ -49,11 +50,44 @@ def _secrets(write_secrets: bool, keep: str | None, tls_keylog: str) -> str:
 
 
 def seconds_of(option: str, text: str | None) -> float | None:
-    """Return the seconds that an option names: ``30``, ``500ms``, ``10m``; 0 is none."""
+    """Return the seconds of an option: ``30``, ``500ms``, ``10m``; raise CommandError for 0."""
     length = duration_option(option, text)
     if length is not None and not length:
         raise usage_error(option, f"not a valid duration: {text!r}; give 30s, 10m or 2h")
     return None if length is None else float(length) / 1e9
+
+
+def keep(panel: str) -> Any:
+    """Return the option `--write` of a command that captures."""
+    return option(
+        "Also save the packets as pcapng.", panel, names="--write", metavar="FILE", read=kept_in
+    )
+
+
+def duration(panel: str) -> Any:
+    """Return the option `--duration` of a command that captures; its value is in seconds."""
+    return option(
+        "Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C).",
+        panel,
+        metavar="TIME",
+        typed=str | None,
+        read=seconds_of,
+    )
+
+
+PROMISCUOUS = option(
+    "Capture only packets sent or received by this machine.",
+    _CAPTURE,
+    False,
+    names="--no-promiscuous",
+    value=True,
+    read=lambda _option, only_own: not only_own,
+)
+USER = option(
+    "Switch to this user after opening the interface (default: the user who ran sudo).",
+    _CAPTURE,
+    metavar="NAME",
+)
 
 
 def _overdue(option: str, text: str) -> int:
@@ -65,7 +99,7 @@ def _overdue(option: str, text: str) -> int:
 
 @declared
 class LiveRequest:
-    """Where packets come from, and which of them are kept."""
+    """The source of packets, and the packet file."""
 
     interface: str = option(
         "Capture from this network interface.",
@@ -78,32 +112,16 @@ class LiveRequest:
     )
     list_interfaces: bool = option("List interfaces and exit.", _CAPTURE, False)
     filter: str = options.capture_filter(_CAPTURE)
-    keep: str | None = option(
-        "Also save the packets as pcapng.", _CAPTURE, names="--write", metavar="FILE", read=kept_in
-    )
+    keep: str | None = keep(_CAPTURE)
     write_secrets: bool = option(
-        "Also save the --tls-keylog secrets to the -w file. Anyone with that "
-        "file can then decrypt it.",
+        "Save TLS secrets in the -w file; its readers can decrypt it.",
         _CAPTURE,
         False,
     )
     secrets: str = derived(_secrets, "write_secrets", "keep", "tls_keylog", value="")
-    """key log whose secrets are written there, too; empty: none"""
-    duration: float | None = option(
-        "Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C).",
-        _CAPTURE,
-        metavar="TIME",
-        typed=str | None,
-        read=seconds_of,
-    )
-    promiscuous: bool = option(
-        "Capture only packets sent or received by this machine.",
-        _CAPTURE,
-        False,
-        names="--no-promiscuous",
-        value=True,
-        read=lambda _option, only_own: not only_own,
-    )
+    """key log whose secrets are written to the packet file; empty: none"""
+    duration: float | None = duration(_CAPTURE)
+    promiscuous: bool = PROMISCUOUS
     buffer: int = option(
         "Capture buffer size; packets beyond it are dropped.",
         _CAPTURE,
@@ -113,11 +131,7 @@ class LiveRequest:
         typed=str,
         read=lambda option, text: size_option(option, text) or 0,
     )
-    user: str | None = option(
-        "Switch to this user after opening the interface (default: the user who ran sudo).",
-        _CAPTURE,
-        metavar="NAME",
-    )
+    user: str | None = USER
 
 
 @declared
@@ -125,8 +139,7 @@ class LiveDecodeRequest(DecodeRequest, LiveRequest):
     """A `decode live` command: a live capture, decoded as `decode pcap` decodes a growing one."""
 
     unanswered_after: int = option(
-        "Show a request as unanswered after this time (long polls: 30s). A late "
-        "response is shown as well; an output file contains only the response.",
+        "Show a request as unanswered after this time (long polls: 30s).",
         _CAPTURE,
         "5s",
         metavar="TIME",

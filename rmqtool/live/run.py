@@ -44,15 +44,17 @@ def run_live(request: LiveDecodeRequest) -> ExitStatus:
 
 def show_interfaces(colour: When) -> ExitStatus:
     """Print the interfaces of this machine, one line per interface."""
-    found = interfaces()
-    indent = max((len(one.name) for one in found), default=0) + 2
-    facts = [Labelled(_state_of(one), label=one.name, indent=indent) for one in found]
+    known = interfaces()
+    indent = max((len(interface.name) for interface in known), default=0) + 2
+    facts = [
+        Labelled(_state_of(interface), label=interface.name, indent=indent) for interface in known
+    ]
     for line in fact_lines(facts, terminal_of(sys.stdout, colour)):
         print(line)
     return ExitStatus.OK
 
 
-def _state_of(one: Interface) -> str:
-    words = ["up" if one.is_up else "down"]
-    words += ["loopback"] if one.is_loopback else []
-    return " ".join([*words, *one.addresses])
+def _state_of(interface: Interface) -> str:
+    words = ["up" if interface.is_up else "down"]
+    words += ["loopback"] if interface.is_loopback else []
+    return " ".join([*words, *interface.addresses])

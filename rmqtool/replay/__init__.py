@@ -1,4 +1,1 @@
-"""Implement `rmqtool replay`.
-
-May import `ui`, `decode`, `live`, `send`, `version`, the package `replay` and `dissectors`.
-"""
+"""Implement `rmqtool replay`."""

@@ -1,4 +1,4 @@
-"""The options of `replay`, each declared once, and what they make of the plan."""
+"""The options of `replay`, each declared once, and the resulting plan options."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _Value = TypeVar("_Value")
 
 
 class ReplayFormat(StrEnum):
-    """How plans and results are written."""
+    """The format of plans and results."""
 
     table = "table"
     json = "json"
@@ -60,7 +60,7 @@ class ReplayFormat(StrEnum):
 
 
 def _read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value | None]:
-    """Return what reads an option that may be missing."""
+    """Return a reader for an option that may be missing."""
     return lambda name, text: None if text is None else targets.value_of(name, read, text)
 
 
@@ -85,10 +85,10 @@ def _share_of(name: str, text: str | None) -> Fraction | None:
 
 
 def _codes_of(name: str, text: str | None) -> frozenset[int] | None:
-    """Return request codes by their numbers or names."""
+    """Return the request codes of numbers or names."""
     if text is None:
         return None
-    found = set()
+    codes = set()
     for part in text.split(","):
         word = part.strip()
         number = natural_of(word)
@@ -96,8 +96,8 @@ def _codes_of(name: str, text: str | None) -> frozenset[int] | None:
             number = request_code(word.upper())
         if number is None:
             raise usage_error(name, f"{word!r} is not a request code; `rmqtool codes` lists them")
-        found.add(number)
-    return frozenset(found)
+        codes.add(number)
+    return frozenset(codes)
 
 
 def _group_of(name: str, text: str | None) -> str | None:
@@ -124,7 +124,7 @@ def _choice(kind: type[StrEnum], text: str, panel: str, **more: Any) -> Any:
 
 @declared
 class ReplayRequest:
-    """What a user asks `replay` for."""
+    """The options of `replay`."""
 
     sources: list[str] = argument(
         "CAPTURE|LOG...", "Captures, JSON lines from `decode pcap --commands`, or - for stdin."
@@ -231,7 +231,7 @@ class ReplayRequest:
         read=size_option,
     )
     mode: str = option(
-        "How to send; raw sends captured requests as they are to one broker.",
+        "How to send; raw repeats captured requests unchanged to one broker.",
         _SENDING,
         Mode.as_captured.value,
         metavar="|".join((*Mode, RAW)),
@@ -258,17 +258,17 @@ class ReplayRequest:
     )
     queues: QueuePolicy = _choice(
         QueuePolicy,
-        "Queue selection: captured queue with fallback, captured queue only, or a new choice.",
+        "Queue selection: captured with fallback, captured only, or a new choice.",
         _SENDING,
     )
     order: SendOrder = _choice(
         SendOrder,
-        "Wait for earlier sends: where the capture shows order, per queue, or never.",
+        "Wait for earlier sends: as captured, per queue, or never.",
         _SENDING,
     )
     ids: Ids = _choice(
         Ids,
-        "Keep the captured UNIQ_KEY, or create one and store the captured one as a property.",
+        "Keep captured UNIQ_KEYs, or create new ones and record the old.",
         _SENDING,
     )
     batches: BatchPolicy = _choice(
@@ -324,18 +324,18 @@ class ReplayRequest:
         read=lambda name, texts: [targets.value_of(name, condition_of, text) for text in texts],
     )
     format: ReplayFormat = option(
-        "Output format; json writes the plan of a dry run as one array.",
+        "Output format; json writes a dry-run plan as one array.",
         _RESULTS,
         ReplayFormat.table,
     )
     colour: When = common.COLOR
     quiet: bool = common.QUIET
     given: Mapping[str, Any] = as_given()
-    """the options as they are on the command line"""
+    """raw options of the command line"""
 
     @property
     def is_live(self) -> bool:
-        """Whether packets are replayed as they arrive: nothing is known of what follows."""
+        """Whether packets are replayed as they arrive."""
         return self.live or self.interface is not None
 
     @property
@@ -350,7 +350,7 @@ class ReplayRequest:
         return PaceOptions(speed, self.rate, self.top_speed, self.max_gap)
 
     def plan_options(self, first_time: int, mark: str | None) -> PlanOptions:
-        """Return the options of the plan, once the time of the first command is known."""
+        """Return the options of the plan, given the time of the first command."""
         raw = self.mode == RAW
         choice = Selection(
             where=self.where,
@@ -382,6 +382,6 @@ PLAN_FIELDS: Final = (
     *("rewrite", "decode_as", "max_output", "max_ratio", "mode", "codes", "ids", "batches"),
     *("requests", "group", "mark"),
 )
-"""options that say which steps there are: a run that is resumed must have the same"""
+"""options that determine the steps: they must be equal when a run is resumed"""
 PACE_FIELDS: Final = ("speed", "rate", "top_speed", "max_gap", "queues", "order")
-"""options that a run that is resumed takes over where they are not given anew"""
+"""options that a resumed run takes from the journal unless given again"""

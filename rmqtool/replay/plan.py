@@ -1,4 +1,4 @@
-"""The plan of `replay` as the command line asks for it: what is shown, and what is sent."""
+"""The plan of `replay` for the command line, to show or to send."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replay.plan.rewrite import RewriteError
 from ..decode.undecoded import nothing_decoded
 from ..live.keeping import Keeping, opened_capture
 from ..live.options import LiveRequest
-from ..ui.errors import say_remark
+from ..ui.errors import print_note
 from ..ui.figures import size
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError
@@ -28,7 +28,7 @@ from .prepared import PreparedReplay
 
 
 class _CopyProgress(Progress):
-    """How much of a pipe was copied."""
+    """Progress of copying a pipe."""
 
     def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:  # noqa: ARG002
         return Far(f"{size(read)} read; sends begin at the end of the input (now: --live)")
@@ -36,7 +36,7 @@ class _CopyProgress(Progress):
 
 @contextmanager
 def readable(ready: PreparedReplay) -> Iterator[PreparedReplay]:
-    """Give the command with inputs that can be read: pipes are copied first, unless live."""
+    """Yield the command with readable inputs: pipes are copied first, unless live."""
     request = ready.request
     if request.interface is not None:
         with _captured(request, request.interface) as source:
@@ -59,7 +59,7 @@ def readable(ready: PreparedReplay) -> Iterator[PreparedReplay]:
 
 @contextmanager
 def _captured(request: ReplayRequest, interface: str) -> Iterator[LiveSource]:
-    """Give the packets of an interface; the right to capture is given up first."""
+    """Yield the packets of an interface after dropping capture privileges."""
     duration = None if request.duration is None else request.duration / 1e9
     live = LiveRequest(interface, filter=request.filter, keep=request.keep, duration=duration)
     with Keeping(live, opened_capture(live, request.quiet), request.force) as keeping:
@@ -68,7 +68,7 @@ def _captured(request: ReplayRequest, interface: str) -> Iterator[LiveSource]:
 
 
 def surveyed(ready: PreparedReplay) -> Survey:
-    """Read the sources ahead; of what is read live nothing is known."""
+    """Scan the sources; live sources are unknown."""
     if ready.request.is_live:
         return Survey(set(), set())
     try:
@@ -85,7 +85,7 @@ def planned_of(
     own: OwnConnections | None = None,
     loops: int | None = None,
 ) -> PlannedRun:
-    """Return the plan that a request asks for, ready to be read."""
+    """Return the plan of a request."""
     request = ready.request
     return PlannedRun(
         ready.inputs,
@@ -102,21 +102,21 @@ def planned_of(
 
 
 def batches_of(planned: PlannedRun) -> Iterator[list[PlannedSend | Skipped]]:
-    """Read a plan; what a user's source or rule cannot do becomes a CommandError."""
+    """Read a plan; turn errors of sources and rules into CommandError."""
     try:
         yield from planned.batches()
     except (SourceError, RewriteError) as error:
         raise CommandError(str(error)) from None
 
 
-def say_cut(planned: PlannedRun) -> None:
-    """Report which sources were not read whole, and why: their other sends are not in the plan."""
+def note_cut_sources(planned: PlannedRun) -> None:
+    """Report sources that were not fully read, and why: their other sends are missing."""
     for reason in planned.source.cut:
-        say_remark(f"not all of a source was read: {reason}")
+        print_note(f"not all of a source was read: {reason}")
 
 
 def refuse_undecoded(planned: PlannedRun) -> None:
-    """Raise CommandError where a run found nothing to send and no RocketMQ in the captures."""
+    """Raise CommandError if there is nothing to send and no RocketMQ in the captures."""
     decode = planned.source.decode
     nothing = nothing_decoded(decode.stats) if decode is not None and not planned.sends else None
     if nothing is not None:

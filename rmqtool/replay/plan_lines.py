@@ -1,10 +1,11 @@
-"""The plan as lines or JSON: what would be sent, when and how, and why the rest would not."""
+"""The plan as lines or JSON: planned sends, and the reasons for skipped ones."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 
+from dissectors.quantities import counted
 from dissectors.times import text_of_time
 from replay.captured.captured_send import CapturedSend, SkipReason
 from replay.plan.planned_run import PlannedRun
@@ -13,7 +14,7 @@ from replay.run.compare import captured_side
 
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
-from ..ui.figures import count, counted, duration
+from ..ui.figures import count, duration
 
 PlanRow = PlannedSend | Skipped
 _NO_TEXT = "-"
@@ -146,7 +147,7 @@ def _step_value(step: PlannedSend, captured: CapturedSend) -> dict[str, object]:
 
 
 def summary_lines(planned: PlannedRun, sent: bool) -> list[str]:
-    """Return what a plan comes to: messages, topics, duration, and what is left out and why."""
+    """Return the totals of a plan: messages, topics, duration, and skipped sends with reasons."""
     verb = "replayed" if sent else "would be replayed"
     lines = [
         f"{counted(planned.messages, 'message')} in {counted(planned.sends, 'send')} {verb}, "
@@ -161,7 +162,7 @@ def summary_lines(planned: PlannedRun, sent: bool) -> list[str]:
 
 
 def reason_lines(skipped: Counter[tuple[SkipReason, str]]) -> list[str]:
-    """Return what is not replayed, one line per reason."""
+    """Return the skipped sends, one line per reason."""
     if not skipped:
         return []
     lines = [f"not replayed: {counted(sum(skipped.values()), 'command')}"]

@@ -1,9 +1,8 @@
-"""A `replay` command, checked: options that contradict each other, and what a journal says of the
-run that is to go on.
+"""A checked `replay` command: contradicting options, and the journal of a run to resume.
 
-Rules: a journal may come from somebody else. It names captures and files with rules, which are
-data; it never names code. Its options have the types of the command line, its captures are regular
-files with the size and digest that it gives.
+Rules: a journal is untrusted. It names captures and rule files, which are data, but never code. Its
+options have the types of the command line, and its captures are regular files with the recorded
+size and digest.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class PreparedReplay:
-    """A `replay` command whose files of rules and functions were read."""
+    """A `replay` command with its rules and functions loaded."""
 
     request: ReplayRequest
     rewrite_files: RewriteFiles
-    """the files with rules and functions, as they were read"""
+    """files with rules and functions"""
     rewrite: Rewrite
-    """the rules and functions in them"""
+    """rules and functions of these files"""
     sources: Sequence[str]
     """captures, logs, or the interface"""
     inputs: Sequence[Input] = ()
-    """what is read: the sources, or copies of those that can be read but once"""
+    """sources, with copies of those that can be read only once"""
 
     def stored_options(self) -> dict[str, object]:
-        """Return what ``run.json`` keeps, so that the run can be resumed; of code only the
-        digest.
+        """Return the content of ``run.json`` for resuming the run, with only a digest of
+        code.
         """
         files = self.rewrite_files
         return {name: self.request.given[name] for name in (*PLAN_FIELDS, *PACE_FIELDS)} | {
@@ -68,7 +67,7 @@ class PreparedReplay:
 
 
 def prepared(request: ReplayRequest) -> PreparedReplay:
-    """Read the files of rules and functions; raise CommandError for a request without sense."""
+    """Read the files of rules and functions; raise CommandError for an invalid request."""
     folder, stored = request.resume, None
     if folder is not None:
         try:
@@ -128,7 +127,7 @@ def _check_pipe(request: ReplayRequest) -> None:
 
 
 class _Stored(msgspec.Struct, kw_only=True):
-    """What a journal keeps of the rules and functions of its run."""
+    """The record of rules and functions in a journal."""
 
     rewrite: list[str] = []
     rewrite_functions: int = 0
@@ -137,7 +136,7 @@ class _Stored(msgspec.Struct, kw_only=True):
     """of all files"""
 
     def check(self, folder: str, files: RewriteFiles) -> None:
-        """Refuse, before any code runs, what is not what the run in `folder` began with."""
+        """Refuse, before any code runs, rules that differ from those of the run in `folder`."""
         functions = self.rewrite_functions
         if len(files.functions) != functions:
             noun = "function" if functions == 1 else "functions"
@@ -152,7 +151,7 @@ class _Stored(msgspec.Struct, kw_only=True):
 
 
 def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Stored]:
-    """Take from the journal what the command line does not say; refuse what would differ.
+    """Fill missing options from the journal; refuse different ones.
 
     Raises JournalError for a journal that cannot be resumed, CommandError for the command line.
     """
@@ -167,19 +166,19 @@ def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Store
     sources = _same_sources(folder, request, run)
     if request.journal is not None:
         raise usage_error("--resume and --journal", "a run goes on in its own journal")
-    given = dict(request.given)
+    options = dict(request.given)
     functions = [name for name in request.rewrite if not name.endswith(RULES)]
-    given["rewrite"] = [name for name in request.rewrite if name.endswith(RULES)]
-    _take_options(folder, given, run.options)
-    given["rewrite"] = [*given["rewrite"], *functions]
-    return read_request(ReplayRequest, given | {"sources": sources}), stored
+    options["rewrite"] = [name for name in request.rewrite if name.endswith(RULES)]
+    _take_options(folder, options, run.options)
+    options["rewrite"] = [*options["rewrite"], *functions]
+    return read_request(ReplayRequest, options | {"sources": sources}), stored
 
 
 def _same_sources(folder: str, request: ReplayRequest, run: Run) -> list[str]:
     names = [source.name for source in run.sources]
     if request.sources and names not in (request.sources, _expanded(request.sources)):
-        said = ", ".join(map(printable, names))
-        raise usage_error("--resume", f"the run replays {said}, nothing else")
+        listed = ", ".join(map(printable, names))
+        raise usage_error("--resume", f"the run replays {listed}, nothing else")
     if "-" in names:
         raise JournalError(f"{folder}: standard input cannot be read again")
     if names and names[0].startswith(INTERFACE):
@@ -199,26 +198,26 @@ def _expanded(sources: Sequence[str]) -> list[str]:
         return []
 
 
-def _take_options(folder: str, given: dict[str, Any], kept: Mapping[str, object]) -> None:
+def _take_options(folder: str, options: dict[str, Any], kept: Mapping[str, object]) -> None:
     declared = options_of(ReplayRequest)
-    paced = given["speed"] or given["rate"] or given["top_speed"]  # one stands for all three
+    paced = options["speed"] or options["rate"] or options["top_speed"]  # one stands for all three
     for name in (*PLAN_FIELDS, *PACE_FIELDS):
-        one, wanted = declared[name], given[name]
-        old = _typed(folder, kept[name], one.typed) if name in kept else one.default
-        least = one.settings.get("min")
+        declaration, wanted = declared[name], options[name]
+        old = _typed(folder, kept[name], declaration.typed) if name in kept else declaration.default
+        least = declaration.settings.get("min")
         if least is not None and old is not None and old < least:
             raise JournalError(f"{folder}: its options are damaged: {name} is too small")
         if paced and name in ("speed", "rate", "top_speed"):
             continue
-        if not wanted or wanted == one.default:
-            given[name] = old if name in kept else wanted
+        if not wanted or wanted == declaration.default:
+            options[name] = old if name in kept else wanted
         elif name in PLAN_FIELDS and wanted != old:
             option = "--" + name.replace("_", "-")
             raise usage_error(option, f"the run has {old!r}; another plan is another run")
 
 
 def _typed(folder: str, value: object, kind: Any) -> Any:
-    """Return what a journal keeps as a value of a type; JournalError where it is of another."""
+    """Return a journal entry as a type; raise JournalError if it has another type."""
     try:
         return converted(value, kind)
     except Unreadable as error:

@@ -1,4 +1,4 @@
-"""What a replay came to: captured beside replayed, as tables or as one JSON object."""
+"""The result of a replay: captured and replayed side by side, as tables or JSON."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from dissectors.histogram import Histogram
+from dissectors.quantities import counted
 from replay.plan.planned_run import PlannedRun
 from replay.run.compare import PERCENTILES, BrokerFigures, Comparison, Example
 from replay.run.replay_run import Figures
 
 from ..ui.columns import LineColumn
 from ..ui.console import Style, Terminal, one_line
-from ..ui.figures import count, counted, duration, share
+from ..ui.figures import count, duration, share
 from ..ui.json_text import json_line
 from ..ui.screen.panels import Labelled, fact_lines, indented_facts
 from ..ui.screen.tables import table_lines
@@ -28,7 +29,7 @@ _KINDS = {
 
 
 class OutcomeRow(NamedTuple):
-    """Sends that came out the same way, in the capture and now."""
+    """The sends with one pair of captured and replayed outcomes."""
 
     captured: str
     replayed: str
@@ -54,7 +55,7 @@ class BrokerRow(NamedTuple):
 
 
 class ExampleRow(NamedTuple):
-    """A message that came out otherwise."""
+    """A message with a different outcome."""
 
     kind: str
     example: Example
@@ -63,7 +64,7 @@ class ExampleRow(NamedTuple):
 def result_lines(
     comparison: Comparison, planned: PlannedRun, figures: Figures, terminal: Terminal, pace: str
 ) -> list[str]:
-    """Return the comparison for people; `pace` is the one that the user asked for."""
+    """Return the comparison as text; `pace`: the requested pace."""
     steps = comparison.steps
     lines = fact_lines(
         [Labelled(f"{_first_line(comparison, figures)}; pace: {pace}", hang=2)], terminal
@@ -74,12 +75,12 @@ def result_lines(
     ]
     lines += _table(outcomes, _OUTCOMES, terminal)
     lines += _table(_latencies(comparison), _LATENCIES, terminal)
-    brokers = [BrokerRow(*key, one) for key, one in sorted(comparison.brokers.items())]
+    brokers = [BrokerRow(*key, sends) for key, sends in sorted(comparison.brokers.items())]
     lines += _table(brokers, _BROKERS, terminal)
     examples = [
-        ExampleRow(_KINDS[kind], one)
-        for kind, found in comparison.examples.items()
-        for one in found
+        ExampleRow(_KINDS[kind], example)
+        for kind, kind_examples in comparison.examples.items()
+        for example in kind_examples
     ]
     lines += _table(examples, _EXAMPLES, terminal)
     reasons = fact_lines(indented_facts(reason_lines(planned.skipped)), terminal)
@@ -106,10 +107,10 @@ def _first_line(comparison: Comparison, figures: Figures) -> str:
 def _latencies(comparison: Comparison) -> list[LatencyRow]:
     histograms = comparison.captured_latency, comparison.replayed_latency, comparison.lateness
     rows = [
-        LatencyRow(f"p{percent:g}", *(_percentile(one, percent) for one in histograms))
+        LatencyRow(f"p{percent:g}", *(_percentile(histogram, percent) for histogram in histograms))
         for percent in PERCENTILES
     ]
-    largest = [one.maximum for one in histograms]
+    largest = [histogram.maximum for histogram in histograms]
     return [*rows, LatencyRow("max", *largest)] if comparison.steps else []
 
 
@@ -118,8 +119,8 @@ def _percentile(histogram: Histogram, percent: float) -> int | None:
 
 
 def _table(rows: list[_Row], columns: list[LineColumn[_Row]], terminal: Terminal) -> list[str]:
-    found = table_lines(rows, columns, terminal).lines
-    return ["", *found] if found else []
+    lines = table_lines(rows, columns, terminal).lines
+    return ["", *lines] if lines else []
 
 
 def _moment(get: Callable[[LatencyRow], int | None]) -> Callable[[LatencyRow], str]:
@@ -189,16 +190,17 @@ def result_json(
             {
                 "captured": then,
                 "replayed": now,
-                "messages": one.replayed_messages,
-                "captured_failures": one.captured_failures,
-                "replayed_failures": one.replayed_failures,
-                "captured_p99_us": _percentile(one.captured, 99),
-                "replayed_p99_us": _percentile(one.replayed, 99),
+                "messages": item.replayed_messages,
+                "captured_failures": item.captured_failures,
+                "replayed_failures": item.replayed_failures,
+                "captured_p99_us": _percentile(item.captured, 99),
+                "replayed_p99_us": _percentile(item.replayed, 99),
             }
-            for (then, now), one in sorted(comparison.brokers.items())
+            for (then, now), item in sorted(comparison.brokers.items())
         ],
         "examples": {
-            kind: [one._asdict() for one in found] for kind, found in comparison.examples.items()
+            kind: [item._asdict() for item in examples]
+            for kind, examples in comparison.examples.items()
         },
         "skipped": [
             {"why": why.name, "reason": why.value, "detail": detail, "commands": number}

@@ -1,7 +1,7 @@
-"""One run of `replay`: the plan shown, or carried out, compared and journalled.
+"""One run of `replay`: show the plan, or execute it with journal and comparison.
 
-Rules: rows of a dry run and the comparison go to standard output, all else to standard error. What
-was sent stays in the journal however the run ends.
+Rules: rows of a dry run and the comparison go to standard output, everything else to standard
+error. The journal keeps all sends however the run ends.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..ui.json_array import rows_output
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .options import ReplayFormat, ReplayRequest
-from .plan import batches_of, planned_of, readable, refuse_undecoded, say_cut, surveyed
+from .plan import batches_of, note_cut_sources, planned_of, readable, refuse_undecoded, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
 from .prepared import PreparedReplay, prepared
 
 
 def run_replay(request: ReplayRequest) -> ExitStatus:
-    """Do what was asked; raise CommandError where it cannot be done."""
+    """Run the command; raise CommandError on failure."""
     ready = prepared(request)
     if "-" in ready.sources and sys.stdin.isatty():
         raise CommandError(
@@ -65,7 +65,7 @@ def _show(ready: PreparedReplay) -> ExitStatus:
     except BaseException:
         output.discard()
         raise
-    say_cut(planned)
+    note_cut_sources(planned)
     if request.interface is None:
         refuse_undecoded(planned)
     if not as_json and not request.quiet:

@@ -1,8 +1,8 @@
-"""A plan carried out: target, journal, progress, result.
+"""Execution of a plan: target, journal, progress, result.
 
-Rules: the user has named the target, and agreed to one that is not loopback; before that nothing is
-opened. The first Ctrl-C begins nothing further and lets end what is in flight; the journal then is
-as good as any, and `--resume` goes on with it.
+Rules: nothing is opened before the user has named the target, and agreed to it unless it is
+loopback. The first Ctrl-C starts no further sends and waits for those in flight; `--resume` can
+then continue with the journal.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Final
 
 from dissectors.budget import Budget
 from dissectors.printable import printable
+from dissectors.quantities import counted
 from dissectors.tcp.source import expand_sources
 from dissectors.times import text_of_time
 from replay.captured.own_connections import OwnConnections
@@ -56,8 +57,8 @@ from ..send.targets import (
     tls_of_options,
 )
 from ..ui.console import terminal_of
-from ..ui.errors import say_remark
-from ..ui.figures import count, counted, duration, share
+from ..ui.errors import print_note
+from ..ui.figures import count, duration, share
 from ..ui.interrupt import first_ends
 from ..ui.option_names import command_error, in_options
 from ..ui.option_values import about, usage_error
@@ -66,14 +67,14 @@ from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW, SANDBOX
-from .plan import batches_of, planned_of, refuse_undecoded, say_cut, surveyed
+from .plan import batches_of, note_cut_sources, planned_of, refuse_undecoded, surveyed
 from .plan_lines import summary_lines
 from .prepared import PreparedReplay
 from .result import result_json, result_lines
 
 
 def run_send(ready: PreparedReplay) -> ExitStatus:
-    """Replay; raise CommandError where that cannot be done."""
+    """Replay; raise CommandError on failure."""
     try:
         return _Sending(ready).run()
     except (JournalError, TargetRefused) as error:
@@ -83,7 +84,7 @@ def run_send(ready: PreparedReplay) -> ExitStatus:
 
 
 class _ReplayProgress(Progress):
-    """How far a replay is."""
+    """The progress of a replay."""
 
     figures = Figures()
 
@@ -99,13 +100,13 @@ class _ReplayProgress(Progress):
 
 
 _MOST_OF_ONE: Final = 0.9
-"""share of the sends of one process from which on further ones are of no use"""
+"""share of sends in one process from which more processes do not help"""
 _SANDBOX_STORE: Final = 8 << 20
-"""bytes of messages that each broker of the sandbox holds, the newest ones"""
+"""bytes of newest messages that each sandbox broker keeps"""
 
 
 class _Sending:
-    """One run."""
+    """A run of the command."""
 
     def __init__(self, ready: PreparedReplay) -> None:
         self._ready = ready
@@ -115,15 +116,15 @@ class _Sending:
         self._budget = Budget(request.max_output)
         self._before: Progressed | None = None
         self._killed = ""
-        self._said: dict[str, None] = {}
+        self._notes: dict[str, None] = {}
         self._progress = _ReplayProgress(sys.stderr, not self._request.quiet, "sends")
         self._question = Question(self._progress.clear)
 
     def run(self) -> ExitStatus:
-        """Do it; the status says what came of it."""
+        """Run the replay and return the exit status."""
         request = self._request
         config, sandbox, own = self._config(), self._sandbox(), OwnConnections()
-        if self._request.is_live:  # what is captured meanwhile has our own connections in it
+        if self._request.is_live:  # the live capture includes our own connections
             config = replace(config, on_connected=own.add)
         guard = Guard(self._agreement(config, sandbox is not None), is_own_address)
         guard.learn(self._survey.responders)
@@ -133,9 +134,9 @@ class _Sending:
         else:
             planned = planned_of(self._ready, run.run, self._survey, self._budget, own)
             journal = JournalWriter(folder, self._request.sync, request.in_flight)
-            one = self._replay_run(planned, config, guard, journal, run)
-            one.sandbox = sandbox
-            figures = self._carried_out(lambda: run_replay(one, self._stoppable), journal)
+            replay_run = self._replay_run(planned, config, guard, journal, run)
+            replay_run.sandbox = sandbox
+            figures = self._carried_out(lambda: run_replay(replay_run, self._stoppable), journal)
         self._result(planned, figures, folder)
         if not self._stopped and not self._killed and request.interface is None:
             refuse_undecoded(planned)
@@ -177,7 +178,7 @@ class _Sending:
         folder: Path,
         run: Run,
     ) -> tuple[PlannedRun, Figures]:
-        """Replay by several processes; the comparison is made of what they wrote down."""
+        """Replay in several processes; compare from their journals."""
         request = self._request
         planned = planned_of(self._ready, run.run, self._survey, loops=1)
         shares = LaneShares(request.jobs)
@@ -188,7 +189,7 @@ class _Sending:
         shares.deal()
         if shares.largest > _MOST_OF_ONE and not request.quiet:
             part = share(round(1000 * shares.largest), 1000)
-            say_remark(f"{part} of the sends wait for each other: one of the processes sends them")
+            print_note(f"{part} of the sends wait for each other: one of the processes sends them")
         journal = JournalWriter(folder, request.sync, request.in_flight, shared=True)
         begin = (folder / STEPS).stat().st_size
 
@@ -197,9 +198,12 @@ class _Sending:
             target = config if told.namesrv is None else replace(config, namesrv=told.namesrv)
             own = planned_of(self._ready, run.run, self._survey, self._budget)
             rows = JournalWriter(folder, request.sync, shared=True)
-            one = self._replay_run(own, target, guard, rows, run)
-            one.is_own, one.writes_skipped = lambda step: shares.job_of(step) == number, not number
-            return one
+            replay_run = self._replay_run(own, target, guard, rows, run)
+            replay_run.is_own, replay_run.writes_skipped = (
+                lambda step: shares.job_of(step) == number,
+                not number,
+            )
+            return replay_run
 
         jobs = JobRun(request.jobs, made)
 
@@ -223,14 +227,14 @@ class _Sending:
         except JobKilled as problem:
             self._killed, figures = str(problem), jobs.figures
         for text in jobs.said:
-            self._said.setdefault(text)
+            self._notes.setdefault(text)
         return planned, figures
 
     def _carried_out(self, replay: Callable[[], Figures], journal: JournalWriter) -> Figures:
-        """Replay, close the journal; raise CommandError with the way to go on."""
-        again = f"go on with: rmqtool replay --resume {journal.folder} …"
+        """Replay and close the journal; raise CommandError with a hint on how to continue."""
+        way_on = f"go on with: rmqtool replay --resume {journal.folder} …"
         if self._request.is_live:
-            again = "start again: what is live cannot be resumed"
+            way_on = "start again: what is live cannot be resumed"
         try:
             try:
                 return replay()
@@ -239,7 +243,7 @@ class _Sending:
                 journal.close()
         except NameServerError as error:
             reason, hint = in_options(error)
-            hint = "\n".join(filter(None, (hint, f"nothing was sent; then {again}")))
+            hint = "\n".join(filter(None, (hint, f"nothing was sent; then {way_on}")))
             raise CommandError(reason, hint) from None
         except JournalError as error:
             unknown = journal.begun - journal.ended
@@ -249,7 +253,7 @@ class _Sending:
             )
             if unknown:
                 hint += f"; the other {count(unknown)} may be stored twice by --resume"
-            raise CommandError(str(error), f"{hint}\nmake room, then {again}") from None
+            raise CommandError(str(error), f"{hint}\nmake room, then {way_on}") from None
 
     @contextmanager
     def _stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
@@ -269,7 +273,7 @@ class _Sending:
 
     @cached_property
     def _survey(self) -> Survey:
-        """What is known of the sources before anything is sent."""
+        """Facts on the sources before anything is sent."""
         return surveyed(self._ready)
 
     # -- target ---------------------------------------------------------------------------------
@@ -298,7 +302,7 @@ class _Sending:
         except (ConfigError, NameServerError) as error:
             raise command_error(error, ExitStatus.USAGE) from None
         if config.tls is not None:
-            tls_context(config.tls)  # unusable files are one error, not one for each send
+            tls_context(config.tls)  # unusable files are one error, not one per send
         return config
 
     def _sandbox(self) -> SandboxOptions | None:
@@ -307,7 +311,7 @@ class _Sending:
             raise usage_error("--faults", "are those of the sandbox: --target sandbox")
         if request.target is None:
             return None
-        # it ends with the run: however long that is, it takes every message and no more memory
+        # ends with the run: accepts all messages in constant memory
         options = SandboxOptions(brokers=2, store_limit=_SANDBOX_STORE, drop_oldest=True)
         if request.faults is None:
             return options
@@ -318,10 +322,12 @@ class _Sending:
         return replace(options, injections=injections, seed=options.seed if seed is None else seed)
 
     def _agreement(self, config: ProducerConfig, sandbox: bool) -> Agreement:
-        """Return what may be sent to; the user is asked for NameServers on a terminal."""
+        """Return the allowed targets; ask about NameServers on a terminal."""
         request = self._request
         agreement = agreement_of(request.yes, request.allow)
-        remote = [one for one in config.namesrv_addresses() if not agreement.covers(one)]
+        remote = [
+            address for address in config.namesrv_addresses() if not agreement.covers(address)
+        ]
         if sandbox or not remote:
             return agreement
         if not can_ask():
@@ -335,7 +341,7 @@ class _Sending:
         return agreement
 
     def _ask(self, remote: list[str]) -> None:
-        """Show what would be sent where, and ask."""
+        """Show the sends with their target, and ask."""
         request = self._request
         lines = [
             f"Target: {', '.join(map(printable, remote))}, which is not loopback",
@@ -397,7 +403,7 @@ class _Sending:
         else:
             terminal = terminal_of(sys.stdout, request.colour)
             print("\n".join(result_lines(self._comparison, planned, figures, terminal, pace)))
-        say_cut(planned)
+        note_cut_sources(planned)
         if request.quiet:
             return
         remarks = [f"journal: {folder}/"]
@@ -410,22 +416,22 @@ class _Sending:
                 f"{counted(figures.held, 'send')} left late because earlier ones had not ended; "
                 f"--order {more} does not wait"
             )
-        remarks += map(printable, dict.fromkeys((*self._budget.said(), *self._said)))
+        remarks += map(printable, dict.fromkeys((*self._budget.said(), *self._notes)))
         if self._killed:
             begun = "the others began nothing further"
-            again = f"go on with: rmqtool replay --resume {folder} …"
-            remarks.append(f"{self._killed}; {begun}; {again}")
+            hint = f"go on with: rmqtool replay --resume {folder} …"
+            remarks.append(f"{self._killed}; {begun}; {hint}")
         elif self._stopped and not self._request.is_live:
             remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")
         for remark in remarks:
-            say_remark(remark)
+            print_note(remark)
 
     def _status(self) -> ExitStatus:
         if self._killed:
             return ExitStatus.FAILURE
         if self._stopped and self._request.interface is None:
             return ExitStatus.INTERRUPTED
-        held = [one for one in self._request.fail_on if one.holds(self._comparison)]
+        held = [item for item in self._request.fail_on if item.holds(self._comparison)]
         for condition in held:
-            say_remark(f"--fail-on {condition.text}: it is so")
+            print_note(f"--fail-on {condition.text}: it is so")
         return ExitStatus.DIFFERENCES if held else ExitStatus.OK

@@ -1,4 +1,1 @@
-"""Implement `rmqtool report`.
-
-May import `ui`, `version`, `analytics` and `dissectors`.
-"""
+"""Implement `rmqtool report`."""

@@ -17,6 +17,9 @@ def _run(request: ReportRequest) -> ExitStatus:
       rmqtool report log/ -o report/               page, JSON, CSV, and Parquet
       rmqtool report latency today/ --compare yesterday/
       rmqtool report latency log/ --table latency_brokers -T csv
+      rmqtool report today/ --cells cells/monday/   write counts to merge
+      rmqtool report cells/monday cells/tuesday     merge them
+      rmqtool report --follow captures/ --cells state/ -o report.html
       rmqtool report log/ --engine spark
       rmqtool report log/ --master spark://host:7077
 
@@ -26,6 +29,10 @@ def _run(request: ReportRequest) -> ExitStatus:
         from .listing import show_reports
 
         return show_reports(request)
+    if request.follow:
+        from .follow import follow_report
+
+        return follow_report(request)
     from .run import run_report
 
     return run_report(request)

@@ -13,7 +13,7 @@ from .options import ReportRequest
 
 
 def show_reports(request: ReportRequest) -> ExitStatus:
-    """Write what there is to standard output, or to the file that `-o` names."""
+    """Write the list of reports to standard output or the `-o` file."""
     require("a report", "report", *REPORT_LIBRARIES)
     from analytics.reports import report_names, report_of
 

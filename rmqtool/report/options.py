@@ -1,8 +1,10 @@
-"""What a user asks `report` for: its options and what they may be."""
+"""The options of `report`, with their values."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,17 +15,18 @@ from dissectors.times import Moment, Zone
 from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.declared import argument, declared, derived, option
-from ..ui.option_values import duration_option, usage_error
+from ..ui.option_values import duration_option, time_option, usage_error
 from ..ui.output import refuse_text_as_page
+from ..ui.status import CommandError
 
 if TYPE_CHECKING:
-    from analytics.report import ReportOptions
+    from analytics.report import LatencyObjective, ReportOptions
 
 _WHAT, _OUTPUT, _SPARK, _CLIENTS = "Reports", "Output", "Engine", "Producer settings"
 LOCAL = "local[*]"
-"""Spark master unless another is named."""
+"""Default Spark master."""
 ALL = "all"
-"""names all reports"""
+"""name that stands for all reports"""
 
 
 class Switch(StrEnum):
@@ -34,7 +37,7 @@ class Switch(StrEnum):
 
 
 class EngineChoice(StrEnum):
-    """What computes a report."""
+    """The engine of a report."""
 
     auto = "auto"
     spark = "spark"
@@ -42,7 +45,7 @@ class EngineChoice(StrEnum):
 
 
 class ReportFormat(StrEnum):
-    """How a report is written."""
+    """The format of a report."""
 
     table = "table"
     json = "json"
@@ -87,7 +90,7 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
 
 
 def format_of(_option: str, wanted: ReportFormat | None, output: str) -> ReportFormat | None:
-    """Return the format that was named, else the one of the output's name; None: all forms."""
+    """Return the requested format, or that of the output's suffix; None: all formats."""
     if wanted is not None:
         if wanted is not ReportFormat.html:
             refuse_text_as_page(output, "--format html makes one")
@@ -98,11 +101,37 @@ def format_of(_option: str, wanted: ReportFormat | None, output: str) -> ReportF
 
 
 def span_option(option: str, text: str | None) -> int | None:
-    """Return the microseconds that an option names: ``500ms``, ``10s``, ``5m``."""
+    """Return the microseconds of an option: ``500ms``, ``10s``, ``5m``."""
     length = duration_option(option, text)
     if length is not None and length < 1_000:
         raise usage_error(option, f"not a valid duration: {text!r}; give at least 1us")
     return None if length is None else int(length) // 1_000
+
+
+def split_option(
+    option: str, text: str | None, zone: Zone, compare: Sequence[str]
+) -> Moment | None:
+    """Return the time that splits an input for a comparison."""
+    if text is not None and compare:
+        raise usage_error(option, "cannot be combined with --compare; omit one of them")
+    return time_option(option, text, zone)
+
+
+def objective_option(option: str, text: str | None) -> LatencyObjective | None:
+    """Return the latency objective of an option: ``50ms``, or ``50ms,99.9%``."""
+    from analytics.report import LatencyObjective
+
+    if text is None:
+        return None
+    time, comma, share = text.partition(",")
+    latency_us = span_option(option, time.strip())
+    assert latency_us is not None
+    if not comma:
+        return LatencyObjective(latency_us)
+    percent = re.fullmatch(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*", share, re.ASCII)
+    if percent is None or not Decimal(percent[1]):
+        raise usage_error(option, f"not a share of requests: {share!r}; give 50ms,99.9%")
+    return LatencyObjective(latency_us, Decimal(percent[1]) / 100)
 
 
 def _send_timeout(option: str, text: str | None) -> int | None:
@@ -111,7 +140,7 @@ def _send_timeout(option: str, text: str | None) -> int | None:
 
 
 def numbers_option(option: str, text: str | None) -> tuple[int, ...] | None:
-    """Return the milliseconds that an option names: ``50,100,550``."""
+    """Return the milliseconds of an option: ``50,100,550``."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
@@ -148,7 +177,7 @@ def _engine(
     memory: str | None,
     conf: dict[str, str],
 ) -> EngineChoice:
-    """Return what computes: with options of Spark, Spark."""
+    """Return the engine; options of Spark select Spark."""
     of_spark = {"--master": master, "--memory": memory, "--conf": conf}
     named = next((option for option, value in of_spark.items() if value), None)
     if named is None:
@@ -158,13 +187,61 @@ def _engine(
     return EngineChoice.spark
 
 
+def _cells(
+    option: str,
+    folder: str | None,
+    tables: list[str],
+    compare: list[str],
+    force: bool,
+    follow: bool,
+) -> str | None:
+    """Return the folder for cells; raise CommandError if it cannot be written."""
+    if folder is None:
+        if follow:
+            raise usage_error("--follow", f"needs {option} FOLDER for its state")
+        return None
+    if tables or compare:
+        raise usage_error(f"{option} and {'--table' if tables else '--compare'}", "do not combine")
+    if follow:  # it is added to
+        return folder
+    from analytics.cells import KIND
+    from dissectors.owned_folder import FolderRefused, check_folder
+
+    try:
+        check_folder(Path(folder), KIND, force)
+    except FolderRefused as refusal:
+        raise CommandError(str(refusal)) from None
+    return folder
+
+
+def _follow(
+    option: str,
+    wanted: bool,
+    inputs: Sequence[str],
+    reports: Sequence[str],
+    words: Sequence[str],
+) -> bool:
+    """Return whether a folder is followed; raise CommandError if that is impossible."""
+    if not wanted:
+        return False
+    if len(inputs) != 1 or "://" in inputs[0]:
+        raise usage_error(option, "takes one folder of this machine")
+    if words[0] != ALL and words[0] in reports:
+        from analytics.reports import report_of
+
+        for name in reports:
+            if not report_of(name).cells:
+                raise usage_error(option, f"keeps counts, and {name} needs rows")
+    return True
+
+
 @declared
 class ReportRequest:
-    """A `report` command: which reports of what, how they are written, and what computes them."""
+    """A `report` command: reports, inputs, output, and engine."""
 
     words: list[str] = argument(
         f"[{'|'.join((*REPORT_MODULES, ALL))}] INPUT...",
-        "Captures, folders of captures, decoded logs, or Parquet or JSON lines files of rows.",
+        "Captures, folders, decoded logs, or row files (Parquet, JSON lines).",
     )
     reports: tuple[str, ...] = derived(_reports, "words", "show_list", value=())
     """names of reports, in order"""
@@ -175,6 +252,14 @@ class ReportRequest:
     )
     compare: list[str] = option(
         "Compare with this baseline input; repeatable.", _WHAT, [], metavar="OTHER"
+    )
+    split: Moment | None = option(
+        "Compare what is from this time on with what is before it.",
+        _WHAT,
+        metavar="TIME",
+        typed=str | None,
+        read=split_option,
+        needs=("zone", "compare"),
     )
     window_us: int | None = option(
         "Time window, such as 500ms, 10s, or 5m (default: about 60 windows).",
@@ -187,11 +272,32 @@ class ReportRequest:
     slowest: int = option(
         "List the N slowest exchanges.", _WHAT, 20, min=1, max=100_000, metavar="N"
     )
+    slo: LatencyObjective | None = option(
+        "Latency objective: 50ms, or 50ms,99.9% of requests (default: 99%).",
+        _WHAT,
+        metavar="TIME[,SHARE]",
+        typed=str | None,
+        read=objective_option,
+    )
+    cells: str | None = option(
+        "Also write the counts behind the tables, for reports to merge.",
+        _OUTPUT,
+        metavar="FOLDER",
+        read=_cells,
+        needs=("tables", "compare", "force", "follow"),
+    )
+    follow: bool = option(
+        "Add inputs that arrive in INPUT to --cells until Ctrl-C.",
+        _WHAT,
+        False,
+        read=_follow,
+        needs=("inputs", "reports", "words"),
+    )
     where: str = options.WHERE
     since: Moment | None = options.SINCE
     until: Moment | None = options.UNTIL
     zone: Zone = options.TIME_ZONE
-    """whose clocks show times without an offset in `where`, too"""
+    """zone of times without an offset, also in `where`"""
     format: ReportFormat | None = option(
         "Output format (default: from the -o extension, otherwise table; all formats in a folder).",
         _OUTPUT,
@@ -200,7 +306,7 @@ class ReportRequest:
     )
     """None: all forms, into a folder"""
     output: str = option(
-        "Output file (.html, .json), or a folder for the page and all tables.",
+        "Output file, or a folder for the page and all tables.",
         _OUTPUT,
         "-",
         metavar="FILE|FOLDER|-",
@@ -213,16 +319,15 @@ class ReportRequest:
     tls_keylog: str = options.TLS_KEYLOG
     max_ratio: int = options.MAX_RATIO
     engine: EngineChoice = option(
-        "Run in this process without Java (local) or on Spark. auto uses Spark for "
-        "Spark options, remote inputs, or over 5 million exchanges.",
+        "Where to compute; auto uses Spark for Spark options and large inputs.",
         _SPARK,
         EngineChoice.auto,
         read=_engine,
         needs=("master_url", "memory", "settings"),
     )
     master_url: str | None = option(
-        "Spark master (spark://host:7077) or Spark Connect server "
-        "(sc://host:15002). Spark's own default is local[*].",
+        "Spark master or Spark Connect server, such as spark://host:7077 or sc://host:15002 "
+        "(default: local[*]).",
         _SPARK,
         names="--master",
         metavar="URL",
@@ -291,12 +396,13 @@ class ReportRequest:
         return _is_connect(self.master)
 
     def options(self) -> ReportOptions:
-        """Return what the reports take."""
+        """Return the parameters of the reports."""
         from analytics.report import ReportOptions
 
         return ReportOptions(
             window_us=self.window_us,
             slowest=self.slowest,
+            slo=self.slo,
             send_timeout_ms=self.send_timeout_ms,
             retry_times=self.retry_times,
             generation=self.generation,

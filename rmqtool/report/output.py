@@ -1,8 +1,8 @@
-"""Where a report goes: the screen, one file of one form, or a folder with all forms.
+"""The output of a report: the screen, one file, or a folder with all formats.
 
-Rules: a file or folder has its name only when it is whole. A folder is replaced only where it is a
-report that rmqtool wrote and that was asked for (`owned_folder`). CSV is for spreadsheets: what
-could be a formula is none.
+Rules: a file or folder gets its name only when complete. A folder is replaced only on request, and
+only if it is a report of rmqtool (`owned_folder`). CSV is safe for spreadsheets: no text is a
+formula.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
     from analytics.result import ReportResult, TableResult
 
 MARK = "rmqtool-report"
-"""`format` in the JSON form"""
+"""`format` in the JSON output"""
 KIND = "report"
-"""what a folder with a report is"""
+"""kind of a report folder in `owned_folder`"""
 JSON_NAME, PAGE_NAME = "report.json", "report.html"
 
 
 class About(NamedTuple):
-    """What a report was made from."""
+    """The origin of a report."""
 
     inputs: Sequence[str]
     """names of the inputs"""
     compare: Sequence[str]
-    """names of the inputs that it is compared with"""
+    """names of the inputs for comparison"""
     chosen: dict[str, str]
-    """what restricted the rows, by option"""
+    """options that restrict the rows"""
     remarks: Sequence[str]
-    """what there is to say about the input"""
+    """notes on the input"""
 
 
 def check_output(request: ReportRequest) -> None:
-    """Raise CommandError where the output cannot be written as asked."""
+    """Raise CommandError if the output cannot be written as requested."""
     path = Path(request.output)
     to_folder = _is_folder(request)
     if request.format is ReportFormat.parquet and not to_folder:
@@ -79,14 +79,14 @@ def check_output(request: ReportRequest) -> None:
 
 
 def _captures_in(names: Sequence[str]) -> Iterator[str]:
-    """Yield the captures that folders among the inputs stand for."""
+    """Yield the captures in the input folders."""
     for name in names:
         if os.path.isdir(name):
             yield from map(str, filter(is_capture_name, Path(name).iterdir()))
 
 
 def _is_folder(request: ReportRequest) -> bool:
-    """Return whether the output is a folder: it has no suffix of a form, and is not a screen."""
+    """Return whether the output is a folder: not standard output, and no known suffix."""
     if request.output == "-":
         return False
     path = Path(request.output)
@@ -98,7 +98,7 @@ def _is_folder(request: ReportRequest) -> bool:
 def write_report(
     request: ReportRequest, results: Sequence[ReportResult], remarks: Sequence[str]
 ) -> list[str]:
-    """Write the report; return what was written where, empty for standard output."""
+    """Write the report; return a note with its place, empty for standard output."""
     about = About(request.inputs, request.compare, _chosen(request), remarks)
     if _is_folder(request):
         return [_write_folder(request, results, about)]
@@ -125,7 +125,7 @@ def _write_text(output: Output, results: Sequence[ReportResult], request: Report
     else:
         terminal = Terminal(False, UNLIMITED, request.colour is When.always)
         encoding = "utf-8"
-    text = "\n".join(report_lines(results, terminal)) + "\n"
+    text = "\n".join(report_lines(results, terminal, request.tables)) + "\n"
     output.write(text.encode(encoding, "replace"))
 
 
@@ -134,7 +134,7 @@ def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) 
         return json_of(results, about)
     if form is ReportFormat.html:
         return html_of(results, about)
-    tables = [one for result in results for one in result.tables.values()]
+    tables = [item for result in results for item in result.tables.values()]
     if not tables:
         raise CommandError("the input has no data for this table")
     table = tables[0]
@@ -185,11 +185,11 @@ def json_of(results: Sequence[ReportResult], about: About) -> bytes:
             "unknown": [table.name for table in result.unknown],
             "tables": {
                 name: {
-                    "columns": [column._asdict() for column in one.table.columns],
-                    "complete": not one.cut,
-                    "rows": _plain_rows(one),
+                    "columns": [column._asdict() for column in item.table.columns],
+                    "complete": not item.cut,
+                    "rows": _rows_as_json(item),
                 }
-                for name, one in result.tables.items()
+                for name, item in result.tables.items()
             },
         }
         for result in results
@@ -207,14 +207,19 @@ def json_of(results: Sequence[ReportResult], about: About) -> bytes:
     return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
 
 
-def _plain_rows(result: TableResult) -> list[dict[str, object]]:
+def _rows_as_json(result: TableResult) -> msgspec.Raw:
+    """Return the rows of a table as JSON, which needs less memory than dictionaries."""
     from analytics.csv_tables import plain_value
 
-    return [{name: plain_value(value) for name, value in row.items()} for row in result.rows()]
+    rows = (
+        msgspec.json.encode({name: plain_value(value) for name, value in row.items()})
+        for row in result.each_row()
+    )
+    return msgspec.Raw(b"[" + b",".join(rows) + b"]")
 
 
 def csv_of(result: TableResult) -> bytes:
-    """Return a table as CSV with a head; texts are printable and no formulas."""
+    """Return a table as CSV with a header; texts are printable and never formulas."""
     from analytics.csv_tables import csv_of_table
 
     return csv_of_table(result)
@@ -228,7 +233,7 @@ def parquet_of(result: TableResult) -> bytes:
 
 
 def html_of(results: Sequence[ReportResult], about: About) -> bytes:
-    """Return the page."""
+    """Return the HTML page."""
     from analytics.page.html import page_of
 
     facts = [("Input", ", ".join(about.inputs))]
@@ -243,9 +248,10 @@ def html_of(results: Sequence[ReportResult], about: About) -> bytes:
 
 
 def _chosen(request: ReportRequest) -> dict[str, str]:
-    """Return what restricted the rows, as it was written."""
+    """Return the options that restrict the rows, as the user wrote them."""
     texts = {
         "where": request.where,
+        "split": text_of_moment(request.split) or "",
         "since": text_of_moment(request.since) or "",
         "until": text_of_moment(request.until) or "",
         "decode-as": ",".join(map(str, sorted(request.decode_as))),

@@ -1,8 +1,8 @@
-"""One run of `report`: inputs to tables by an engine, then where they were asked for.
+"""One run of `report`: inputs to tables by an engine, then to the output.
 
-Rules: what is wrong with the command line or an input is said before Java is started. The local
-engine needs no Java. Captures are decoded here, while Spark starts if it is to compute, unless a
-cluster decodes them. Whatever happens, Java is ended and temporary files are removed.
+Rules: errors of the command line or an input are reported before Java starts. The local engine
+needs no Java. Captures are decoded here, while Spark (if used) starts, unless a cluster decodes
+them. Java is always ended and temporary files are always removed.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dissectors.owned_folder import OwnedFolder
+from dissectors.quantities import counted
 from dissectors.where.fields import suggestion
 from dissectors.where.filter import WhereError
 
-from ..ui.errors import say_remark
+from ..ui.errors import print_note
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, SPARK_LIBRARIES, are_installed, require
-from ..ui.figures import counted, duration, size
-from ..ui.option_values import usage_error
+from ..ui.figures import duration, size
+from ..ui.option_values import text_of_moment, usage_error
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
@@ -30,6 +33,7 @@ from .options import EngineChoice, ReportFormat, ReportRequest
 from .starting import Starting
 
 if TYPE_CHECKING:
+    from analytics.cells import CellFolder
     from analytics.inputs.captures import TemporaryLog
     from analytics.inputs.inputs import Input
     from analytics.inputs.source import Tables
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def run_report(request: ReportRequest) -> ExitStatus:
-    """Do what was asked; raise CommandError where it cannot be done."""
+    """Run the command; raise CommandError on failure."""
     if request.is_connect:
         require("a Spark Connect server", "connect", *CONNECT_LIBRARIES)
     elif request.engine is EngineChoice.spark:
@@ -51,12 +55,11 @@ def run_report(request: ReportRequest) -> ExitStatus:
     from .output import check_output, write_report
 
     _check_master(request)
-    _check_where(request)
     check_output(request)
     try:
-        if not request.verbose:  # py4j logs what it is interrupted in, with its traceback
+        if not request.verbose:  # py4j logs interrupted calls with a traceback
             logging.disable(logging.CRITICAL)
-        results, remarks = _computed(request)
+        results, remarks = results_of(request)
     except ReportError as error:
         raise CommandError(error.message, error.hint) from error
     finally:
@@ -64,7 +67,7 @@ def run_report(request: ReportRequest) -> ExitStatus:
     written = write_report(request, results, remarks)
     if not request.quiet:
         for remark in [*written, *remarks]:
-            say_remark(remark)
+            print_note(remark)
     return ExitStatus.OK
 
 
@@ -75,7 +78,8 @@ def _check_master(request: ReportRequest) -> None:
         raise usage_error("--master", wrong)
 
 
-def _check_where(request: ReportRequest) -> None:
+def check_where(request: ReportRequest) -> None:
+    """Raise CommandError for an invalid filter."""
     if not request.where.strip():
         return
     from dissectors.where.fields import exchange_fields
@@ -87,28 +91,46 @@ def _check_where(request: ReportRequest) -> None:
         raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 
 
-def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
-    """Return the reports, and what there is to say about the input."""
-    from analytics.errors import ReportError, reason_of
-    from analytics.inputs.inputs import inputs_of, rows_in
+Save = Callable[["Sequence[Report]", "Sequence[Input]", "Tables"], None]
+"""Writes reports: reports, their input, its tables with counted cells."""
 
-    inputs = inputs_of(request.inputs)
-    others = inputs_of(request.compare) if request.compare else []
+
+def results_of(
+    request: ReportRequest, session: Session | None = None, save: Save | None = None
+) -> tuple[list[ReportResult], list[str]]:
+    """Return the reports, and notes on the input.
+
+    `session`: a running Spark session; `save` writes cells instead of the request's way.
+    """
+    from analytics.errors import ReportError, reason_of
+    from analytics.inputs.inputs import inputs_of
+    from analytics.inputs.window import time_of
+
+    check_where(request)
+    if request.tables:
+        chosen_reports(request)  # an unknown name is reported before Spark is started
+    window = time_of(request.since, request.until)
+    inputs = inputs_of(request.inputs, window)
+    others = inputs_of(request.compare, window) if request.compare else []
     with ExitStack() as stack:
         steps = stack.enter_context(StageLine(sys.stderr, not (request.quiet or request.verbose)))
         if not _is_by_spark(request, [*inputs, *others]):
             inputs = _decoded_here(request, inputs, steps, stack)
             others = _decoded_here(request, others, steps, stack)
             steps.at("loading DuckDB")
-            return _reports(request, _read_here(stack), inputs, others, steps)
-        rows = rows_in([*inputs, *others])
-        starting = stack.enter_context(Starting(request, rows, steps))
+            return _reported_here(request, inputs, others, steps, stack, save)
+        if session is not None:
+            read, tasks = read_by_spark(request, session, stack), _tasks_of(session)
+            inputs = _prepared(request, inputs, steps, stack)
+            return _reports(request, read, inputs, others, steps, tasks, save)
+        starting = stack.enter_context(Starting(request, steps))
         inputs = _prepared(request, inputs, steps, stack)
         others = _prepared(request, others, steps, stack)
         steps.at("starting Spark")
         session = starting.session()
         try:
-            read, tasks = _read_by_spark(request, session, stack), _tasks_of(session)
+            read = read_by_spark(request, session, stack)
+            tasks = _tasks_of(session)
             return starting.computed(lambda: _reports(request, read, inputs, others, steps, tasks))
         except (ReportError, CommandError):
             raise
@@ -119,7 +141,7 @@ def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
 def _prepared(
     request: ReportRequest, inputs: Sequence[Input], steps: StageLine, stack: ExitStack
 ) -> list[Input]:
-    """Return the inputs with captures as a decoded log, unless a cluster is to decode them."""
+    """Return the inputs with captures decoded to a log, unless a cluster decodes them."""
     from analytics.inputs.inputs import at_whole_paths, is_small
 
     if request.is_connect and not is_small(inputs):
@@ -132,18 +154,18 @@ def _prepared(
 def _decoded_here(
     request: ReportRequest, inputs: Sequence[Input], steps: StageLine, stack: ExitStack
 ) -> list[Input]:
-    """Return the inputs with captures as a decoded log."""
+    """Return the inputs with captures decoded to a log."""
     from analytics.inputs.inputs import InputKind
 
     done = []
-    for one in inputs:
-        if one.kind is InputKind.captures:
+    for item in inputs:
+        if item.kind is InputKind.captures:
             from analytics.inputs.captures import TemporaryLog  # loads the decoder
 
             log = TemporaryLog()
             stack.callback(log.close)
-            one = _decode(request, one, steps, log)
-        done.append(one)
+            item = _decode(request, item, steps, log)
+        done.append(item)
     return done
 
 
@@ -164,19 +186,48 @@ Read = Callable[["Sequence[Input]", bool], "Tables"]
 """Inputs, whether messages are wanted -> their tables."""
 
 
-def _read_by_spark(request: ReportRequest, session: Session, stack: ExitStack) -> Read:
-    def read(inputs: Sequence[Input], messages: bool) -> Tables:
-        from analytics.inputs.source import read_inputs
+def read_by_spark(request: ReportRequest, session: Session, stack: ExitStack) -> Read:
+    """Return the function that reads inputs into the local session."""
 
+    def read(inputs: Sequence[Input], messages: bool) -> Tables:
+        from analytics.inputs.inputs import rows_in
+        from analytics.inputs.remote import opened
+        from analytics.inputs.source import count_of, read_inputs
+        from analytics.inputs.window import time_of
+
+        inputs = opened(session.spark, inputs, time_of(request.since, request.until))
+        rows = rows_in(inputs)
+        if rows is not None:
+            session.size_shuffles(rows)
         ports = sorted(request.decode_as)
         tables = read_inputs(
             *(session.spark, inputs, ports, messages),
             *(request.tls_keylog, request.max_ratio),
         )
         stack.callback(tables.given.kept.engine.close)
+        if rows is None:
+            session.size_shuffles(count_of(tables))
         return tables
 
     return read
+
+
+def _reported_here(
+    request: ReportRequest,
+    inputs: Sequence[Input],
+    others: Sequence[Input],
+    steps: StageLine,
+    stack: ExitStack,
+    save: Save | None,
+) -> tuple[list[ReportResult], list[str]]:
+    from analytics.sql.local import is_interrupted
+
+    try:
+        return _reports(request, _read_here(stack), inputs, others, steps, save=save)
+    except Exception as error:
+        if is_interrupted(error):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _read_here(stack: ExitStack) -> Read:
@@ -191,17 +242,19 @@ def _read_here(stack: ExitStack) -> Read:
 
 
 def _is_by_spark(request: ReportRequest, inputs: Sequence[Input]) -> bool:
-    """Return whether Spark computes the report; raise CommandError where it must and cannot."""
-    from analytics.inputs.inputs import InputKind, is_for_spark
+    """Return whether Spark computes the report; raise CommandError if it must but cannot."""
+    from analytics.inputs.inputs import InputKind, is_elsewhere, is_for_spark
 
+    if any(item.kind is InputKind.cells for item in inputs):
+        return False
     if request.engine is not EngineChoice.auto:
-        remote = [one.name for one in inputs if one.kind is InputKind.remote]
+        remote = [item.name for item in inputs if is_elsewhere(item.name)]
         if remote and request.engine is EngineChoice.local:
             raise CommandError(f"{remote[0]} needs Spark", "omit --engine local")
         return request.engine is EngineChoice.spark
     if not is_for_spark(inputs):
         return False
-    if any(one.kind is InputKind.remote for one in inputs):
+    if any(is_elsewhere(item.name) for item in inputs):
         require("a report of a remote input", "spark", *SPARK_LIBRARIES)
     return are_installed(*SPARK_LIBRARIES) and shutil.which("java") is not None
 
@@ -213,25 +266,15 @@ def _reports(
     others: Sequence[Input],
     steps: StageLine,
     tasks: Callable[[], Far] = lambda: Far(""),
+    save: Save | None = None,
 ) -> tuple[list[ReportResult], list[str]]:
     from analytics.result import computed
 
-    reports = _chosen_reports(request)
+    reports = chosen_reports(request)
     wanted = frozenset(table.name for report in reports for table in report.tables)
     options = replace(request.options(), tables=wanted)
 
-    def tables_of(some: Sequence[Input]) -> Tables:
-        from analytics.inputs.filters import chosen
-        from analytics.inputs.source import refuse_nothing
-
-        tables = read(some, any(report.messages for report in reports))
-        tables.given = chosen(
-            tables.given, request.where, request.since, request.until, request.zone.name
-        )
-        refuse_nothing(tables)
-        return tables
-
-    done = TablesDone(len(wanted) * (2 if others else 1))
+    done = TablesDone(len(wanted) * (2 if others or request.split else 1))
 
     def now(report: str, table: str) -> None:
         if table:
@@ -240,22 +283,123 @@ def _reports(
         steps.at(stage, lambda: done.far(tasks()))
 
     steps.at("reading the input", tasks)
-    tables = tables_of(inputs)
+    later = replace(request, since=request.split or request.since)
+    tables = tables_of(later, reports, read, inputs)
+    if request.cells is not None:
+        from analytics.cells import Counted
+
+        tables.given.kept.counted = Counted()
     results = computed(reports, tables.given, options, now)
-    if others:
+    if save is not None:
+        save(reports, inputs, tables)
+    elif request.cells is not None:
+        write_cells(request, reports, inputs, tables)
+    if others or request.split:
         from analytics.compare import compared
 
-        other = tables_of(others)
-        results = compared(results, computed(reports, other.given, options, now))
-        tables.remarks += other.remarks
+        earlier = replace(request, until=request.split or request.until)
+        compared_tables = tables_of(earlier, reports, read, others or inputs)
+        results = compared(results, computed(reports, compared_tables.given, options, now))
+        tables.remarks += compared_tables.remarks
     return results, tables.remarks
 
 
-def _chosen_reports(request: ReportRequest) -> list[Report]:
+def _of_cells(request: ReportRequest, reports: list[Report], inputs: Sequence[Input]) -> Tables:
+    """Return the input made of cells; remove reports that need rows, or raise for them."""
+    from analytics.inputs.source import read_cells
+
+    if request.where or request.since or request.until or request.split:
+        raise CommandError(
+            f"{inputs[0].name} contains cells, which --where, --since, --until, and --split cannot"
+            " filter",
+            "use these options when you write the cells",
+        )
+    tables = read_cells(inputs, [table for report in reports for table in report.cells])
+    counted = tables.given.kept.counted
+    assert counted is not None
+    lack = [item.name for item in reports if not (item.additive and counted.has(item.name))]
+    if request.words[0] in lack or len(lack) == len(reports):
+        raise CommandError(
+            f"{lack[0]} needs rows, and {inputs[0].name} has cells", "name logs or captures"
+        )
+    if lack:
+        tables.remarks.append(f"not shown, because cells lack the rows: {', '.join(lack)}")
+        reports[:] = [item for item in reports if item.name not in lack]
+    return tables
+
+
+def write_cells(
+    request: ReportRequest, reports: Sequence[Report], inputs: Sequence[Input], tables: Tables
+) -> None:
+    """Write the counts as a folder of cells."""
+    from analytics.cells import KIND, CellFolder
+
+    assert request.cells is not None
+    owned = OwnedFolder(Path(request.cells), KIND, request.force, request.inputs, private=True)
+    try:
+        add_cells(CellFolder.made(owned.path), request, reports, inputs, tables)
+        owned.finish()
+    except BaseException:
+        owned.discard()
+        raise
+
+
+def add_cells(
+    folder: CellFolder,
+    request: ReportRequest,
+    reports: Sequence[Report],
+    inputs: Sequence[Input],
+    tables: Tables,
+    done: Sequence[str] = (),
+) -> None:
+    """Add counts to a folder of cells; `done`: identities of their inputs."""
+    from analytics.cells import CellPart, written_cells
+    from analytics.inputs.inputs import identity_of
+
+    counted = tables.given.kept.counted
+    assert counted is not None
+    remarks = list(tables.remarks)
+    if request.where:
+        remarks.append(f"{', '.join(request.inputs)}: only rows with {request.where}")
+    part = CellPart(
+        folder="",
+        reports=[item.name for item in reports if item.cells],
+        tables=[],
+        inputs=list(request.inputs),
+        remarks=remarks,
+        slowest=request.slowest,
+    )
+    identities = {item.name: identity_of(item) for item in inputs}
+    written_cells(folder, counted, part, identities, done)
+
+
+def tables_of(
+    request: ReportRequest, reports: list[Report], read: Read, inputs: Sequence[Input]
+) -> Tables:
+    """Return the tables of inputs, with the selected exchanges."""
+    from analytics.inputs.filters import chosen
+    from analytics.inputs.inputs import InputKind
+    from analytics.inputs.source import refuse_nothing
+
+    if inputs[0].kind is InputKind.cells:
+        return _of_cells(request, reports, inputs)
+    tables = read(inputs, any(report.messages for report in reports))
+    tables.given = chosen(
+        tables.given, request.where, request.since, request.until, request.zone.name
+    )
+    bounds = [("since", request.since), ("before", request.until)]
+    texts = [f"{word} {text_of_moment(moment)}" for word, moment in bounds if moment]
+    texts += ["matching --where"] if request.where.strip() else []
+    refuse_nothing(tables, " ".join(texts))
+    return tables
+
+
+def chosen_reports(request: ReportRequest) -> list[Report]:
+    """Return the requested reports with the requested tables."""
     from analytics.reports import report_of
 
     reports = [report_of(name) for name in request.reports]
-    known = {table.name for report in reports for table in report.tables}
+    known = list(dict.fromkeys(table.name for report in reports for table in report.tables))
     for name in request.tables:
         if name not in known:
             raise usage_error(
@@ -263,20 +407,24 @@ def _chosen_reports(request: ReportRequest) -> list[Report]:
             )
     chosen = []
     for report in reports:
-        tables = tuple(table for table in report.tables if _is_wanted(table, request))
+        tables = tuple(
+            table for table in report.tables if _is_wanted(table, request, report.additive)
+        )
         if tables:
             chosen.append(replace(report, tables=tables))
     return chosen
 
 
-def _is_wanted(table: ReportTable, request: ReportRequest) -> bool:
+def _is_wanted(table: ReportTable, request: ReportRequest, additive: Collection[str]) -> bool:
     if request.tables:
         return table.name in request.tables
+    if request.cells is not None and table.name in additive:
+        return True
     return bool(table.shown) or request.format is not ReportFormat.table
 
 
 class CapturesDone:
-    """How much of captures is decoded, and how long the rest may take by what this took."""
+    """Progress of decoding captures, with an estimate of the remaining time."""
 
     def __init__(self, total: int, now: Callable[[], float] = monotonic) -> None:
         """`total` is their bytes; 0: unknown."""
@@ -286,11 +434,11 @@ class CapturesDone:
         self._start = now()
 
     def note(self, read: int, packets: int, found: int) -> None:
-        """Say how many bytes and packets are read, and how many exchanges were found."""
+        """Update the number of bytes, packets, and exchanges."""
         self._read, self._packets, self._found = read, packets, found
 
     def far(self) -> Far:
-        """Return how far it is."""
+        """Return the current progress."""
         of_all = f" of {size(self._total)}" if self._total else ""
         texts = [f"{size(self._read)}{of_all}"]
         if self._packets:
@@ -306,12 +454,12 @@ class CapturesDone:
 
 
 _TELLING_SHARE = 5
-"""The first fifth of the tables says how long the others may take; less of them has the work that
-all share."""
+"""Share of the tables after which the remaining time is estimated; earlier ones include shared
+work."""
 
 
 class TablesDone:
-    """How many tables are computed, and how long the others may take by what these took."""
+    """Progress of computing tables, with an estimate of the remaining time."""
 
     def __init__(self, total: int, now: Callable[[], float] = monotonic) -> None:
         self._total = total
@@ -320,11 +468,11 @@ class TablesDone:
         self._start = now()
 
     def begin(self) -> None:
-        """Say that the next table is computed now."""
+        """Advance to the next table."""
         self._begun += 1
 
     def far(self, tasks: Far) -> Far:
-        """Return how far the reports are; `tasks` is how far the table is."""
+        """Return the progress of the reports; `tasks` is that of the current table."""
         if not self._begun:
             return tasks
         done = self._begun - 1
@@ -336,7 +484,7 @@ class TablesDone:
 
 
 def _tasks_of(session: Session) -> Callable[[], Far]:
-    """Return what says how far Spark is with its current work."""
+    """Return the function that reports the progress of Spark's current job."""
 
     def far() -> Far:
         done, total = session.tasks()

@@ -1,15 +1,14 @@
-"""Spark for one report: it starts while captures are decoded, computes, and ends whatever happens.
+"""Spark for one report: it starts while captures are decoded, and is always ended.
 
-Rules: Spark starts and computes in threads of its own, because PySpark and gRPC have waits that no
-signal ends. After an error or Ctrl-C all is ended at once, also what still starts; what was waited
-for fails then.
+Rules: Spark starts and computes in separate threads, because PySpark and gRPC have waits that
+signals do not interrupt. After an error or Ctrl-C everything is ended at once, even a start in
+progress; pending calls then fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..ui.interrupt import Apart
@@ -22,18 +21,15 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 _MOST_FAIL: Final = 3.0
-"""Seconds that the end waits until threads have noticed that what they wait for was ended. An
-import that Ctrl-C interrupts in the main thread can stop them for ever."""
+"""Seconds to wait at the end until threads notice that their calls were ended. An import that
+Ctrl-C interrupts in the main thread can block them for ever."""
 
 
 class Starting:
     """Spark, from its start to its end; a context manager."""
 
-    def __init__(self, request: ReportRequest, rows: int | None, steps: StageLine) -> None:
-        """Start it; raise ReportError where that cannot be done.
-
-        `rows` is how many exchanges the input has, about; `steps` shows how it ends.
-        """
+    def __init__(self, request: ReportRequest, steps: StageLine) -> None:
+        """Start Spark; raise ReportError if that fails. `steps` shows the shutdown."""
         from analytics.spark.connect import load_libraries
         from analytics.spark.java import java_of
         from analytics.spark.launch import Launch
@@ -41,7 +37,6 @@ class Starting:
 
         options = SessionOptions(
             master=request.master,
-            rows=rows,
             memory=request.memory,
             verbose=request.verbose,
             settings=request.settings,
@@ -49,7 +44,7 @@ class Starting:
         if request.is_connect:
             load_libraries()
         else:
-            java_of()  # without Java, that is all there is to say
+            java_of()  # without Java, this error is enough
         self._steps = steps
         self._launch = launch = Launch()
         self._start = Apart(lambda: start_session(options, launch))
@@ -58,23 +53,18 @@ class Starting:
     def __enter__(self) -> Starting:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *rest: object) -> None:
         if error is None:
             self._end(self.session())
         else:
             self._abort()
 
     def session(self) -> Session:
-        """Wait for Spark; raise what kept it from starting."""
+        """Wait for Spark; raise the error of a failed start."""
         return self._start.result()
 
     def computed(self, work: Callable[[], Value]) -> Value:
-        """Return what `work` returns, which computes with the session; raise what it raises."""
+        """Run `work` with the session; return its result or raise its error."""
         computing = Apart(work)
         self._wait_for_failure = computing.wait
         return computing.result()
@@ -92,7 +82,7 @@ class Starting:
             self._launch.kill()
         if not self._start.wait(_MOST_FAIL):
             return
-        with suppress(Exception):  # the start failed: that was said to who asked for the session
+        with suppress(Exception):  # the failed start was already reported to the caller
             self.session().abort()
         if self._wait_for_failure is not None:
             self._wait_for_failure(_MOST_FAIL)

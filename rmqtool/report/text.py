@@ -1,20 +1,21 @@
-"""Reports as text: what must be known first, then one table per question.
+"""Reports as text: notes first, then one table per question.
 
-Rules: what is unknown is a dash and never a zero; a table that the input cannot fill is named with
-the reason. Text of the network is made printable.
+Rules: unknown values are a dash, never zero; a table that the input cannot fill is named with the
+reason. Text from the network is made printable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from analytics.compare import head_of
+from dissectors.quantities import counted
 
 from ..ui.columns import LineColumn, text_of_hidden
 from ..ui.console import Style, Terminal, cells, one_line
-from ..ui.figures import count, counted, duration, moment, size
+from ..ui.figures import count, duration, moment, size
 from ..ui.remark import cause_of
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.screen.tables import table_lines
@@ -25,35 +26,40 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LINE = 100
+_NAMED_ROWS: Final = 40
+"""rows of a file-only table when it is requested by name"""
 UNKNOWN = "-"
 _SENTENCES: Final = ("title", "limit")
-"""columns of which a part says nothing: they stand below the row where it has no room"""
+"""columns that are useless when cut: printed below the row if they do not fit"""
 _NUMBER: Final = 14
-"""cells of a number: a part of one is a wrong one"""
+"""width of a number, which must not be cut"""
 _TIME: Final = 24
-"""cells of a time"""
+"""width of a time"""
 _LEAST: Final = 12
-"""cells below which a text is not worth its place"""
+"""smallest useful width of a text"""
 
 
-def report_lines(results: Sequence[ReportResult], terminal: Terminal) -> list[str]:
-    """Return the reports as printable lines."""
+def report_lines(
+    results: Sequence[ReportResult], terminal: Terminal, named: Collection[str] = ()
+) -> list[str]:
+    """Return the reports as printable lines; tables of `named` also if they are for files."""
     lines: list[str] = []
     for result in results:
         lines += _heading(result.report.title, result.report.question, terminal, bool(lines))
         for remark in result.remarks:
             lines += fact_lines([Labelled(one_line(remark), indent=2)], _narrowed(terminal))
         for table in result.tables.values():
-            if table.table.shown:
-                lines += ["", *_table_lines(table, terminal)]
+            shown = table.table.shown or (_NAMED_ROWS if table.table.name in named else 0)
+            if shown:
+                lines += ["", *_table_lines(table, terminal, shown)]
         for unknown in result.unknown:
-            text = f"{unknown.title}: unknown, the input cannot say"
+            text = f"{unknown.title}: not in the input"
             lines += ["", *fact_lines([Labelled(text, hang=2)], terminal)]
     return lines
 
 
 def _heading(title: str, question: str, terminal: Terminal, apart: bool) -> list[str]:
-    """Return the title with the question behind it, or under it where the line is too short."""
+    """Return the title, followed by the question or with it on the next line."""
     title, question = one_line(title).upper(), one_line(question)
     style = Style.BOLD + Style.CYAN
     if (taken := cells(title) + 2) + cells(question) <= terminal.width:
@@ -68,25 +74,25 @@ def _narrowed(terminal: Terminal) -> Terminal:
     return terminal._replace(width=min(terminal.width, _LINE))
 
 
-def _table_lines(result: TableResult, terminal: Terminal) -> list[str]:
+def _table_lines(result: TableResult, terminal: Terminal, shown: int) -> list[str]:
     table, whole = result.table, result.data.num_rows
     if not whole:
         none = Labelled("none", label=f"{table.title}:", label_style=Style.BOLD)
         return fact_lines([none._replace(indent=len(table.title) + 2)], terminal)
-    rows = result.rows(table.shown)
-    found, hidden = table_lines(rows, columns_of(table), terminal)
+    rows = result.rows(shown)
+    lines, hidden = table_lines(rows, columns_of(table), terminal)
     if hidden:
-        found += fact_lines([Labelled(text_of_hidden(hidden), Style.DIM, hang=2)], terminal)
+        lines += fact_lines([Labelled(text_of_hidden(hidden), Style.DIM, hang=2)], terminal)
     more = whole - len(rows)
     if more > 0:
         at_least = "at least " if result.cut else ""
         rest = f"… and {at_least}{counted(more, 'row')} more: --format json, csv, parquet"
-        found += fact_lines([Labelled(rest, Style.DIM, hang=2)], terminal)
-    return [*fact_lines([Labelled(table.title, Style.BOLD)], terminal), *found]
+        lines += fact_lines([Labelled(rest, Style.DIM, hang=2)], terminal)
+    return [*fact_lines([Labelled(table.title, Style.BOLD)], terminal), *lines]
 
 
 def columns_of(table: ReportTable) -> list[LineColumn[Row]]:
-    """Return how a table is shown in lines: its brief columns, the first the most important."""
+    """Return the brief columns of a table, the most important first."""
     by_name = {column.name: column for column in table.columns}
     names = table.brief or tuple(by_name)
     ranked = [(0 if name == "packet" else rank, name) for rank, name in enumerate(names, 1)]
@@ -107,17 +113,17 @@ def _column(column: TableColumn, rank: int) -> LineColumn[Row]:
 
     title = title_of(name)
     least = _NUMBER if right else _TIME if column.type == "time" else _LEAST
-    most = _NUMBER if right else 200 if is_sentence else 48
+    most = max(_NUMBER, len(title)) if right else 200 if is_sentence else 48
     return LineColumn(title, cell, rank, least, most, right, wraps=is_sentence)
 
 
 def title_of(name: str) -> str:
-    """Return the head of a column: its name without the unit, which the cells show."""
+    """Return the heading of a column, without the unit, which the cells show."""
     return head_of(name).upper()
 
 
 def shower_of(column: TableColumn) -> Callable[[object], str]:
-    """Return what makes a cell of a value; None becomes a dash."""
+    """Return the function that formats a value as a cell; None becomes a dash."""
     by_unit: Mapping[str, Callable[[float], str]] = {
         "µs": lambda value: duration(round(value)),
         "ms": lambda value: duration(round(value * 1000)),
@@ -138,7 +144,7 @@ def shower_of(column: TableColumn) -> Callable[[object], str]:
 
 
 def percentage(part: float) -> str:
-    """Return a share as a percentage that is 0% only for nothing and 100% only for all."""
+    """Return a share as a percentage; only exact values become 0% and 100%."""
     if part in (0, 1):
         return f"{part:.0%}"
     if 0 < part < 0.001:

@@ -1,4 +1,1 @@
-"""Implement `rmqtool send`.
-
-May import `ui`, `decode`, the package `replay` and `dissectors`.
-"""
+"""Implement `rmqtool send`."""

@@ -12,9 +12,9 @@ def _run(request: SendCommand) -> ExitStatus:
 
     Examples:
       rmqtool send -n 127.0.0.1:9876 -t Orders --body hello --tags paid -k order-17
-      rmqtool send -n 127.0.0.1:9876 -t Orders --file body.bin -b broker-a --queue 2
-      rmqtool send -t Orders --body hello --count 100000 --mode async --in-flight 256
-      rmqtool send -t Orders --body hello --count 600 --rate 10/s --fault-strategy 5.1 -V
+      rmqtool send -t Orders --file body.bin -b broker-a --queue 2
+      rmqtool send -t Orders --body hello --count 5000 --mode async
+      rmqtool send -t Orders --body hello --count 60 --fault-strategy 5.1 -V
       rmqtool send -t Orders --body hello --transaction rollback
       rmqtool send -t Orders - < lines.txt
       rmqtool send events.jsonl --log attempts.parquet --capture sent.pcapng

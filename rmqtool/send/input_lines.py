@@ -1,7 +1,7 @@
-"""Messages from lines: a line is a body, or a JSON object that says more.
+"""Messages from lines: a line is a body, or a JSON object with more fields.
 
-Rules: what a line does not say is taken from the command line. A line that makes no sense is a
-`BadLine` with its number and the reason, and the lines after it are read on.
+Rules: fields that a line lacks come from the command line. An invalid line is a `BadLine` with its
+number and the reason, and reading continues.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ _MEMBERS: Final = (
 
 
 class Outgoing(NamedTuple):
-    """A message on its way to the producer."""
+    """A message to send."""
 
     number: int
-    """place among all messages, 1 first"""
+    """index among all messages, from 1"""
     message: Message
     broker: str | None = None
-    """only to this broker"""
+    """target broker"""
     queue_id: int | None = None
-    """only to this queue of it"""
+    """target queue of the broker"""
     order_key: str | None = None
-    """to the queue of this key"""
+    """ordering key that selects the queue"""
 
 
 class BadLine(NamedTuple):
     """A line that is not a message."""
 
     number: int
-    """number of the line, 1 first"""
+    """line number, from 1"""
     reason: str
-    """what is wrong with it"""
+    """reason"""
 
 
 class LineReader:
-    """Turns the lines of an input into messages."""
+    """Parses lines of an input as messages."""
 
     def __init__(self, form: InputForm, pattern: Outgoing) -> None:
-        """`pattern` is what lines do not say."""
+        """`pattern`: defaults for the lines."""
         self._form = form
         self._pattern = pattern
         self._lines = 0
         self._messages = 0
 
     def read(self, line: bytes) -> Outgoing | BadLine | None:
-        """Return the message of one line without its end; None for an empty line."""
+        """Return the message of a line without its line end, or None for an empty line."""
         self._lines += 1
         line = line.removesuffix(b"\r")
         if not line.strip():
@@ -100,11 +100,11 @@ class LineReader:
         return Outgoing(0, message, broker, queue, order_key)
 
     def _message_of(self, members: dict[str, object]) -> Message:
-        given = self._pattern.message
-        topic = _text(members, "topic") or given.topic
+        default = self._pattern.message
+        topic = _text(members, "topic") or default.topic
         if not topic:
             raise _Wrong("has no topic, and none was given with -t")
-        properties = {**given.properties, **_properties(members.get("properties"))}
+        properties = {**default.properties, **_properties(members.get("properties"))}
         level = _whole(members, "delay_level", 1, 18)
         if level is not None:
             properties["DELAY"] = str(level)
@@ -114,11 +114,11 @@ class LineReader:
         return Message(
             topic,
             _body(members),
-            _text(members, "tags") or given.tags,
-            _keys(members.get("keys")) or given.keys,
+            _text(members, "tags") or default.tags,
+            _keys(members.get("keys")) or default.keys,
             properties,
-            given.flag if flag is None else flag,
-            given.wait_store_ok,
+            default.flag if flag is None else flag,
+            default.wait_store_ok,
         )
 
 
@@ -126,7 +126,7 @@ _JSON: Final = msgspec.json.Decoder()
 
 
 class _Wrong(Exception):
-    """What is wrong with a line."""
+    """An invalid line."""
 
 
 def _text(members: dict[str, object], name: str) -> str | None:

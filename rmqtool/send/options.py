@@ -1,8 +1,9 @@
-"""The options of `send`, each declared once, and what they make: the producer and the message."""
+"""The options of `send`, each declared once, and the resulting producer and message."""
 
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from replay.validators import why_not_message, why_not_topic, why_not_user_prope
 from ..ui import common_options as common
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
+from ..ui.errors import print_note
 from ..ui.option_names import MESSAGE, command_error
 from ..ui.option_values import about, one_of, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
@@ -32,20 +34,22 @@ from . import targets
 
 _TARGET, _MESSAGE, _LOAD, _SENDING, _RESULTS = "Target", "Message", "Load", "Sending", "Results"
 _MS: Final = 1_000_000
+_PATIENCE: Final = 1.0
+"""seconds without input after which the user is notified"""
 _OFF: Final = "off"
-_NO_NAMESRV: Final = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
+NO_NAMESRV: Final = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
 _TRANSACTION_STATES: Final = {state.name.lower(): state for state in TransactionState}
 
 
 class InputForm(StrEnum):
-    """What a line of the input is."""
+    """The form of an input line."""
 
     lines = "lines"
     jsonl = "jsonl"
 
 
 class SendFormat(StrEnum):
-    """How the result is written."""
+    """The format of the result."""
 
     table = "table"
     json = "json"
@@ -53,7 +57,7 @@ class SendFormat(StrEnum):
 
 
 def delivery_of(name: str, text: str) -> int:
-    """Return the time of delivery that a text names, ms since the epoch."""
+    """Return the delivery time of a text, ms since the epoch."""
     if text.startswith("+"):
         return (time_ns() + targets.value_of(name, duration_of, text[1:])) // _MS
     moment = time_option(name, text)
@@ -99,29 +103,21 @@ def _header_of(name: str, text: str) -> str:
 
 @declared
 class SendCommand:
-    """What a user asks `send` for."""
+    """The options of `send`."""
 
     source: str | None = argument(
         "[-|LINES]",
-        "File with one message per line, or - for stdin; JSON lines with --input "
-        "jsonl or a .jsonl name.",
+        "Messages: a file with one per line, or - for stdin.",
         None,
     )
-    namesrv: str | None = option(
-        "NameServer addresses (default: $NAMESRV_ADDR).", _TARGET, metavar="HOST:PORT[;...]"
-    )
+    namesrv: str | None = targets.NAMESRV
     topic: str | None = option("Topic to send to.", _TARGET, metavar="TOPIC")
     broker: str | None = option(
         "Send only to this broker, without retries on others.", _TARGET, metavar="NAME"
     )
     queue: int | None = option("Send only to this queue of --broker.", _TARGET, min=0, metavar="N")
     group: str = option("Producer group.", _TARGET, "rmqtool", metavar="GROUP")
-    acl: str | None = option(
-        "Sign requests with accessKey=… and secretKey=… from FILE, or from "
-        "$ROCKETMQ_ACCESS_KEY and $ROCKETMQ_SECRET_KEY (env).",
-        _TARGET,
-        metavar="FILE|env",
-    )
+    acl: str | None = targets.ACL
     yes: bool = targets.yes(_TARGET)
     allow: list[str] | None = targets.allow(_TARGET)
     tls: str | None = targets.TLS
@@ -145,8 +141,7 @@ class SendCommand:
         "Delay level: 1 (1s) to 18 (2h).", _MESSAGE, min=1, max=18, metavar="1-18"
     )
     deliver_at: int | None = option(
-        "Deliver at a time (2026-11-20T10:00:00, UTC) or after a delay (+90s); "
-        "needs broker 5.0 or later.",
+        "Deliver at a time or after a delay (+90s); brokers 5.0+.",
         _MESSAGE,
         metavar="TIME|+DURATION",
         typed=str | None,
@@ -157,7 +152,7 @@ class SendCommand:
         "Send messages with the same key to one queue, in order.", _MESSAGE, metavar="KEY"
     )
     transaction: str | None = option(
-        "Send a half message, then commit or roll back; `unknown` waits for the broker's check.",
+        "Send a half message, then commit, roll back, or leave it unknown.",
         _MESSAGE,
         metavar="commit|rollback|unknown",
         read=partial(one_of, sorted(_TRANSACTION_STATES)),
@@ -181,9 +176,7 @@ class SendCommand:
     )
     batch: int = option("Messages per request.", _LOAD, 1, min=1, metavar="N")
     input: InputForm | None = option(
-        "Line format: a body, or a JSON object with body or body_base64 and "
-        "optional topic, tags, keys, properties, delay_level, deliver_at, "
-        "order_key, broker, queue.",
+        "Line format: a body, or a JSON object per message.",
         _LOAD,
         metavar="lines|jsonl",
         typed=str | None,
@@ -260,11 +253,11 @@ class SendCommand:
     def inputs(self) -> list[str]:
         """Files that are read."""
         named = (self.source, self.file, self.acl, self.tls, self.tls_cert, self.tls_key)
-        return [one for one in named if one]
+        return [name for name in named if name]
 
     @property
     def input_form(self) -> InputForm:
-        """What a line is."""
+        """The form of a line."""
         if self.input is not None:
             return self.input
         named = self.source or ""
@@ -277,14 +270,14 @@ class SendCommand:
 
     @property
     def transaction_state(self) -> TransactionState | None:
-        """How each half message ends; None: no transactions."""
+        """The end of each half message; None: no transactions."""
         return None if self.transaction is None else _TRANSACTION_STATES[self.transaction]
 
 
 def message_of(given: SendCommand, config: ProducerConfig) -> Message:
-    """Return what is sent, or what the lines of the input are laid over.
+    """Return the message, or the defaults for input lines.
 
-    Raise CommandError for what cannot be sent, and for options that contradict each other.
+    Raise CommandError for an invalid message and for contradicting options.
     """
     _refuse_contradictions(given)
     message = Message(given.topic or "", _body_of(given, config), given.tags, given.keys)
@@ -297,44 +290,46 @@ def message_of(given: SendCommand, config: ProducerConfig) -> Message:
     return message
 
 
-def _refuse_contradictions(given: SendCommand) -> None:
+def _refuse_contradictions(command: SendCommand) -> None:
     bodies = [
-        name for name, one in (("--body", given.body), ("--file", given.file)) if one is not None
+        name
+        for name, value in (("--body", command.body), ("--file", command.file))
+        if value is not None
     ]
-    if given.source is not None:
+    if command.source is not None:
         bodies.append("lines")
     if len(bodies) > 1:
         raise usage_error(" and ".join(bodies), "the body is one of them")
     if not bodies and not _is_piped():
         raise usage_error("BODY", "no message body; use --body, --file, a pipe, or - for lines")
-    if given.source == "-" and sys.stdin.isatty():
+    if command.source == "-" and sys.stdin.isatty():
         hint = "pipe lines into it, or give --body TEXT"
         raise CommandError("standard input is a terminal", hint, ExitStatus.USAGE)
-    if given.source is not None and given.count != 1:
+    if command.source is not None and command.count != 1:
         raise usage_error("--count", "is for the message of --body or --file; lines are sent once")
-    if given.queue is not None and given.broker is None:
+    if command.queue is not None and command.broker is None:
         raise usage_error("--queue", "is a queue of a broker: name it with -b")
-    if given.order_key is not None and given.broker is not None:
+    if command.order_key is not None and command.broker is not None:
         raise usage_error("--order-key and --broker", "each of them chooses the queue")
-    if given.transaction is not None:
+    if command.transaction is not None:
         for name, used in (
-            ("--batch", given.batch > 1),
-            ("--broker", given.broker is not None),
-            ("--order-key", given.order_key is not None),
-            (f"--mode {given.mode}", given.mode is not SendMode.SYNC),
+            ("--batch", command.batch > 1),
+            ("--broker", command.broker is not None),
+            ("--order-key", command.order_key is not None),
+            (f"--mode {command.mode}", command.mode is not SendMode.SYNC),
         ):
             if used:
                 raise usage_error("--transaction", f"cannot be had together with {name}")
-    if given.batch > 1 and (given.delay_level is not None or given.deliver_at is not None):
+    if command.batch > 1 and (command.delay_level is not None or command.deliver_at is not None):
         raise usage_error("--batch", "messages of a batch cannot be delayed")
-    if given.delay_level is not None and given.deliver_at is not None:
+    if command.delay_level is not None and command.deliver_at is not None:
         raise usage_error("--delay-level and --deliver-at", "cannot be combined")
-    if not given.topic and not (given.source and given.input_form is InputForm.jsonl):
+    if not command.topic and not (command.source and command.input_form is InputForm.jsonl):
         raise usage_error("--topic", "name the topic: -t TOPIC")
 
 
 def _is_piped() -> bool:
-    """Return whether standard input is a pipe or a file; else nobody may ever write to it."""
+    """Return whether standard input is a pipe or a file; others may never end."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError, AttributeError):
@@ -342,18 +337,20 @@ def _is_piped() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
-def _body_of(given: SendCommand, config: ProducerConfig) -> bytes:
-    if given.file is not None:
+def _body_of(command: SendCommand, config: ProducerConfig) -> bytes:
+    if command.file is not None:
         with about("--file"):
-            return Path(given.file).read_bytes()
-    if given.body is None and given.source is None:
+            return Path(command.file).read_bytes()
+    if command.body is None and command.source is None:
+        if not command.quiet and not select.select([sys.stdin], [], [], _PATIENCE)[0]:
+            print_note("waiting for the message body on standard input (or use --body TEXT)")
         return sys.stdin.buffer.read(config.max_message_size + 1)  # one more is refused
-    return os.fsencode(given.body or "")
+    return os.fsencode(command.body or "")
 
 
-def _check_message(given: SendCommand, message: Message, config: ProducerConfig) -> None:
-    """Refuse a message that cannot be sent; of the pattern of lines, what it says."""
-    lines = given.source is not None
+def _check_message(command: SendCommand, message: Message, config: ProducerConfig) -> None:
+    """Refuse an invalid message; of line defaults, check only what is set."""
+    lines = command.source is not None
     checked = replace(message, topic=message.topic or "T", body=b"-") if lines else message
     problem, name = why_not_message(checked, config.max_message_size), None
     if problem is None:
@@ -361,12 +358,12 @@ def _check_message(given: SendCommand, message: Message, config: ProducerConfig)
         name = "--namespace"
     if problem is not None:
         name = name or MESSAGE[problem.part]
-        name = "--file" if name == "--body" and given.file is not None else name
+        name = "--file" if name == "--body" and command.file is not None else name
         raise CommandError(f"{name}: {problem.reason}", problem.hint, ExitStatus.USAGE)
 
 
 def config_of(given: SendCommand) -> ProducerConfig:
-    """Return the settings of the producer; raise CommandError for what it cannot be set to."""
+    """Return the settings of the producer; raise CommandError if they are invalid."""
     try:
         config = ProducerConfig(
             group=given.group,
@@ -386,7 +383,7 @@ def config_of(given: SendCommand) -> ProducerConfig:
             trace=given.trace,
         )
         if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
-            raise CommandError("no NameServer given", _NO_NAMESRV, ExitStatus.USAGE)
+            raise CommandError("no NameServer given", NO_NAMESRV, ExitStatus.USAGE)
         config.namesrv_addresses()  # refused before any file is opened
     except (ConfigError, NameServerError) as error:
         raise command_error(error, ExitStatus.USAGE) from None

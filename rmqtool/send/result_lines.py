@@ -19,22 +19,22 @@ from ..ui.remark import cause_of
 from .input_lines import Outgoing
 
 SAMPLE = 1
-"""rows that settle the widths of the columns: they come slowly"""
+"""rows that determine the column widths: they come slowly"""
 
 
 class Ended(NamedTuple):
-    """A message, or a batch, of which the end is known."""
+    """A completed message or batch."""
 
     outgoing: Sequence[Outgoing]
     """the message; several for a batch"""
     result: SendResult | None
-    """where it is; None: it failed"""
+    """send result; None: it failed"""
     error: ClientError | None
-    """why it failed; of a transaction perhaps beside a result"""
+    """reason of the failure; a transaction may have it next to a result"""
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """Every try."""
+        """All attempts."""
         if self.result is not None:
             return self.result.attempts
         return self.error.attempts if self.error is not None else ()
@@ -66,8 +66,8 @@ def rows_of(ended: Ended) -> list[AttemptRow]:
 
 
 def outcome_of(attempt: Attempt) -> str:
-    """Return what came of an attempt: a SendStatus, the name of a code, or what happened
-    instead.
+    """Return the outcome of an attempt: a SendStatus, the name of a code, or another
+    outcome.
     """
     if attempt.code is None:
         return attempt.outcome
@@ -76,7 +76,7 @@ def outcome_of(attempt: Attempt) -> str:
 
 
 def is_good(attempt: Attempt) -> bool:
-    """Return whether the broker has the message, or nothing else was wanted of it."""
+    """Return whether the broker has the message, or it was sent one-way."""
     return attempt.code in STATUSES or attempt.outcome == AttemptOutcome.ONEWAY
 
 

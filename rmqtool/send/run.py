@@ -1,7 +1,7 @@
-"""One run of `send`: messages through a producer, what came of each, and what all come to.
+"""One run of `send`: messages through a producer, results, and a summary.
 
-Rules: what was asked for goes to standard output, everything else to standard error. The first
-Ctrl-C takes no further message and lets end what is in flight; the summary is then shown as ever.
+Rules: results go to standard output, everything else to standard error. The first Ctrl-C reads no
+further message and waits for those in flight; the summary is still shown.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final, TextIO
 
 from dissectors.budget import Budget
 from dissectors.printable import printable
+from dissectors.quantities import counted
 from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.tables import jsonl_of
 from replay.async_producer import AsyncProducer
@@ -30,8 +31,8 @@ from replay.wire_capture import WireCapture
 
 from ..decode.sinks import EncodedSink, LinesSink
 from ..ui.console import terminal_of
-from ..ui.errors import said, say_remark
-from ..ui.figures import count, counted, duration, size
+from ..ui.errors import print_note, said
+from ..ui.figures import count, duration, size
 from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.option_names import in_options
@@ -52,12 +53,12 @@ _AT_ONCE: Final = 512
 class AttemptLog:
     """A file of attempts as rows of a decoded log: reports read them as they read captures.
 
-    JSON lines are written as they come, so that a run that is killed leaves what was sent; a
-    Parquet file is whole or is not there.
+    JSON lines are written at once, so a killed run leaves all sends so far; a Parquet file is
+    complete or absent.
     """
 
     def __init__(self, path: str, force: bool = False) -> None:
-        """Raise CommandError where the file cannot be written, or has no name of a known form.
+        """Raise CommandError if the file cannot be written or its suffix is unknown.
 
         `force`: one that exists is replaced.
         """
@@ -68,7 +69,7 @@ class AttemptLog:
         self._count = 0
         self._parquet = None
         if suffix == ".parquet":
-            from dissectors.decode.decoded_log import FOOTER
+            from dissectors.decode.log_parts import FOOTER
             from dissectors.rows.parquet import ParquetRows, exchange_table, load_pyarrow
 
             load_pyarrow()
@@ -78,7 +79,7 @@ class AttemptLog:
             self._output = Output(path, direct=True, private=True, force=force)
 
     def add(self, message: Message, attempt: Attempt) -> None:
-        """Take an attempt."""
+        """Add an attempt."""
         self._rows.append(record_of_attempt(message, attempt))
         if len(self._rows) >= _AT_ONCE:
             self._write()
@@ -94,7 +95,7 @@ class AttemptLog:
                 self._parquet.write(rows)
 
     def finish(self) -> str:
-        """End the log and return what was written where."""
+        """Finish the log and return a note on it."""
         self._write()
         if self._parquet is not None:
             with naming(self._output.name):
@@ -112,16 +113,16 @@ class AttemptLog:
 
 
 MOST_SHOWN: Final = 20
-"""messages that are shown whole; of further ones only those with a failed attempt"""
+"""messages shown in full; after that only those with a failed attempt"""
 MOST_FAILED_SHOWN: Final = 100
-"""messages with a failed attempt that are shown besides; the summary counts them all"""
+"""further messages with a failed attempt that are shown; the summary counts all"""
 _LONGEST_LINE: Final = 8 << 20
 
 _Item = Sequence[Outgoing]
 
 
 def run_send(request: SendCommand) -> ExitStatus:
-    """Send what was asked for; raise CommandError where nothing can be sent at all."""
+    """Send the messages; raise CommandError if nothing can be sent."""
     config = config_of(request)
     message = message_of(request, config)
     agreement = agreement_of(request.yes, request.allow)
@@ -157,7 +158,7 @@ def run_send(request: SendCommand) -> ExitStatus:
 
 
 class _SendProgress(Progress):
-    """How many messages are through."""
+    """The number of completed messages."""
 
     def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:
         rate = count(round(read / seconds)) if seconds > 0 else "0"
@@ -170,7 +171,7 @@ class _SendProgress(Progress):
 
 
 class _Run:
-    """One run."""
+    """A run of the command."""
 
     def __init__(
         self,
@@ -212,7 +213,7 @@ class _Run:
 
     @contextmanager
     def stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Let Ctrl-C end the taking of messages."""
+        """Stop reading messages on Ctrl-C."""
 
         def end() -> None:
             self._stopped = True
@@ -224,7 +225,7 @@ class _Run:
             yield
 
     def feed(self) -> Feed[_Item]:
-        """Return where messages come from."""
+        """Return the source of messages."""
         request = self._request
         pattern = Outgoing(0, self._message, request.broker, request.queue, request.order_key)
         if request.source is None:
@@ -236,29 +237,29 @@ class _Run:
         return BatchFeed(feed, request.batch, lambda one, two: _target(one) == _target(two))
 
     def weight(self, item: _Item) -> int:
-        """Return for how many messages one counts."""
+        """Return the number of messages in an item."""
         return len(item)
 
     async def send(self, producer: AsyncProducer, item: _Item) -> SendResult:
         """Send one message, or a batch."""
-        one, mode, state = item[0], self._request.mode, self._request.transaction_state
-        await self._ask_consent(producer, one.message.topic)
+        first, mode, state = item[0], self._request.mode, self._request.transaction_state
+        await self._ask_consent(producer, first.message.topic)
         if state is not None:
-            return await producer.send_in_transaction(one.message, lambda _: state)
+            return await producer.send_in_transaction(first.message, lambda _: state)
         queue, selector = None, None
-        if one.broker is not None and one.queue_id is not None:
-            queue = MessageQueue(one.message.topic, one.broker, one.queue_id)
-        elif one.broker is not None:
-            selector = _of_broker(one.broker, one.number)
-        elif one.order_key is not None:
-            selector = KeySelector(one.order_key)
+        if first.broker is not None and first.queue_id is not None:
+            queue = MessageQueue(first.message.topic, first.broker, first.queue_id)
+        elif first.broker is not None:
+            selector = _of_broker(first.broker, first.number)
+        elif first.order_key is not None:
+            selector = KeySelector(first.order_key)
         if len(item) > 1:
             messages = [each.message for each in item]
             return await producer.send_batch(messages, mode=mode, queue=queue, selector=selector)
-        return await producer.send(one.message, mode=mode, queue=queue, selector=selector)
+        return await producer.send(first.message, mode=mode, queue=queue, selector=selector)
 
     async def _ask_consent(self, producer: AsyncProducer, topic: str) -> None:
-        """Raise RouteError where the user does not agree to a broker; nothing further is taken."""
+        """Raise RouteError if the user rejects a broker, and stop reading messages."""
         try:
             await self._consent(producer, topic)
         except TargetRefused as refusal:
@@ -271,7 +272,7 @@ class _Run:
         if not isinstance(line, BadLine):
             return line
         self.clear()
-        say_remark(f"line {line.number} {line.reason}")
+        print_note(f"line {line.number} {line.reason}")
         self._summary.add_bad_line(line.number, line.reason)
         return None
 
@@ -286,7 +287,7 @@ class _Run:
         if isinstance(error, NameServerError) and summary.failed == summary.messages:
             self._hopeless = True
             if self._stop is not None:
-                self._stop()  # there is nobody to ask: the next message would find nobody either
+                self._stop()  # nobody to ask: the same for the next message
         if self._request.format is not SendFormat.table:
             self._objects.write([ended])
         elif self._is_shown(ended):
@@ -308,16 +309,16 @@ class _Run:
         return False
 
     def clear(self) -> None:
-        """Remove the line of the progress."""
+        """Clear the progress line."""
         self._progress.clear()
 
     def discard(self) -> None:
-        """Close what was written so far."""
+        """Close the output."""
         self.clear()
         self._output.discard()
 
     def finish(self, seconds: float) -> None:
-        """Show what everything came to."""
+        """Show the summary."""
         self.clear()
         request, table = self._request, self._request.format is SendFormat.table
         remarks = [self._log.finish()] if self._log is not None else []
@@ -343,7 +344,7 @@ class _Run:
             remarks.append("stopped; what was in flight has ended")
         if not request.quiet:
             for remark in remarks:
-                say_remark(remark)
+                print_note(remark)
 
     def _show_summary(self, seconds: float, where: TextIO) -> None:
         lines = summary_lines(self._summary, seconds, terminal_of(where, self._request.colour))
@@ -352,7 +353,7 @@ class _Run:
         print("\n".join(lines), file=where, flush=True)
 
     def status(self) -> ExitStatus:
-        """Return what to exit with."""
+        """Return the exit status."""
         if self._stopped:
             return ExitStatus.INTERRUPTED
         return ExitStatus.FAILURE if self._summary.failed else ExitStatus.OK
@@ -363,8 +364,8 @@ class _Run:
         )
 
 
-def _target(one: Outgoing) -> tuple[str, str | None, int | None, str | None]:
-    return one.message.topic, one.broker, one.queue_id, one.order_key
+def _target(outgoing: Outgoing) -> tuple[str, str | None, int | None, str | None]:
+    return outgoing.message.topic, outgoing.broker, outgoing.queue_id, outgoing.order_key
 
 
 def _copies(pattern: Outgoing, wanted: int) -> Iterator[Outgoing]:
@@ -382,7 +383,7 @@ def _copies(pattern: Outgoing, wanted: int) -> Iterator[Outgoing]:
 
 
 def _of_broker(broker: str, turn: int) -> Callable[[Sequence[MessageQueue], Message], MessageQueue]:
-    """Choose the queues of one broker in turn."""
+    """Select the queues of a broker in rotation."""
 
     def select(queues: Sequence[MessageQueue], message: Message) -> MessageQueue:
         own = [queue for queue in queues if queue.broker_name == broker]

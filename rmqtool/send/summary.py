@@ -1,4 +1,4 @@
-"""What many sends come to: how many, how fast, what failed, what may be there twice.
+"""The summary of sends: count, latency, failures, possible duplicates.
 
 Rules: memory does not grow with the messages: latencies are histograms, examples and ids are few.
 A message is perhaps stored twice when an attempt without an answer went before the one that
@@ -12,11 +12,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from dissectors.histogram import Histogram
 from dissectors.printable import printable
+from dissectors.quantities import counted
 from replay.message import Attempt, AttemptOutcome
 
 from ..ui.columns import LineColumn, alarm, counter
 from ..ui.console import Terminal, one_line
-from ..ui.figures import count, counted, duration, share, size
+from ..ui.figures import count, duration, share, size
 from ..ui.remark import cause_of
 from ..ui.screen.bars import BarRow, bar_lines
 from ..ui.screen.panels import Labelled, fact_lines, indented_facts
@@ -28,18 +29,18 @@ PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 _MOST_NAMED: Final = 10
 _MOST_ERRORS: Final = 200
 _STEPS: Final = (0, *(first * 10**power for power in range(19) for first in (1, 2, 5)), 10**19)
-"""µs at which the bars of the histogram begin and end; a latency has at most 64 bits"""
+"""bounds of the histogram bars in µs; a latency has at most 64 bits"""
 _UNKNOWN: Final = (AttemptOutcome.TIMEOUT, AttemptOutcome.LOST, AttemptOutcome.GARBAGE)
-"""after these nobody knows whether the broker has the message"""
+"""outcomes after which the broker may or may not have the message"""
 
 
 class Bar(NamedTuple):
-    """One line of a histogram."""
+    """A line of a histogram."""
 
     least: int
-    """µs from which it counts"""
+    """lower bound in µs, included"""
     beyond: int
-    """µs that are too many for it"""
+    """upper bound in µs, excluded"""
     number: int
 
 
@@ -48,7 +49,7 @@ class Bars:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        """place of a step -> latencies in it"""
+        """index of a step -> number of latencies"""
 
     def add(self, latency_us: int) -> None:
         """Count a latency in µs; a negative one counts as 0."""
@@ -73,7 +74,7 @@ class BrokerSends:
         self.attempts = 0
         self.failed = 0
         self.latency = Histogram()
-        """of those that were answered, µs"""
+        """latencies of answered attempts, µs"""
 
 
 class Failure:
@@ -81,15 +82,15 @@ class Failure:
 
     def __init__(self, code: int | None, name: str, example: str) -> None:
         self.code = code
-        """response code, or Java's code for what never reached a broker; None: neither"""
+        """response code, or Java's code if no broker was reached; None: neither"""
         self.name = name
         self.count = 0
         self.example = example
-        """what the first one said"""
+        """remark of the first failure"""
 
 
 class Named:
-    """Ids, of which the first ones are kept."""
+    """Message ids, of which the first are kept."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -103,11 +104,11 @@ class Named:
 
 
 class SendSummary:
-    """All that was sent."""
+    """Totals of a run."""
 
     def __init__(self) -> None:
         self.messages = 0
-        """messages of which the end is known"""
+        """completed messages"""
         self.failed = 0
         """messages that failed"""
         self.retried = 0
@@ -115,19 +116,19 @@ class SendSummary:
         self.statuses: dict[str, int] = {}
         """SendStatus, or `oneway` -> messages"""
         self.bytes = 0
-        """bodies of what was stored or sent"""
+        """body bytes of stored or sent messages"""
         self.latency = Histogram()
-        """of whole sends that succeeded, µs"""
+        """latencies of successful sends over all attempts, µs"""
         self.bars = Bars()
-        """the same latencies, as they are drawn"""
+        """histogram of the same latencies"""
         self.brokers: dict[str, BrokerSends] = {}
         self.failures: dict[str, Failure] = {}
         self.twice = Named()
-        """perhaps stored twice"""
+        """possible duplicates"""
         self.unknown = Named()
-        """failed, and perhaps stored nevertheless"""
+        """failed, but possibly stored"""
         self.hints: dict[str, None] = {}
-        """ways out of the failures, in order of appearance"""
+        """hints for the failures, in order of appearance"""
 
     def add(self, ended: Ended) -> None:
         """Count a message or a batch."""
@@ -153,7 +154,7 @@ class SendSummary:
         oneway = bool(attempts) and attempts[-1].outcome == AttemptOutcome.ONEWAY
         status = "oneway" if oneway else result.status.value
         self.statuses[status] = self.statuses.get(status, 0) + number
-        self.bytes += sum(len(one.message.body) for one in ended.outgoing)
+        self.bytes += sum(len(outgoing.message.body) for outgoing in ended.outgoing)
         latency = ended.latency_us
         if latency is not None and not oneway:
             self.latency.add(latency)
@@ -214,7 +215,7 @@ FAILURE_COLUMNS: tuple[LineColumn[Failure], ...] = (
 
 
 def summary_lines(summary: SendSummary, seconds: float, terminal: Terminal) -> list[str]:
-    """Return the summary for people; `seconds` is how long it took."""
+    """Return the summary as text; `seconds`: duration of the run."""
     lines = fact_lines([Labelled(_first_line(summary, seconds), hang=2)], terminal)
     if summary.latency.count > 1:
         lines += _latency_lines(summary, terminal)

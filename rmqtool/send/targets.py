@@ -1,8 +1,8 @@
-"""The target of `send` and `replay`: its options, what they stand for, and asking before messages
+"""The target of `send` and `replay`: its options, their values, and the question before messages
 go anywhere else.
 
-Rules: without a terminal nobody can agree, and the way out is said. What the user types is waited
-for by the loop, so that nothing else stops meanwhile and Ctrl-C is a no.
+Rules: without a terminal nobody can agree, and the error has a hint. The event loop waits for the
+answer, so nothing else stops meanwhile and Ctrl-C is a no.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from replay.config import TlsSettings
 from replay.consent import TypedLine
 from replay.plan.pace import PaceError, duration_of
 from replay.run.compare import ConditionError
-from replay.safety import WAY_OUT, Agreement, TargetRefused
+from replay.safety import WAY_OUT, Agreement, Guard, TargetRefused
 
 from ..ui.declared import option
 from ..ui.option_values import about, usage_error
-from ..ui.screen.prompts import asked
+from ..ui.screen.prompts import asked, typed
 from ..ui.status import CommandError, ExitStatus
 
 TITLE: Final = "Not agreed to"
-"""stands above what is asked"""
+"""title above a question"""
 KEY_PASSWORD_VARIABLE: Final = "ROCKETMQ_TLS_KEY_PASSWORD"
 """environment variable with the password of the key of --tls-key"""
 _MS: Final = 1_000_000
@@ -35,7 +35,7 @@ _Value = TypeVar("_Value")
 
 
 def value_of(name: str, read: Callable[[str], _Value], text: str) -> _Value:
-    """Return what a text of an option stands for; raise CommandError where it is nothing."""
+    """Return the parsed value of an option; raise CommandError if it is invalid."""
     try:
         return read(text)
     except (PaceError, ConditionError) as problem:
@@ -46,7 +46,7 @@ def value_of(name: str, read: Callable[[str], _Value], text: str) -> _Value:
 
 
 def rate(panel: str, **more: Any) -> Any:
-    """Return the option `--rate`, under a heading of the help."""
+    """Return the option `--rate`, in a help panel."""
     return option(
         "Messages per second; 100..5000/5m ramps up over 5 minutes.",
         panel,
@@ -55,27 +55,36 @@ def rate(panel: str, **more: Any) -> Any:
     )
 
 
-def timeout(text: str) -> Any:
+def timeout(text: str, panel: str = "Sending") -> Any:
     """Return the option `--timeout`, whose value is in milliseconds."""
     return option(
         text,
-        "Sending",
+        panel,
         "3s",
         names="--timeout",
         metavar="TIME",
         value=3000,
         typed=str,
-        read=_milliseconds,
+        read=milliseconds,
     )
 
 
-def _milliseconds(name: str, text: str) -> int:
+def milliseconds(name: str, text: str) -> int:
+    """Return the milliseconds of an option: ``3s``, ``500ms``."""
     milliseconds = value_of(name, duration_of, text) // _MS
     if milliseconds < 1:
         raise usage_error(name, f"must be 1ms or longer, not {text!r}")
     return milliseconds
 
 
+NAMESRV: Any = option(
+    "NameServer addresses (default: $NAMESRV_ADDR).", "Target", metavar="HOST:PORT[;...]"
+)
+ACL: Any = option(
+    "Sign requests with keys from FILE or from the environment (env).",
+    "Target",
+    metavar="FILE|env",
+)
 RETRIES: Any = option("Maximum retries after the first attempt.", "Sending", 2, min=0, metavar="N")
 
 
@@ -83,7 +92,7 @@ RETRIES: Any = option("Maximum retries after the first attempt.", "Sending", 2, 
 
 
 def credentials_of_option(text: str | None) -> Credentials | None:
-    """Return the credentials that --acl names; raise CommandError where there are none."""
+    """Return the credentials of --acl; raise CommandError if there are none."""
     if text is None:
         return None
     try:
@@ -137,9 +146,9 @@ TLS_KEY: Any = option(
 def tls_of_options(
     given: TlsOptions, variables: Mapping[str, str] = os.environ
 ) -> TlsSettings | None:
-    """Return what the options of TLS ask for; the key's password is one of `variables`.
+    """Return the TLS settings; the key's password is one of `variables`.
 
-    Raise CommandError where a file is not there, or the options contradict each other.
+    Raise CommandError for a missing file or contradicting options.
     """
     text, name, any_name = given.tls, given.tls_name, given.tls_any_name
     asked_for = "--tls-any-name" if any_name else "--tls-name"
@@ -181,22 +190,22 @@ def _is_server_name(name: str) -> bool:
 # -- consent ------------------------------------------------------------------------------------
 
 
-def yes(panel: str) -> Any:
-    """Return the option `--yes`."""
-    return option("Don't ask before sending to non-loopback addresses.", panel, False)
+def yes(panel: str, doing: str = "sending") -> Any:
+    """Return the option `--yes`; `doing`: the action to confirm."""
+    return option(f"Don't ask before {doing} to non-loopback addresses.", panel, False)
 
 
-def allow(panel: str) -> Any:
-    """Return the option `--allow`."""
+def allow(panel: str, do: str = "Send") -> Any:
+    """Return the option `--allow`; `do`: the allowed action."""
     return option(
-        "Send to brokers in this network or at this host without asking; repeatable.",
+        f"{do} to this network or host without asking; repeatable.",
         panel,
         metavar="NETWORK|HOST",
     )
 
 
 def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
-    """Return what --yes and --allow agree to; CommandError for what is not a network or host."""
+    """Return the agreement of --yes and --allow; CommandError for an invalid network or host."""
     try:
         return Agreement(yes, allow or ())
     except ValueError as error:
@@ -204,28 +213,47 @@ def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
 
 
 def can_ask() -> bool:
-    """Return whether there is somebody to answer."""
+    """Return whether a user can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def _not_agreed(addresses: Sequence[str], topic: str) -> str:
+    """Return the addresses to confirm; raise TargetRefused if nobody can be asked."""
+    shown = ", ".join(map(printable, addresses))
+    source = f"the route of {printable(topic)}" if topic else "a route"
+    what = f"{source} names {shown}: neither loopback nor named"
+    if not can_ask():
+        raise TargetRefused(f"{what}; {WAY_OUT}")
+    return what
+
+
+def agree_to_read(guard: Guard, addresses: Iterable[str], topic: str) -> None:
+    """Ask before connecting to brokers of a route; raise TargetRefused for a no."""
+    new = sorted({address for address in addresses if not guard.agreement.covers(address)})
+    if not new:
+        return
+    what = _not_agreed(new, topic)
+    text = f"{what[0].upper()}{what[1:]}"
+    if typed(TITLE, [text], "Connect to them? Type yes", sys.stdin, sys.stderr).strip() != "yes":
+        raise TargetRefused("no broker was connected to: nobody agreed")
+    guard.agreement.add(new)
+
+
 class Question:
-    """What is asked while messages are sent."""
+    """Asks the user while messages are sent."""
 
     def __init__(self, clear: Callable[[], None]) -> None:
-        """`clear` removes the line of the progress."""
+        """`clear` removes the progress line."""
         self._clear = clear
         self._typed = TypedLine()
 
     async def __call__(self, addresses: Sequence[str], topic: str) -> bool:
-        """Return whether the user agrees; raise TargetRefused where nobody can be asked."""
-        shown = ", ".join(map(printable, addresses))
-        what = f"the route of {printable(topic)} names {shown}: neither loopback nor named"
-        if not can_ask():
-            raise TargetRefused(f"{what}; {WAY_OUT}")
+        """Return whether the user agrees; raise TargetRefused if nobody can be asked."""
+        what = _not_agreed(addresses, topic)
         self._clear()
         asked(TITLE, [f"{what[0].upper()}{what[1:]}"], "Send there? Type yes", sys.stderr)
         return (await self._typed.read(sys.stdin)).strip().lower() == "yes"
 
     def end(self) -> None:
-        """Take no answer any more: it is a no. May be called by a signal handler."""
+        """Cancel the question, which counts as a no. Safe to call in a signal handler."""
         self._typed.end()

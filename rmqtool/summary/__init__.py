@@ -1,4 +1,1 @@
-"""Build and print the summary of a decode run.
-
-May import `ui`, `analytics.diagnosis` and `dissectors`.
-"""
+"""Build and print the summary of a decode run."""

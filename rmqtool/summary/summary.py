@@ -1,4 +1,4 @@
-"""The summary of a run: what was asked, how it went, who asked, and how good the capture is.
+"""The summary of a run: requests, outcomes, clients, and capture quality.
 
 Rules: memory is bounded, whatever the capture holds: each table has a limit (`MAX_KEYS`), beyond
 which things are counted together, and percentiles come from histograms that are at most 0.8 % off.
@@ -20,15 +20,15 @@ from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
 from dissectors.rows.relays import Relays
 
 MAX_KEYS = 500
-"""Rows of a table that are kept apart; a hostile capture could have millions."""
+"""Most rows of a table; a hostile capture could have millions."""
 MAX_PEERS = 2000
-"""The same for clients and conversations, of which each takes little."""
+"""Most rows of clients and conversations, which are small."""
 MAX_NAMES = 20
 """Names of requests that are kept for a response code."""
 MAX_PAIRS = 100_000
 """Pairs of client and conversation that are remembered to count a client's connections."""
 SLOWEST = 5
-"""How many of the slowest exchanges are shown."""
+"""Number of slowest exchanges that are shown."""
 OTHERS = "(others)"
 
 Key = TypeVar("Key")
@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class OperationCount:
-    """What became of the requests of one kind."""
+    """Outcomes of the requests of one kind."""
 
     count: int = 0
     """exchanges"""
@@ -60,11 +60,11 @@ class AnswerCount:
     count: int = 0
     """responses"""
     failed: int = 0
-    """those that say that something is wrong"""
+    """failure responses"""
     requests: dict[str, int] = field(default_factory=dict)
-    """what it answered, by name"""
+    """requests by name"""
     example: ExchangeRecord | None = None
-    """the first one"""
+    """the first example"""
 
 
 @dataclass(slots=True)
@@ -82,27 +82,27 @@ class Peer:
     first: ExchangeRecord | None = None
     """the first exchange"""
     reversed: int = 0
-    """exchanges that the other end of the first one asked for"""
+    """exchanges requested by the other end"""
     conversations: set[int] = field(default_factory=set)
     """numbers of its conversations, as many as are remembered"""
 
 
 class ClientKey(NamedTuple):
-    """What makes a client one row."""
+    """The key of a client's row."""
 
     address: str
     """without the port"""
     language: str
-    """as it says; empty: it says none"""
+    """language that it reports; empty: none"""
     version: str
     """MQVersion name"""
 
 
 class Bounded(Generic[Key, Value]):
-    """A table that has at most `limit` rows, and one for all that came after."""
+    """A table of at most `limit` rows, and one row for the rest."""
 
     def __init__(self, make: Callable[[], Value], others: Key, limit: int = MAX_KEYS) -> None:
-        """`make` gives a new row; `others` is the key of those that have none of their own."""
+        """`make` creates a row; `others` is the key of the row for everything beyond the limit."""
         self._make = make
         self._limit = limit
         self._others = others
@@ -130,7 +130,7 @@ class Summary:
         self.answers: Bounded[tuple[int, str], AnswerCount] = Bounded(AnswerCount, (-1, OTHERS))
         """by response code and name"""
         self.servers: Bounded[str, OperationCount] = Bounded(OperationCount, OTHERS)
-        """by the address and port that must answer, and at once"""
+        """by server address and port, without requests that wait on purpose"""
         self.clients: Bounded[ClientKey, Peer] = Bounded(Peer, ClientKey(OTHERS, "", ""), MAX_PEERS)
         """by address, language and version"""
         self.conversations: Bounded[int, Peer] = Bounded(Peer, -1, MAX_PEERS)
@@ -155,7 +155,7 @@ class Summary:
             self.exchanges += 1
             self.statuses[record.status] = self.statuses.get(record.status, 0) + 1
             failed = record.outcome_class == FAILED
-            if record.status != ORPHAN:  # a response says neither what was asked nor by whom
+            if record.status != ORPHAN:  # a response has neither request nor client
                 self._add_operations(record, failed)
             self._add_answer(record)
             self._add_peers(record, failed)
@@ -171,7 +171,7 @@ class Summary:
         waits = record.request_name in LONG_POLLS
         _count(self.operations.row(record.request_name or "?"), record, failed)
         if not waits and record.status != ONEWAY:
-            _count(self.servers.row(record.responder), record, failed)
+            _count(self.servers.row(record.server_address), record, failed)
         if record.latency_us is not None and not waits:
             self._note_slow(record.latency_us, record)
 
@@ -199,7 +199,7 @@ class Summary:
     def _add_peers(self, record: ExchangeRecord, failed: bool) -> None:
         peers = [self.conversations.row(record.conversation)]
         if record.status != ORPHAN:
-            host, language = host_of(record.requester), record.language or ""
+            host, language = host_of(record.client_address), record.language or ""
             client = self.clients.row(ClientKey(host, language, record.version_name or ""))
             peers.append(client)
             if record.conversation not in client.conversations and self._pairs < MAX_PAIRS:
@@ -212,7 +212,7 @@ class Summary:
             peer.bytes += (record.request_bytes or 0) + (record.response_bytes or 0)
             if peer.first is None:
                 peer.first = record
-            elif peer.first.requester == record.responder:
+            elif peer.first.client_address == record.server_address:
                 peer.reversed += 1
 
     def _note_times(self, record: ExchangeRecord) -> None:

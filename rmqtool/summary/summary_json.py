@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | None = None) -> bytes:
     """Return the object on one line."""
     shown = {
-        "problems": [as_json(one) for one in diagnosis.problems] if diagnosis else None,
+        "problems": [as_json(item) for item in diagnosis.problems] if diagnosis else None,
         "captures": [capture_entry(capture) for capture in stats.captures],
         **{name: getattr(stats, name) for name in TOTALS if name != "replications"},
         "exchanges": summary.exchanges,
@@ -58,8 +58,8 @@ def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | No
             }
             for row in answers(summary)
         ],
-        "responders": [
-            {"responder": name} | _operation(row) for name, row in operations(summary.servers)
+        "servers": [
+            {"server_address": name} | _operation(row) for name, row in operations(summary.servers)
         ],
         "proxies": [_proxy(row) for row in proxied(summary)],
         "clients": [
@@ -67,11 +67,15 @@ def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | No
             for key, row in clients(summary)
         ],
         "conversation_rows": [
-            {"conversation": number, "requester": ends_of(row)[0], "responder": ends_of(row)[1]}
+            {
+                "conversation": number,
+                "client_address": ends_of(row)[0],
+                "server_address": ends_of(row)[1],
+            }
             | _peer(row)
             for number, row in conversations(summary)
         ],
-        "replications": [_replication(one) for one in stats.replications],
+        "replications": [_replication(item) for item in stats.replications],
         "slowest": [
             {"latency_us": record.latency_us} | (_example(record) or {})
             for record in slowest(summary)
@@ -113,8 +117,8 @@ def _operation(row: OperationCount) -> dict[str, object]:
 def _proxy(row: NamedProxy) -> dict[str, object]:
     parts = {"client": row.sends.outer, "broker": row.sends.inner, "proxy": row.sends.own}
     return {"proxy": row.proxy, "broker": row.broker, "sends": row.sends.outer.count} | {
-        f"{part}_p{percent}_us": found.percentile(percent)
-        for part, found in parts.items()
+        f"{part}_p{percent}_us": value.percentile(percent)
+        for part, value in parts.items()
         for percent in (50, 99)
     }
 
@@ -129,15 +133,15 @@ def _peer(row: Peer) -> dict[str, object]:
 
 
 _POINTS = ("transferred", "reported")
-"""of a replication: what only a trace of single messages needs"""
+"""fields of a replication that only message traces need"""
 
 
-def _replication(one: Replication) -> dict[str, object]:
+def _replication(replication: Replication) -> dict[str, object]:
     times = {
-        "first_time": text_of_time(one.first_time),
-        "last_time": text_of_time(one.last_time),
+        "first_time": text_of_time(replication.first_time),
+        "last_time": text_of_time(replication.last_time),
     }
-    shown = asdict(one) | times
+    shown = asdict(replication) | times
     return {name: value for name, value in shown.items() if name not in _POINTS}
 
 
@@ -151,8 +155,8 @@ def _example(record: ExchangeRecord | None) -> dict[str, object] | None:
         "request_name": record.request_name,
         "response_name": record.response_name,
         "topic": record.topic,
-        "requester": record.requester,
-        "responder": record.responder,
+        "client_address": record.client_address,
+        "server_address": record.server_address,
         "remark": record.remark,
     }
 

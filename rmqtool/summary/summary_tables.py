@@ -1,4 +1,4 @@
-"""The tables of the summary: which rows in which order, and their columns."""
+"""The tables of the summary: rows, order, and columns."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class NamedAnswer(NamedTuple):
 
 
 def answers(summary: Summary) -> list[NamedAnswer]:
-    """Return what is normal first, then the failures, each by frequency."""
+    """Return success responses first, then failures, each by frequency."""
     rows = summary.answers.rows
     total = sum(answer.count for answer in rows.values())
     ranked = sorted(rows.items(), key=lambda item: (item[1].failed > 0, -item[1].count))
@@ -180,10 +180,10 @@ def _first_seen(peer: Peer) -> str:
 
 
 def ends_of(peer: Peer) -> tuple[str, str]:
-    """Return who asks most and who answers: a broker may have asked first."""
+    """Return the usual client and server: a broker may have sent the first request."""
     if peer.first is None:
         return "-", "-"
-    ends = peer.first.requester, peer.first.responder
+    ends = peer.first.client_address, peer.first.server_address
     return ends if peer.reversed * 2 <= peer.count else ends[::-1]
 
 
@@ -212,20 +212,24 @@ CONVERSATION_COLUMNS: list[LineColumn[NamedConversation]] = [
 # -- replication ------------------------------------------------------------------------------
 
 
-def _span_of(one: Replication) -> str:
-    return "-" if one.first_offset is None else f"{one.first_offset}..{one.last_offset}"
+def _span_of(replication: Replication) -> str:
+    return (
+        "-"
+        if replication.first_offset is None
+        else f"{replication.first_offset}..{replication.last_offset}"
+    )
 
 
 def _offset(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-def _confirmed(one: Replication) -> str:
-    return "" if one.confirm_offset is None else str(one.confirm_offset)
+def _confirmed(replication: Replication) -> str:
+    return "" if replication.confirm_offset is None else str(replication.confirm_offset)
 
 
-def _epochs(one: Replication) -> str:
-    return ", ".join(f"{epoch} from {start}" for epoch, start in one.epochs)
+def _epochs(replication: Replication) -> str:
+    return ", ".join(f"{epoch} from {start}" for epoch, start in replication.epochs)
 
 
 REPLICATION_COLUMNS: list[LineColumn[Replication]] = [
@@ -272,8 +276,8 @@ SLOW_COLUMNS: list[LineColumn[ExchangeRecord]] = [
     LineColumn("REQUEST", lambda r: one_line(r.request_name), 1, 15, 32),
     LineColumn("OUTCOME", _slow_outcome, 2, 10, 28, style=_slow_style),
     LineColumn("TOPIC", lambda r: one_line(r.topic) or "-", 4, 10, 40),
-    LineColumn("SERVER", lambda r: r.responder, 5, 15, 47, keep_end=True),
-    LineColumn("CLIENT", lambda r: r.requester, 8, 15, 47, keep_end=True),
+    LineColumn("SERVER", lambda r: r.server_address, 5, 15, 47, keep_end=True),
+    LineColumn("CLIENT", lambda r: r.client_address, 8, 15, 47, keep_end=True),
 ]
 
 
@@ -284,11 +288,11 @@ class FindingRow(NamedTuple):
     """A row of findings."""
 
     kind: ExpertKind
-    """what was found"""
+    """kind of finding"""
     number: int
     """how often"""
     example: str
-    """where first, and what exactly"""
+    """first place, and details"""
 
 
 def findings(summary: Summary, stats: DecodeStats, names: Sequence[str]) -> list[FindingRow]:
@@ -303,7 +307,7 @@ def _example(summary: Summary, kind: ExpertKind, names: Sequence[str]) -> str:
 
 
 def finding_text(info: ExpertInfo, names: Sequence[str]) -> str:
-    """Return where a finding is, and what exactly it is; `names` are the captures, by index."""
+    """Return place and details of a finding; `names` are the captures, by index."""
     if info.packet == 0:
         return one_line(info.detail)
     index = capture_index(info.packet)

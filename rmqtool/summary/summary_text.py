@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from dissectors.quantities import counted
 from dissectors.rows.record import STATUSES
 
 from ..ui.columns import LineColumn, text_of_hidden
 from ..ui.console import UNLIMITED, Style, Terminal, one_line
-from ..ui.figures import clock, count, counted, day, duration, size, zone_name
+from ..ui.figures import clock, count, day, duration, size, zone_name
 from ..ui.screen.panels import FactLines, Labelled, panel_lines
 from ..ui.screen.tables import table_lines
 from .summary import Summary
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 MOST_CAPTURES = 8
-"""Captures that are named one by one."""
+"""Captures that are listed individually."""
 MOST_ROWS = 15
-"""Rows of clients and conversations that are shown; the others are summed up."""
+"""Rows of clients and conversations that are shown; the rest is summed up."""
 MOST_PROBLEMS = 6
-"""Problems that are named one by one."""
+"""Problems that are listed individually."""
 INDENT = "  "
 
 
@@ -62,9 +63,9 @@ def summary_lines(
     writer.heading("Traffic")
     writer.paragraphs(_traffic_lines(summary, stats))
     writer.table("Operations", operations(summary.operations), operation_columns("REQUEST"))
-    writer.table("Answers", answers(summary), ANSWER_COLUMNS)
+    writer.table("Responses", answers(summary), ANSWER_COLUMNS)
     writer.table(
-        "Responders, without long polls",
+        "Servers, without long polls",
         operations(summary.servers),
         operation_columns("SERVER"),
     )
@@ -79,22 +80,24 @@ def summary_lines(
 
 class _Writer(FactLines):
     def verdict(self, diagnosis: Diagnosis) -> None:
-        """Add what is wrong, in a frame where there is a screen."""
+        """Add the verdict, in a frame on a terminal."""
         facts = verdict_facts(diagnosis, MOST_PROBLEMS)
         if self.terminal.is_terminal:
             style = style_of_verdict(diagnosis.problems)
             self.lines += panel_lines("Verdict", style, facts, self.terminal)
             return
         self.heading("Verdict")
-        self.paragraphs([f"{one.label} {one.text}" if one.label else one.text for one in facts])
+        self.paragraphs(
+            [f"{fact.label} {fact.text}" if fact.label else fact.text for fact in facts]
+        )
 
     def paragraphs(self, texts: Sequence[str]) -> None:
-        """Add texts, each a line of its own or as many as it needs."""
+        """Add texts, each on its own lines."""
         indent = len(INDENT)
         self.text(*(Labelled(text, indent=indent, hang=indent) for text in texts))
 
     def table(self, title: str, rows: list[Row], columns: list[LineColumn[Row]]) -> None:
-        """Add a table with its title; nothing where it is empty."""
+        """Add a table with its title, unless it is empty."""
         if not rows:
             return
         self.heading(title)
@@ -123,7 +126,7 @@ def _capture_lines(captures: Sequence[CaptureStats]) -> list[str]:
         )
         if capture.skipped:
             skipped = ", ".join(f"{one_line(why)} {count(n)}" for why, n in capture.skipped.items())
-            lines.append(f"packets that gave no TCP segment: {skipped}")
+            lines.append(f"packets without a TCP segment: {skipped}")
     if len(captures) > MOST_CAPTURES:
         packets = sum(capture.packets for capture in captures)
         total = sum(capture.bytes for capture in captures)
@@ -145,17 +148,17 @@ def _span(first: int | None, last: int | None) -> str:
 
 
 def _traffic_lines(summary: Summary, stats: DecodeStats) -> list[str]:
-    other = sum(stats.not_decoded.values())
+    undecoded = sum(stats.not_decoded.values())
     conversations = (
         f"{counted(stats.conversations, 'conversation')}: "
         f"{count(stats.rocketmq_conversations)} RocketMQ"
     )
     if stats.replication_conversations:
         conversations += f", {count(stats.replication_conversations)} replication"
-    if other:
+    if undecoded:
         protocols = sorted(stats.not_decoded.items(), key=lambda item: -item[1])
         kinds = ", ".join(f"{one_line(name)} {count(n)}" for name, n in protocols)
-        conversations += f", {count(other)} not decoded ({kinds})"
+        conversations += f", {count(undecoded)} not decoded ({kinds})"
     statuses = ", ".join(
         f"{count(summary.statuses[status])} {status}"
         for status in STATUSES

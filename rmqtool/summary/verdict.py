@@ -1,4 +1,4 @@
-"""The verdict of the diagnosis in few lines: what the summary and `diagnose` begin with."""
+"""The verdict of a diagnosis in a few lines, as in the summary and in `diagnose`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 from analytics.diagnosis.engine import Diagnosis
 from analytics.diagnosis.problem import Problem, ProblemSeverity
+from dissectors.quantities import counted
 
 from ..ui.console import Style, one_line
-from ..ui.figures import counted
 from ..ui.screen.panels import Labelled
 
 LABELS: Final = {
@@ -20,14 +20,14 @@ LABELS: Final = {
 }
 """severity → word and colour"""
 LABEL_CELLS: Final = 9
-"""cells of the word, and what is between it and a text"""
+"""width of the label with its gap"""
 
 
 _NOUNS: Final = ((ProblemSeverity.ERROR, "error"), (ProblemSeverity.WARNING, "warning"))
 
 
 def verdict(diagnosis: Diagnosis) -> str:
-    """Return what was found, in a sentence."""
+    """Return the verdict as a sentence."""
     problems = diagnosis.problems
     if not problems:
         return "no problems found"
@@ -46,12 +46,12 @@ def problem_line(problem: Problem) -> str:
 
 
 def verdict_facts(diagnosis: Diagnosis, most: int) -> list[Labelled]:
-    """Return the verdict and the causes of the gravest incidents."""
-    said = verdict(diagnosis)
+    """Return the verdict and the causes of the most severe incidents."""
+    text = verdict(diagnosis)
     if diagnosis.problems:
-        said += "; rmqtool diagnose says why and what to do"
-    causes = [one for one in diagnosis.problems if one.consequence_of is None]
-    facts = [Labelled(said), *map(_cause, causes[:most])]
+        text += "; for causes and fixes: rmqtool diagnose"
+    causes = [problem for problem in diagnosis.problems if problem.consequence_of is None]
+    facts = [Labelled(text), *map(_cause, causes[:most])]
     if len(causes) > most:
         more = counted(len(causes) - most, "more problem")
         facts.append(Labelled(f"… and {more}: rmqtool diagnose"))
@@ -64,6 +64,8 @@ def _cause(problem: Problem) -> Labelled:
 
 
 def style_of_verdict(problems: Sequence[Problem]) -> str:
-    """Return the colour of the gravest problem; green where there is none."""
-    found = {problem.severity for problem in problems}
-    return next((colour for one, (_, colour) in LABELS.items() if one in found), Style.GREEN)
+    """Return the colour of the most severe problem, or green if there is none."""
+    severities = {problem.severity for problem in problems}
+    return next(
+        (colour for severity, (_, colour) in LABELS.items() if severity in severities), Style.GREEN
+    )

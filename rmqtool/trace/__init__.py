@@ -1,5 +1,1 @@
-"""Implement `rmqtool trace`: the life of a message as a ladder diagram, JSON, a page or spans.
-
-May import `api`, `ui`, `decode`, `version`, `analytics.life`, `analytics.inputs`,
-`analytics.page.ladder` and `dissectors`.
-"""
+"""Implement `rmqtool trace`: the life of a message as a ladder diagram, JSON, a page or spans."""

@@ -1,7 +1,7 @@
-"""Lives of messages as ladder diagrams for a terminal: parties side by side, time downwards.
+"""Message traces as ladder diagrams for a terminal: parties side by side, time downwards.
 
-Rules: a step is an arrow between two parties, then its words; texts of the network are printable,
-and wrapped where the terminal ends. Where not all parties have room, those of a kind share a lane.
+Rules: a step is an arrow between two parties, then its text; texts from the network are printable,
+and wrapped to the terminal. If not all parties fit, those of a kind share a lane.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ..ui.figures import clock, day, duration, zone_name
 from ..ui.screen.ladders import Ladder
 
 WIDEST: Final = 160
-"""cells of a ladder where there is no terminal, and at most"""
+"""width of a ladder without a terminal, and at most"""
 _LEFT: Final = 23
-"""cells of the time and what passed since the step before"""
+"""width of the time and the delay since the previous step"""
 _LANE: Final = 16
-"""cells of the narrowest lane"""
+"""width of the narrowest lane"""
 _INDENT: Final = 4
-"""cells before the words of a step"""
+"""indent of the text of a step"""
 _MOST_OF_EVENT: Final = 40
-"""columns of the word on an arrow: a log of somebody else has any text there"""
+"""width of the label on an arrow: a foreign log may have any text"""
 _MOST_LINES: Final = 12
 _WRONG: Final = {
     REFUSED: Style.RED,
@@ -38,7 +38,7 @@ _WRONG: Final = {
 
 
 class _Lanes(NamedTuple):
-    """Where the parties stand."""
+    """The lanes of the parties."""
 
     heads: list[Lane]
     column: dict[Lane, int]
@@ -56,12 +56,12 @@ def ladder_lines(lives: Sequence[Life], terminal: Terminal) -> list[str]:
 
 
 def _lines_of(life: Life, terminal: Terminal) -> list[str]:
-    """Return the head, the steps, and what cannot be seen."""
+    """Return the header, the steps, and what is not visible."""
     lanes = _lanes_of(life, terminal.width - _LEFT)
     ladder = Ladder(terminal, _LEFT, len(lanes.heads))
-    told = [f"{name} {text}" for name, text in (("keys", life.keys), ("tag", life.tags)) if text]
+    labels = [f"{name} {text}" for name, text in (("keys", life.keys), ("tag", life.tags)) if text]
     head = f"Message {life.name}" + (f" of {life.topic}" if life.topic else "")
-    ladder.text(_shown(", ".join([head, *told]), terminal, 0), Style.BOLD)
+    ladder.text(_shown(", ".join([head, *labels]), terminal, 0), Style.BOLD)
     if not life.steps:
         return ladder.lines()
     ladder.heads([lane.kind for lane in lanes.heads], Style.DIM)
@@ -96,12 +96,12 @@ def _lines_of(life: Life, terminal: Terminal) -> list[str]:
 
 
 def _shown(text: str, terminal: Terminal, indent: int) -> str:
-    """Return a text of the network, as much of it as some lines hold."""
+    """Return a text from the network, cut to a few lines."""
     return cut(one_line(text), (terminal.width - indent) * _MOST_LINES)
 
 
 def _lanes_of(life: Life, room: int) -> _Lanes:
-    """Return the lanes; where they have no room, those of a kind become one."""
+    """Return the lanes; without enough space, merge those of a kind."""
     heads = list(life.lanes)
     column = {lane: index for index, lane in enumerate(heads)}
     if heads and room // len(heads) < _LANE:

@@ -1,4 +1,4 @@
-"""What a user asks `trace` for: its options and what they may be."""
+"""The options of `trace`, with their values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ..ui.declared import argument, declared, option
 from ..ui.output import refuse_text_as_page
 
 if TYPE_CHECKING:
+    from dissectors.broker_store.evidence import StoreEvidence
     from dissectors.remoting.bodies.custom import NamedDecoder
 
 
 class TraceFormat(StrEnum):
-    """How the lives of messages are written."""
+    """The format of message traces."""
 
     ladder = "ladder"
     json = "json"
@@ -44,15 +45,15 @@ def _format(_option: str, wanted: TraceFormat | None, output: str) -> TraceForma
 
 @declared
 class TraceRequest:
-    """A `trace` command: which message in which input, and how its life is written."""
+    """A `trace` command: message, inputs, and output."""
 
     arguments: list[str] = argument(
         "INPUT... KEY",
-        "Captures, folders of captures, decoded logs, or - for stdin; then a "
-        "unique key, offset message ID, or message key. Omit KEY with --where.",
+        "Captures, decoded logs, or -; then a message key or ID.",
         required=True,
     )
     where: str = options.WHERE
+    store: StoreEvidence | None = options.STORE
     since: Moment | None = options.SINCE
     until: Moment | None = options.UNTIL
     zone: Zone = options.TIME_ZONE
@@ -62,8 +63,8 @@ class TraceRequest:
     plugins: tuple[NamedDecoder, ...] = options.PLUGINS
     jobs: int | None = options.JOBS
     format: TraceFormat = option(
-        "Output format: ladder diagram, JSON array or lines, HTML page, or OpenTelemetry "
-        "spans as OTLP JSON (default: from the -o extension, .json: otlp; otherwise ladder).",
+        "Output format; otlp: OpenTelemetry spans "
+        "(default: from the -o extension, .json: otlp; otherwise ladder).",
         "Output",
         value=TraceFormat.ladder,
         typed=TraceFormat | None,

@@ -1,4 +1,4 @@
-"""One run of `trace`: rows from the inputs in one pass, the lives found in them, written."""
+"""One run of `trace`: read the inputs in one pass, search, write the traces."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import Final
 import msgspec
 
 from analytics.life.as_json import lives_as_json
-from analytics.life.life import Life, Surroundings, life_of
+from analytics.life.life import Life, lives_found
 from analytics.life.otlp import otlp_of
 from analytics.life.search import MOST_MESSAGES, MessageSearch
 from dissectors.decode.decoded_log import Manifest, is_decoded_log
 from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.decode.totals import DecodeStats
 from dissectors.processes.choice import decode_of
+from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.remoting.bodies.messages import PREVIEW_LIMIT
-from dissectors.replication.progress import Replication
 from dissectors.rows.tables import encodable_value
 from dissectors.times import Moment
-from dissectors.where.filter import Test, WhereError, compile_where
+from dissectors.where.conditions import Test
+from dissectors.where.filter import WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
-from ..api.lives import searched
+from ..api.lives import add_stores, searched
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
-from ..ui.errors import said, say_remark
-from ..ui.figures import counted
+from ..ui.errors import print_note, said
 from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
 from ..ui.output import refuse_existing, refuse_inputs
@@ -56,15 +57,19 @@ def run_trace(request: TraceRequest) -> ExitStatus:
     refuse_existing(request.output, request.force)
     search = MessageSearch(key, test)
     with decoding_with(request.plugins):
-        around = _read(request, inputs, search)
-    lives = [life_of(found, around) for found in search.messages]
+        read = _read(request, inputs, search)
+    stores = request.store.stores if request.store is not None else ()
+    add_stores(stores, search)
+    lives = lives_found(search, read, stores)
     if not lives:
         named = f"the key {key}" if key is not None else "the filter"
         return said(f"no message matches {named}", _hint(search))
     _write(request, lives, key or request.where)
     if not request.quiet:
         for line in _limits(search):
-            say_remark(line)
+            print_note(line)
+        for line in request.store.remarks if request.store is not None else ():
+            print_note(line)
     return ExitStatus.OK
 
 
@@ -91,30 +96,17 @@ def _hint(search: MessageSearch) -> str:
     return "keys match exactly; for parts use --where 'keys ~ …'"
 
 
-def _read(request: TraceRequest, inputs: Sequence[str], search: MessageSearch) -> Surroundings:
-    """Read all inputs once; return what they show beside the messages."""
+def _read(
+    request: TraceRequest, inputs: Sequence[str], search: MessageSearch
+) -> list[DecodeStats | Manifest]:
+    """Read all inputs once; return their statistics."""
     captures = [name for name in inputs if not _is_log(name)]
-    gap_bytes = not_decoded = 0
-    replications: list[Replication] = []
-    for name in inputs:
-        if _is_log(name):
-            manifest = _read_log(name, search, request.since, request.until)
-            gap_bytes += manifest.gap_bytes
-            not_decoded += sum(manifest.not_decoded.values())
-            replications += manifest.replications
+    read: list[DecodeStats | Manifest] = [
+        _read_log(name, search, request.since, request.until) for name in inputs if _is_log(name)
+    ]
     if captures:
-        decode = _read_captures(request, captures, search)
-        gap_bytes += decode.stats.gap_bytes
-        not_decoded += sum(decode.stats.not_decoded.values())
-        replications += decode.stats.replications
-    return Surroundings(
-        search.fetches,
-        search.senders_seen,
-        search.client_ids,
-        gap_bytes,
-        not_decoded,
-        replications,
-    )
+        read.append(_read_captures(request, captures, search).stats)
+    return read
 
 
 def _is_log(name: str) -> bool:
@@ -126,11 +118,12 @@ def _read_log(
 ) -> Manifest:
     """Read a decoded log, part by part and batch by batch."""
     from analytics.inputs.inputs import InputError, inputs_of
+    from analytics.inputs.window import time_of
 
     from ..api.decoded import search_log
 
     try:
-        (log,) = inputs_of([name])
+        (log,) = inputs_of([name], time_of(since, until))
         assert log.manifest is not None
         if log.messages is None:
             raise CommandError(
@@ -162,8 +155,8 @@ def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageS
     progress = Progress(sys.stderr, not request.quiet, "messages")
     rows = 0
     try:
-        for found in searched(decode, search, since, until):
-            rows += found
+        for number in searched(decode, search, since, until):
+            rows += number
             progress.update(decode.bytes_read, decode.bytes_total, rows)
     finally:
         progress.clear()
@@ -174,7 +167,7 @@ def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageS
 
 
 def _limits(search: MessageSearch) -> Iterator[str]:
-    """Give what the bounds left out."""
+    """Yield notes on what the limits left out."""
     if search.messages_left_out:
         yield (
             f"more than {MOST_MESSAGES} messages match;"

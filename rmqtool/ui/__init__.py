@@ -1,4 +1,1 @@
-"""Provide what all commands share: terminal, columns, output, progress, errors, common options.
-
-May import `errors`, `version` and values of `dissectors`; no command.
-"""
+"""Shared parts of all commands: terminal, columns, output, progress, errors, common options."""

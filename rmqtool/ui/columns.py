@@ -1,12 +1,11 @@
-"""Rows as aligned lines: which columns fit, how wide each is, and what is cut.
+"""Rows as aligned lines: selects columns, widths, and cuts.
 
-Rules: a column has a rank; on a narrow terminal the columns of the lowest ranks stay, at a width
-that can still be read, and what is left is given to those that need it. Widths are settled with
-the first rows, so that lines can be shown while the input is still being read. A text that may wrap
-(a remark) stands in the line where there is room for all of it, else in lines below its row. Where
-there is no terminal a cell over the largest width moves the rest of its line. A text that nobody
-can read, such as a topic of a megabyte, is cut everywhere, and the rest of it counted. Of the first
-rows only the cells are kept, never what they were made from.
+Rules: a column has a rank; on a narrow terminal the columns of the lowest ranks stay, at a readable
+width, and the remaining cells go to those that need them. The first rows determine the widths, so
+lines can be shown while the input is still being read. A wrapping text (a remark) is in the line if
+all of it fits, otherwise in lines below its row. Without a terminal an oversized cell shifts the
+rest of its line. Unreadably long texts, such as a topic of a megabyte, are cut everywhere, with a
+count of the rest. Of the first rows only the cells are kept, never the rows themselves.
 """
 
 from __future__ import annotations
@@ -21,46 +20,46 @@ from .figures import count
 
 Row = TypeVar("Row")
 CORE_RANK = 7
-"""Columns up to this rank are shown in full before any other gets a place."""
+"""Columns up to this rank are shown in full before any other."""
 _NARROW = 100
 _BELOW = "  └ "
-"""Begins a text below its row."""
+"""Prefix of a text below its row."""
 _MOST_BELOW = 4
-"""Lines of such a text."""
+"""Most lines of a text below its row."""
 
 
 class LineColumn(NamedTuple, Generic[Row]):
-    """A column of lines."""
+    """A text column."""
 
     title: str
-    """head of the column"""
+    """heading"""
     cell: Callable[[Row], str]
     """row -> printable text"""
     rank: int
-    """1 stays longest"""
+    """rank: 1 is dropped last"""
     least: int
-    """cells below which it is not shown at all"""
+    """minimum width in cells"""
     most: int
-    """cells that it may grow to"""
+    """maximum width in cells"""
     right: bool = False
-    """aligned to the right"""
+    """right-aligned"""
     style: Callable[[Row], str] | None = None
     """row -> SGR sequence; None: no colour"""
     keep_end: bool = False
-    """a cell that is too long loses its beginning: of an address, the end tells more"""
+    """cut a long cell at its beginning: the end of an address matters more"""
     wraps: bool = False
-    """a cell for which the line has no room is written below it, in as many lines as it needs"""
+    """write a cell that does not fit below its row, wrapped"""
 
 
 class _Cells(NamedTuple):
-    """What a row shows."""
+    """The cells of a row."""
 
     section: str
-    """what it is in"""
+    """its section"""
     texts: list[str]
-    """one for each column that is shown, or may be"""
+    """texts, one for each possible column"""
     styles: list[str]
-    """their SGR sequences; empty where there is no colour"""
+    """SGR sequences of the texts; empty without colour"""
 
 
 def counter(title: str, get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
@@ -78,27 +77,27 @@ def alarm(title: str, get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
 
 
 class LaidRow(NamedTuple):
-    """A row as a terminal of a certain width shows it."""
+    """A row fitted to a terminal."""
 
     cells: list[tuple[str, str]]
-    """text that fits and its SGR sequence, for each column that has room"""
+    """fitted text and SGR sequence of each shown column"""
     below: list[str]
-    """lines below it, of texts for which it has no room"""
+    """lines below the row, of texts that do not fit"""
 
 
 class Laid(NamedTuple):
-    """All rows of a bounded table, made to fit."""
+    """All rows of a bounded table, fitted to a terminal."""
 
     columns: list[tuple[str, int, bool]]
-    """title, width, aligned to the right"""
+    """title, width, right-aligned"""
     rows: list[LaidRow]
-    """as they were given"""
+    """rows in input order"""
     gap: int
     """cells between two columns"""
 
 
 class LineTable(Generic[Row]):
-    """Turns rows into lines; the first rows settle the widths."""
+    """Formats rows as lines; the first rows determine the widths."""
 
     def __init__(
         self,
@@ -107,9 +106,9 @@ class LineTable(Generic[Row]):
         sample: int = 500,
         section: Callable[[Row], str] | None = None,
     ) -> None:
-        """`sample` rows are waited for before the first line is given; 1: rows come slowly.
+        """`sample`: rows to wait for before the first line; 1: rows come slowly.
 
-        `section` names what a row is in; where that changes, it becomes a line of its own.
+        `section` returns the section of a row; a change becomes a separate line.
         """
         self._columns = columns
         self._terminal = terminal
@@ -121,47 +120,47 @@ class LineTable(Generic[Row]):
         limited = terminal.width < UNLIMITED
         self._wrapping = [column for column in columns if column.wraps and limited]
         self.hidden: list[str] = []
-        """titles of columns that have something to show and no room, once lines were given"""
+        """titles of non-empty columns without space, after lines were returned"""
         self._gap = " " if terminal.width < _NARROW else "  "
 
     def lines_of(self, rows: Sequence[Row]) -> list[str]:
-        """Return the lines that can be shown now, the head first; rows may wait for the sample."""
+        """Return the lines that are ready, the header first; rows may wait for the sample."""
         if self._layout is not None:
             return self._lines(rows)
         self._waiting += map(self._cells_of, rows)
         return self.rest() if len(self._waiting) >= self._sample else []
 
     def rest(self) -> list[str]:
-        """Return the lines of the rows that wait."""
+        """Return the lines of the waiting rows."""
         if not self._waiting:
             return []
-        found, self._waiting = self._waiting, []
-        self._layout = self._settle(found)
+        rows, self._waiting = self._waiting, []
+        self._layout = self._settle(rows)
         kept = [_of_cells(column, place) for place, column in enumerate(self._columns)]
         by_title = {column.title: column for column in kept}
         layout = [(by_title[column.title], width) for column, width in self._layout]
         wrapping = [by_title[column.title] for column in self._wrapping]
         section = None if self._section is None else _section_of
-        return [self._head(), *self._lines_with(found, layout, wrapping, section)]
+        return [self._head(), *self._lines_with(rows, layout, wrapping, section)]
 
     def settled(self, rows: Sequence[Row]) -> list[tuple[LineColumn[Row], int]]:
-        """Return the columns that have room where these rows are shown, with their widths."""
+        """Return the columns that fit for these rows, with their widths."""
         return self._settle(list(map(self._cells_of, rows)))
 
     def laid(self, rows: Sequence[Row]) -> Laid:
-        """Return what is shown of all rows of a table, without drawing it."""
-        found = list(map(self._cells_of, rows))
-        layout = self._settle(found)
+        """Return all rows of a table fitted to the terminal, without drawing them."""
+        cells_of_rows = list(map(self._cells_of, rows))
+        layout = self._settle(cells_of_rows)
         places = {column.title: place for place, column in enumerate(self._columns)}
         columns = [(cut(c.title, width), width, c.right) for c, width in layout]
         shown = [(column, width, places[column.title]) for column, width in layout]
         titles = {column.title for column, _ in layout}
         missing = [(c, 0, places[c.title]) for c in self._wrapping if c.title not in titles]
         laid = []
-        for one in found:
+        for row_cells in cells_of_rows:
             row = LaidRow([], [])
             for column, width, place in (*shown, *missing):
-                text, style = one.texts[place], one.styles[place]
+                text, style = row_cells.texts[place], row_cells.styles[place]
                 if column.wraps and cells(text) > width:
                     row.below.extend(self._below(text, style))
                     text = ""
@@ -174,7 +173,7 @@ class LineTable(Generic[Row]):
         return self._lines_with(rows, self._layout or [], self._wrapping, self._section)
 
     def _cells_of(self, row: Row) -> _Cells:
-        """Return what a row shows in all columns."""
+        """Return the cells of a row."""
         section = self._section(row) if self._section is not None else ""
         texts = [_readable(column.cell(row), column.most) for column in self._columns]
         coloured = self._terminal.colour
@@ -187,10 +186,10 @@ class LineTable(Generic[Row]):
         line = self._gap.join(texts).rstrip()
         return styled(line, Style.BOLD) if self._terminal.colour else line
 
-    def _settle(self, found: Sequence[_Cells]) -> list[tuple[LineColumn[Row], int]]:
+    def _settle(self, rows: Sequence[_Cells]) -> list[tuple[LineColumn[Row], int]]:
         wanted = {}
         for place, column in enumerate(self._columns):
-            widest = max((cells(one.texts[place]) for one in found), default=0)
+            widest = max((cells(row_cells.texts[place]) for row_cells in rows), default=0)
             wanted[column.title] = max(len(column.title) if widest else 0, widest)
         shown = [column for column in self._columns if wanted[column.title] > 0]
         if self._terminal.width >= UNLIMITED:
@@ -214,7 +213,7 @@ class LineTable(Generic[Row]):
         wrapping: Sequence[LineColumn[Any]],
         section_of: Callable[[Any], str] | None,
     ) -> list[str]:
-        """Return lines of rows, or of the cells that were made of them."""
+        """Return the lines of rows, or of their cells."""
         last = layout[-1][0] if layout and not layout[-1][0].right else None
         limited = self._terminal.width < UNLIMITED
         colour = self._terminal.colour
@@ -257,11 +256,11 @@ class LineTable(Generic[Row]):
         return column.style(row) if self._terminal.colour and column.style is not None else ""
 
     def _below(self, text: str, style: str) -> list[str]:
-        """Return a text that may wrap as lines below its row."""
+        """Return a wrapping text as lines below its row."""
         width = self._terminal.width - len(_BELOW)
         texts = wrapped(text, width, _MOST_BELOW)
         marks = [_BELOW, *[" " * len(_BELOW)] * len(texts)]
-        return [f"{mark}{styled(one, style)}" for mark, one in zip(marks, texts, strict=False)]
+        return [f"{mark}{styled(line, style)}" for mark, line in zip(marks, texts, strict=False)]
 
 
 def _of_cells(column: LineColumn[Any], place: int) -> LineColumn[Any]:
@@ -270,12 +269,12 @@ def _of_cells(column: LineColumn[Any], place: int) -> LineColumn[Any]:
     return column._replace(cell=lambda one: str(one.texts[place]), style=style)
 
 
-def _section_of(one: _Cells) -> str:
-    return one.section
+def _section_of(cells_of_row: _Cells) -> str:
+    return cells_of_row.section
 
 
 def _readable(text: str, most: int) -> str:
-    """Return a cell as far as somebody can read it."""
+    """Return a cell cut to a readable length."""
     return shortened(text, max(MOST_SHOWN, most))
 
 
@@ -302,12 +301,12 @@ def _fit(
 
 
 def text_of_hidden(titles: Sequence[str]) -> str:
-    """Return what is said of columns that have no room."""
+    """Return the note on columns without space."""
     return f"hidden at this width: {', '.join(titles)}"
 
 
 def _grow(widths: dict[str, int], goals: Sequence[tuple[str, int]], left: int) -> int:
-    """Widen the columns in order, as far as their goals and as long as there are cells left."""
+    """Widen the columns in order, up to their goals, while cells are left."""
     for title, goal in goals:
         if title in widths:
             more = max(0, min(left, goal - widths[title]))

@@ -12,15 +12,17 @@ from dissectors.times import UTC_ZONE
 from .console import When
 from .declared import argument, option
 from .option_values import names_in, ports_of, size_option, time_option, zone_option
+from .status import CommandError
 
 if TYPE_CHECKING:
+    from dissectors.broker_store.evidence import StoreEvidence
     from dissectors.remoting.bodies.custom import NamedDecoder
 
 _VIEW, _SELECT, _OUTPUT, _READ = "View", "Filters", "Output", "Input"
 
 
 class Order(StrEnum):
-    """In which order rows are written."""
+    """The order of rows."""
 
     time = "time"
     latency = "latency"
@@ -28,7 +30,7 @@ class Order(StrEnum):
 
 
 class RowFormat(StrEnum):
-    """How rows are written."""
+    """The format of rows."""
 
     table = "table"
     json = "json"
@@ -46,6 +48,19 @@ def _ports(_option: str, texts: list[str] | None) -> frozenset[int]:
     return ports_of(texts or [])
 
 
+def _stores_of(option: str, folders: Sequence[str] | None) -> StoreEvidence | None:
+    """Return the evidence in these store folders, or None without stores."""
+    if not folders:
+        return None
+    from dissectors.broker_store.evidence import evidence_in
+    from dissectors.tcp.source import CaptureError
+
+    try:
+        return evidence_in(folders)
+    except CaptureError as error:
+        raise CommandError(f"{option}: {error.path}: {error.reason}", error.hint) from None
+
+
 def _key_log(_option: str, path: str | None) -> str:
     from dissectors.decode.secrets import key_log_named
 
@@ -53,7 +68,7 @@ def _key_log(_option: str, path: str | None) -> str:
 
 
 def plugins_of(names: Sequence[str] | None) -> tuple[NamedDecoder, ...]:
-    """Return the plug-ins that were named, loaded; raise PluginError."""
+    """Return the loaded plug-ins; raise PluginError."""
     if not names:
         return ()
     from ..plugins import decoders_of
@@ -63,7 +78,7 @@ def plugins_of(names: Sequence[str] | None) -> tuple[NamedDecoder, ...]:
 
 CAPTURES = argument(
     "FILE...",
-    "Captures: pcap or pcapng files (also .gz, .zst, .lz4, .xz), folders, or - for stdin.",
+    "Captures (also compressed), folders of captures, or - for stdin.",
     required=True,
     typed=list[str],
 )
@@ -84,7 +99,7 @@ LIST_MESSAGES = option(
 )
 NO_MESSAGE_ROWS = option("Omit the messages table from a decoded log.", _OUTPUT, False)
 WHERE = option(
-    "Show only rows that match EXPR, such as 'latency > 50ms and topic ~ \"^Order\"'.",
+    "Show only rows that match EXPR, such as 'latency > 50ms'.",
     _SELECT,
     "",
     metavar="EXPR",
@@ -93,8 +108,8 @@ WHERE = option(
 
 def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
     return option(
-        "Start at this time: 2026-11-20T10:00:00, or 10:00 on the first packet's "
-        f"day (default zone: {default_zone}).",
+        "Start at 2026-11-20T10:00:00 or, on the first day, at 10:00 "
+        f"(default zone: {default_zone}).",
         _SELECT,
         metavar="TIME",
         typed=str | None,
@@ -127,7 +142,7 @@ COLUMNS = option(
     read=lambda _option, text: names_in(text),
 )
 TIME_ZONE = option(
-    "Time zone for displayed and entered times. JSON, CSV, Parquet, and HTML always use UTC.",
+    "Time zone for displayed and entered times; files use UTC.",
     _OUTPUT,
     "UTC",
     names="--tz",
@@ -148,8 +163,7 @@ MAX_OUTPUT = option(
     read=size_option,
 )
 PLUGINS = option(
-    "Decode message bodies with a Python file or installed plug-in; repeatable. "
-    "Plug-ins execute code; load only those you trust.",
+    "Decode bodies with a plug-in, which executes code; repeatable.",
     _READ,
     names="--plugin",
     metavar="FILE.py|NAME",
@@ -160,6 +174,14 @@ PLUGINS = option(
 COLOR = option("Use colors.", _OUTPUT, When.auto, names="--color")
 PAGER = option("Page output with $PAGER (default: less).", _OUTPUT, False)
 QUIET = option("Suppress progress and notes.", _OUTPUT, False)
+STORE = option(
+    "Copy of a broker's store, to look messages up in; repeatable.",
+    _READ,
+    value=None,
+    typed=list[str] | None,
+    metavar="DIR",
+    read=_stores_of,
+)
 DECODE_AS = option(
     "Treat this TCP port as RocketMQ, skipping detection; repeatable.",
     _READ,
@@ -185,8 +207,7 @@ MAX_RATIO = option(
 )
 FOLLOW = option("Wait for more packets in the last file until Ctrl-C.", _READ, False)
 JOBS = option(
-    "Decoder processes, where several are faster (default: 1; one per core, up to 8, for large "
-    "inputs). Output is identical.",
+    "Decoder processes; output is identical (default: 1; up to 8 for large inputs).",
     _READ,
     min=1,
     max=64,

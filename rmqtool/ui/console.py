@@ -1,8 +1,8 @@
-"""Terminals: how wide, with colours or not, and text made to fit them.
+"""Terminals: width, colours, and text fitted to them.
 
-Text from the network comes here only after `dissectors.printable`; widths are those of terminal
-cells, as rich counts them, so a column stays one where a topic is written in Chinese. rich is
-loaded only for text that needs its tables.
+Text from the network comes here only after `dissectors.printable`; widths are in terminal cells, as
+rich counts them, so columns stay aligned with Chinese topics. rich is imported only for text that
+needs its tables.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import IO, NamedTuple
 from dissectors.printable import MOST_SHOWN, printable
 
 UNLIMITED = 1 << 30
-"""Width of what is not a terminal: lines are not cut to it."""
+"""Width of non-terminals: lines are not cut."""
 MOST_OF_VALUE = 32_768
-"""characters of one value where a command is shown whole: properties have no more"""
+"""characters of a value in a full command: properties have no more"""
 _NARROWEST = 40
-_ONE_CELL_EACH = "[ -\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*"
+ONE_CELL_EACH = "[ -\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*"
 """printable text without wide and combined characters: letters of the West, arrows, box drawing"""
 _WIDE = "\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3"
-_KNOWN_CELLS = f"[ -\u02ff\u2010-\u2027{_WIDE}]*"
-"""the same with the characters of which each takes two cells: kana, Han, Hangul"""
+KNOWN_CELLS = f"[ -\u02ff\u2010-\u2027{_WIDE}]*"
+"""printable text with double-width characters: kana, Han, Hangul"""
 _FIRST_WIDE = _WIDE[0]
 _TWO_CELLS = f"[{_WIDE}]+"
 
@@ -40,20 +40,20 @@ class When(StrEnum):
 
 
 class Terminal(NamedTuple):
-    """What a stream can show."""
+    """The capabilities of a stream."""
 
     is_terminal: bool
-    """a person sees it, now"""
+    """it is a terminal"""
     width: int
-    """cells of a line; `UNLIMITED` where there is no terminal"""
+    """width in cells; `UNLIMITED` without a terminal"""
     colour: bool
-    """escape sequences for colours are understood"""
+    """colours are supported"""
 
 
 def terminal_of(
     stream: IO[str], when: When = When.auto, environment: Mapping[str, str] = os.environ
 ) -> Terminal:
-    """Return what `stream` is; COLUMNS, NO_COLOR, FORCE_COLOR and TERM=dumb are honoured.
+    """Return the capabilities of `stream`; honour COLUMNS, NO_COLOR, FORCE_COLOR, TERM=dumb.
 
     NO_COLOR has more weight than FORCE_COLOR, and --color more than both.
     """
@@ -72,7 +72,7 @@ def terminal_of(
 
 
 class Style:
-    """SGR sequences; the colours are those that both light and dark screens show."""
+    """SGR sequences; the colours are readable on light and dark screens."""
 
     DIM = "\x1b[2m"
     BOLD = "\x1b[1m"
@@ -84,7 +84,7 @@ class Style:
 
 
 def styled(text: str, style: str) -> str:
-    """Return `text` between `style` and its end; an empty style changes nothing."""
+    """Return `text` wrapped in `style`; an empty style changes nothing."""
     return f"{style}{text}{Style.RESET}" if style else text
 
 
@@ -95,10 +95,10 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def cells(text: str) -> int:
-    """Return how many terminal cells a printable text takes."""
-    if text.isascii() or _pattern(_ONE_CELL_EACH).fullmatch(text):
+    """Return the width of a printable text in terminal cells."""
+    if text.isascii() or _pattern(ONE_CELL_EACH).fullmatch(text):
         return len(text)
-    if _pattern(_KNOWN_CELLS).fullmatch(text):
+    if _pattern(KNOWN_CELLS).fullmatch(text):
         return len(text) + sum(map(len, _pattern(_TWO_CELLS).findall(text)))
     from rich.cells import cell_len
 
@@ -106,13 +106,13 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, width: int, keep_end: bool = False) -> str:
-    """Return `text`, or as much of it as fits into `width` cells with an ellipsis."""
+    """Return `text`, cut to `width` cells with an ellipsis."""
     if cells(text) <= width:
         return text
     kept = max(0, width - 1)
-    if text.isascii() or _pattern(_ONE_CELL_EACH).fullmatch(text):
+    if text.isascii() or _pattern(ONE_CELL_EACH).fullmatch(text):
         return "…" + text[len(text) - kept :] if keep_end else text[:kept] + "…"
-    if _pattern(_KNOWN_CELLS).fullmatch(text):
+    if _pattern(KNOWN_CELLS).fullmatch(text):
         used = 0
         for index, char in enumerate(reversed(text) if keep_end else text):
             used += 2 if char >= _FIRST_WIDE else 1
@@ -129,9 +129,9 @@ def cut(text: str, width: int, keep_end: bool = False) -> str:
 
 
 def wrapped(text: str, width: int, most: int) -> list[str]:
-    """Return `text` as at most `most` lines of `width` cells, broken at blanks where there are any.
+    """Return `text` as at most `most` lines of `width` cells, wrapped at blanks if possible.
 
-    What is left over is cut with an ellipsis; an empty text has no line.
+    The rest is cut with an ellipsis; an empty text has no line.
     """
     lines: list[str] = []
     rest = text.strip()
@@ -145,7 +145,7 @@ def wrapped(text: str, width: int, most: int) -> list[str]:
 
 
 def padded(text: str, width: int, right: bool = False) -> str:
-    """Return `text` filled with blanks to `width` cells; a longer one stays as it is."""
+    """Return `text` padded to `width` cells; longer texts are unchanged."""
     if text.isascii():
         return text.rjust(width) if right else text.ljust(width)
     blanks = " " * (width - cells(text))
@@ -153,7 +153,7 @@ def padded(text: str, width: int, right: bool = False) -> str:
 
 
 def one_line(text: str | None, most: int = MOST_SHOWN) -> str:
-    """Return a text of the network as one printable line; absent is empty.
+    """Return a text from the network as one printable line; empty if absent.
 
     Of more than `most` characters the rest is counted.
     """

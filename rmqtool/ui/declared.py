@@ -1,5 +1,5 @@
-"""Command options as the fields of a dataclass: each is declared once, with its help and how its
-text becomes a value. The dataclass is what the command then works with.
+"""Command options as the fields of a dataclass: each is declared once, with its help and the parser
+of its value. The command works with an instance of the dataclass.
 
 ```python
 @declared
@@ -32,38 +32,38 @@ Request = TypeVar("Request")
 _REQUIRED: Final = Parameter.empty
 _SAME: Final = object()
 _DECLARED: Final = "declared"
-"""key in the metadata of a field"""
+"""key in the field metadata"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Declared:
-    """One option, argument, or value made of them."""
+    """An option, an argument, or a value derived from them."""
 
     parameter: Callable[..., Any] | None
-    """`typer.Option` or `typer.Argument`; None: the command line does not have it"""
+    """`typer.Option` or `typer.Argument`; None: not on the command line"""
     settings: Mapping[str, Any]
-    """what that takes"""
+    """keyword arguments of `parameter`"""
     names: tuple[str, ...]
-    """how it is spelled; empty: as its field"""
+    """names; empty: that of the field"""
     default: Any
-    """what typer gives where the command line has nothing"""
+    """default that typer passes"""
     value: Any
-    """what the field is where a program makes the request"""
+    """default of the field for programs"""
     typed: Any
     """type for typer; None: that of the field"""
     read: Callable[..., Any] | None
-    """makes the value"""
+    """converts to the value"""
     needs: tuple[str, ...]
-    """fields that are read before, and given to `read`"""
+    """fields that are read first and passed to `read`"""
 
     def spelled(self, field: str) -> tuple[str, ...]:
-        """Return the names of the option that is declared as `field`."""
+        """Return the names of the option of `field`."""
         if self.parameter is typer.Argument or any("/" in name for name in self.names):
             return self.names
         return named(*(self.names or (f"--{field.replace('_', '-')}",)))
 
     def made(self, field: str) -> Any:
-        """Return what typer wants to know of the option that is declared as `field`."""
+        """Return the typer parameter of the option of `field`."""
         assert self.parameter is not None
         return self.parameter(*self.spelled(field), **self.settings)
 
@@ -80,11 +80,11 @@ def option(
     needs: tuple[str, ...] = (),
     **settings: Any,
 ) -> Any:
-    """Declare an option: its help, its heading there, its default, and more of `typer.Option`.
+    """Declare an option: help, panel, default, and further arguments of `typer.Option`.
 
-    `names`: how it is spelled, if not as its field; letters are added. `read(name, given, *needed)`
-    makes the value from what typer gives, which has the type `typed`; `needs` names the fields that
-    it takes, too. `value` is the value for programs that make the request themselves.
+    `names`: names, if not that of the field; letters are added. `read(name, given, *needed)`
+    converts the value from typer, of type `typed`; `needs` lists further fields that it receives.
+    `value` is the default for programs that create the request themselves.
     """
     spelled = (names,) if isinstance(names, str) else tuple(names)
     settings.update(help=text, rich_help_panel=panel)
@@ -95,7 +95,7 @@ def option(
 def argument(
     metavar: str, text: str, default: Any = (), *, required: bool = False, typed: Any = None
 ) -> Any:
-    """Declare arguments that are no options: how they are shown, their help, and their default."""
+    """Declare a positional argument: metavar, help, and default."""
     settings = {"metavar": metavar, "help": text, "show_default": False}
     value = [] if default == () else default
     default = _REQUIRED if required else value
@@ -103,14 +103,14 @@ def argument(
 
 
 def derived(read: Callable[..., Any], *needs: str, value: Any) -> Any:
-    """Declare what is made of options: by `read`, from the fields `needs`."""
+    """Declare a value that `read` derives from the fields `needs`."""
     return Declared(
         None, {}, (), None, value, None, lambda _name, _given, *rest: read(*rest), needs
     )
 
 
 def as_given() -> Any:
-    """Declare what has all options as typer gave them, by the names of their fields."""
+    """Declare a field with all raw options from typer, by field name."""
     return Declared(None, {}, (), None, {}, None, None, ())
 
 
@@ -118,17 +118,17 @@ def as_given() -> Any:
 def declared(cls: type[Request]) -> type[Request]:
     """Make a class a frozen dataclass; the value of an option is the default of its field."""
     for name in cls.__annotations__:
-        one = cls.__dict__.get(name)
-        if isinstance(one, Declared):
-            setattr(cls, name, _field_of(one))
+        declaration = cls.__dict__.get(name)
+        if isinstance(declaration, Declared):
+            setattr(cls, name, _field_of(declaration))
     return dataclasses.dataclass(frozen=True)(cls)
 
 
-def _field_of(one: Declared) -> Any:
-    metadata = {_DECLARED: one}
-    if isinstance(one.value, (list, dict)):
-        return dataclasses.field(default_factory=one.value.copy, metadata=metadata)
-    return dataclasses.field(default=one.value, metadata=metadata)
+def _field_of(declaration: Declared) -> Any:
+    metadata = {_DECLARED: declaration}
+    if isinstance(declaration.value, (list, dict)):
+        return dataclasses.field(default_factory=declaration.value.copy, metadata=metadata)
+    return dataclasses.field(default=declaration.value, metadata=metadata)
 
 
 def command_with(
@@ -139,7 +139,11 @@ def command_with(
     `without` names options that this command does not have: their fields keep their defaults. The
     help is the docstring of `run`.
     """
-    known = {name: one for name, one in options_of(request).items() if name not in without}
+    known = {
+        name: declaration
+        for name, declaration in options_of(request).items()
+        if name not in without
+    }
 
     def command(**given: Any) -> None:
         with paged(bool(given.get("pager"))):
@@ -150,11 +154,11 @@ def command_with(
         Parameter(
             name,
             Parameter.KEYWORD_ONLY,
-            default=one.default,
-            annotation=Annotated[one.typed, one.made(name)],
+            default=declaration.default,
+            annotation=Annotated[declaration.typed, declaration.made(name)],
         )
-        for name, one in known.items()
-        if one.parameter is not None
+        for name, declaration in known.items()
+        if declaration.parameter is not None
     ]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__doc__ = run.__doc__
@@ -162,39 +166,51 @@ def command_with(
 
 
 def options_of(request: type[Any]) -> dict[str, Declared]:
-    """Return what is declared, by the names of the fields."""
-    found: dict[str, Declared] = {}
+    """Return the declarations by field name."""
+    declarations: dict[str, Declared] = {}
     for field in dataclasses.fields(request):
-        one: Declared | None = field.metadata.get(_DECLARED)
-        if one is not None and one.parameter is not None and one.typed is None:
-            one = dataclasses.replace(one, typed=_type_of(request, field.name))
-        if one is not None:
-            found[field.name] = one
-    return found
+        declaration: Declared | None = field.metadata.get(_DECLARED)
+        if (
+            declaration is not None
+            and declaration.parameter is not None
+            and declaration.typed is None
+        ):
+            declaration = dataclasses.replace(declaration, typed=_type_of(request, field.name))
+        if declaration is not None:
+            declarations[field.name] = declaration
+    return declarations
 
 
 def read_request(request: type[Request], given: Mapping[str, Any]) -> Request:
-    """Return the request for what typer would give; options that are not there have defaults."""
+    """Return the request for raw typer values; missing options have defaults."""
     known = options_of(request)
-    defaults = {name: one.default for name, one in known.items() if one.parameter is not None}
+    defaults = {
+        name: declaration.default
+        for name, declaration in known.items()
+        if declaration.parameter is not None
+    }
     return _read(request, known, defaults | dict(given))
 
 
 def _read(
     request: type[Request], known: Mapping[str, Declared], given: Mapping[str, Any]
 ) -> Request:
-    """Return the request with the values of all options, each read after those that it needs."""
+    """Return the request with all values, each read after those that it needs."""
     values: dict[str, Any] = {}
 
     def value_of(name: str) -> Any:
         if name not in known:
             return getattr(request(), name)
         if name not in values:
-            one = known[name]
-            values[name] = given if one.parameter is None else given.get(name)
-            if one.read is not None:
-                spelled = one.spelled(name)[0] if one.parameter is typer.Option else ""
-                values[name] = one.read(spelled, given.get(name), *map(value_of, one.needs))
+            declaration = known[name]
+            values[name] = given if declaration.parameter is None else given.get(name)
+            if declaration.read is not None:
+                spelled = (
+                    declaration.spelled(name)[0] if declaration.parameter is typer.Option else ""
+                )
+                values[name] = declaration.read(
+                    spelled, given.get(name), *map(value_of, declaration.needs)
+                )
         return values[name]
 
     for name in known:
@@ -203,7 +219,7 @@ def _read(
 
 
 def _type_of(request: type[Any], name: str) -> Any:
-    """Return the type of one field; those of others may be of modules that help must not load."""
+    """Return the type of one field; types of others may need modules that help must not load."""
     for owner in request.__mro__:
         text = get_annotations(owner).get(name)
         if text is not None:

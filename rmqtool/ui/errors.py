@@ -1,6 +1,6 @@
-"""Errors as a user sees them: one message, the way out, a status; never a traceback.
+"""Errors as a user sees them: a message, a hint, a status; never a traceback.
 
-`RMQTOOL_DEBUG=1` shows the traceback of what should not have happened.
+`RMQTOOL_DEBUG=1` shows the traceback of unexpected errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ISSUES = "the project's issue tracker"
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_FILE: Final = (errno.EMFILE, errno.ENFILE)
 _IN_FRAMES: Final = (ExitStatus.FAILURE, ExitStatus.USAGE)
-"""what is an error, unlike a condition that holds, or Ctrl-C"""
+"""statuses of errors, unlike true conditions and Ctrl-C"""
 
 
 class _Screen:
@@ -39,20 +39,20 @@ class _Screen:
 
 
 def draw_errors_with(lines_of: Callable[[Sequence[str]], list[str]]) -> None:
-    """Let errors on a terminal be what `lines_of` makes of their printable lines.
+    """Draw errors on a terminal with `lines_of`.
 
-    Where that is nothing, they are plain lines.
+    Without lines from it, they are plain text.
     """
     _Screen.lines_of = staticmethod(lines_of)
 
 
 def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
-    """Run `command`; return its status, or that of what stopped it after saying so."""
+    """Run `command`; return its status, or report an error and return that status."""
     try:
         status = command()
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         silence_stdout()
         return ExitStatus.OK
     except Terminated:
@@ -64,16 +64,17 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
     except OSError as error:
         return said_of_system(error)
     except Exception as error:
-        return _known(error) or _unexpected(error)
+        text = text_of_error(error)
+        return _unexpected(error) if text is None else said(*text)
     finally:
-        show_times_in(UTC_ZONE)  # a zone is of one command
+        show_times_in(UTC_ZONE)  # the zone applies to one command
 
 
 def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
-    """Say what is wrong on standard error; return the status.
+    """Print an error on standard error; return the status.
 
-    On a terminal it is drawn as `draw_errors_with` says; elsewhere it is plain lines for scripts.
-    Further lines are indented: a broker's own words cannot look like a line of rmqtool.
+    On a terminal it is drawn with the function of `draw_errors_with`; elsewhere as plain lines.
+    Further lines are indented, because a broker's text must not look like a line of rmqtool.
     """
     first, *more = f"{message}\n{hint}".split("\n")
     rest = [line if line.startswith("  ") else f"  {line}" for line in more if line]
@@ -87,8 +88,8 @@ def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) 
     return status
 
 
-def say_remark(text: str) -> None:
-    """Write a remark to standard error: its lines, with what does not print as escapes.
+def print_note(text: str) -> None:
+    """Write a note to standard error, with control characters escaped.
 
     Every remark goes this way: names of files and words of the network cannot steer a terminal.
     """
@@ -98,7 +99,7 @@ def say_remark(text: str) -> None:
 
 
 def said_of_system(error: OSError) -> ExitStatus:
-    """Say what the system refused; what has no name is standard output, all else is named."""
+    """Report an OSError; without a file name it is about standard output."""
     reason = reason_of(error)
     hint = "raise the limit of open files: ulimit -n 1024" if error.errno in _NO_FILE else ""
     if error.filename:
@@ -110,18 +111,18 @@ def said_of_system(error: OSError) -> ExitStatus:
 
 
 def reason_of(error: OSError) -> str:
-    """Return what the system refused, for people."""
+    """Return the reason of an OSError as text."""
     if error.errno == errno.EBADF:
         return "it is closed"
     return error.strerror or str(error) or type(error).__name__
 
 
 def open_standard_files() -> None:
-    """Put something in the place of standard files that are closed.
+    """Replace closed standard files.
 
-    Else the next file or connection that is opened would be taken for standard output. Standard
-    input is then empty, writing to standard output fails as for a closed file, and what is written
-    to standard error is lost.
+    Otherwise the next opened file or connection would get the number of standard output. Standard
+    input is then empty, writing to standard output fails as for a closed file, and standard error
+    is discarded.
     """
     for number, name, opened_for, mode in (
         (0, "stdin", os.O_RDONLY, "r"),
@@ -137,7 +138,7 @@ def open_standard_files() -> None:
 
 
 def silence_stdout() -> None:
-    """Let nothing complain when Python flushes at its end what could not be written."""
+    """Prevent errors when Python flushes unwritable output at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -145,21 +146,26 @@ def silence_stdout() -> None:
         os.dup2(devnull, sys.stdout.fileno())
 
 
-def _known(error: Exception) -> ExitStatus | None:
-    """Say an error of the libraries; their modules are imported only if they raised it."""
+def text_of_error(error: Exception) -> tuple[str, str] | None:
+    """Return message and hint (may be empty) of an expected error, or None for a defect.
+
+    The modules of the libraries are imported only if they raised it.
+    """
+    if isinstance(error, CommandError):
+        return error.message, error.hint
     if isinstance(error, Error):
-        return said(str(error))
+        return str(error), ""
     names = {cls.__name__ for cls in type(error).__mro__}
     if "MemoryError" in names:
-        return said("not enough memory", "less of the input: --since, --until, --where, --limit")
+        return "not enough memory", "less of the input: --since, --until, --where, --limit"
     if names & {"CaptureError", "LiveError", "DecodedLogError", "MissingLibraryError"}:
-        return said(str(error))
+        return str(error), ""
     if names & {"SourceError", "RewriteError", "JournalError", "TargetRefused"}:
-        return said(str(error))
+        return str(error), ""
     if names & {"ClientError", "CredentialsError", "SandboxError"}:
-        return said(*in_options(cast(LibraryError, error)))
+        return in_options(cast(LibraryError, error))
     if isinstance(error, ImportError) and (missing := missing_library(error)):
-        return said(f"this needs {missing[0]}, which is not installed", way_out(missing[1]))
+        return f"this needs {missing[0]}, which is not installed", way_out(missing[1])
     return None
 
 

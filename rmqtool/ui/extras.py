@@ -16,18 +16,22 @@ EXTRA_OF = {
     "grpc_status": "connect",
     "scapy": "live",
     "textual": "browse",
+    "mcp": "mcp",
+    "prometheus_client": "watch",
+    "opentelemetry": "watch",
+    "requests": "watch",
 }
 """library → the extra of `pyproject.toml` that installs it"""
 REPORT_LIBRARIES = ("duckdb", "numpy", "pyarrow")
-"""What `rmqtool report` needs without Spark; the extra `report` has them all."""
+"""Libraries of `rmqtool report` without Spark; the extra `report` has them all."""
 SPARK_LIBRARIES = ("pyspark", "pandas", "pyarrow", "duckdb")
-"""What it needs with Spark; the extra `spark` has them all."""
+"""Libraries of `rmqtool report` with Spark; the extra `spark` has them all."""
 CONNECT_LIBRARIES = (*SPARK_LIBRARIES, "grpc", "grpc_status")
-"""What it needs at a Spark Connect server; the extra `connect` has them all."""
+"""Libraries of `rmqtool report` with Spark Connect; the extra `connect` has them all."""
 
 
 def require(what: str, extra: str, *libraries: str) -> None:
-    """Raise CommandError where one of the libraries that `what` needs is not installed."""
+    """Raise CommandError if a library that `what` needs is not installed."""
     missing = [name for name in libraries if not _is_installed(name)]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -42,14 +46,14 @@ def way_out(extra: str) -> str:
 
 
 def missing_library(error: ImportError) -> tuple[str, str] | None:
-    """Return (library, extra) for an import that failed for want of an extra, else None."""
+    """Return (library, extra) for an import that failed without an extra, or None."""
     library = (error.name or "").split(".")[0]
     extra = EXTRA_OF.get(library)
     return (library, extra) if extra and isinstance(error, ModuleNotFoundError) else None
 
 
 def are_installed(*libraries: str) -> bool:
-    """Return whether all of some libraries are installed."""
+    """Return whether all these libraries are installed."""
     return all(map(_is_installed, libraries))
 
 

@@ -12,13 +12,13 @@ _zone = UTC_ZONE
 
 
 def show_times_in(zone: Zone) -> None:
-    """Set the zone of the times that this process shows to people; each command sets its own."""
+    """Set the display time zone of this process; each command sets its own."""
     global _zone
     _zone = zone
 
 
 def zone_name() -> str:
-    """Return what stands beside a date: the name of the zone."""
+    """Return the name of the display time zone."""
     return _zone.name
 
 
@@ -42,17 +42,12 @@ def size(count: int | None) -> str:
 
 
 def count(number: int) -> str:
-    """Return a number with its thousands apart."""
+    """Return a number with thousands separators."""
     return f"{number:,}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return ``1 gap`` or ``2 gaps``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def share(part: int, whole: int) -> str:
-    """Return a percentage that is 0% only for nothing and 100% only for all."""
+    """Return a percentage; only exact values become 0% and 100%."""
     if part == 0 or whole == 0:
         return "0%"
     percent = 100 * part / whole

@@ -1,14 +1,14 @@
-"""Signals that end a run: once, however many come, so that nothing is left half.
+"""Signals that end a run, once, however many arrive.
 
-Rules: `timeout`, service managers and terminals send a signal twice within milliseconds; these are
-one. While a run ends on one, further ones wait. Ctrl-C while rows come as they happen ends the
-reading at first: what was read is finished as if the captures had ended there, requests that wait
-are given out unanswered, the summary is shown, files are completed. The second ends the program.
-Work with waits that no signal ends runs in a thread of its own, which the main thread waits for.
-Python's importer is never interrupted: its locks would stay taken, and each later import wait for
-ever; what its callbacks raise is lost. Neither is asyncio's own code: a transport that is half made
-cannot be closed. Only where it waits for events, a signal ends it. Rows of a JSON array are written
-whole, so that it can be closed.
+Rules: `timeout`, service managers, and terminals send a signal twice within milliseconds; these
+count as one. While a run ends on a signal, further ones wait. The first Ctrl-C of a live run only
+ends reading: the run finishes as if the captures had ended there, pending requests are written as
+unanswered, the summary is shown, files are completed. The second ends the program. Work with
+uninterruptible waits runs in a separate thread, which the main thread waits for. Python's importer
+is never interrupted: its locks would stay taken and block later imports for ever, and exceptions in
+its callbacks are lost. Neither is asyncio's own code: a half-created transport cannot be closed.
+Only its wait for events is interrupted. Rows of a JSON array are written whole, so that it can be
+closed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
@@ -26,11 +26,11 @@ from .status import Terminated
 
 Value = TypeVar("Value")
 _TOGETHER_SECONDS: Final = 0.25
-"""signals that come so soon after one are the same one"""
+"""seconds within which repeated signals count as one"""
 _ENDING_SECONDS: Final = 10.0
-"""time in which a run that was told to end is not told again"""
+"""seconds in which a run that is ending gets no further signal"""
 _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
-"""how the file names of Python's own modules begin"""
+"""path prefixes of the standard library"""
 _INSTALLED: Final = "-packages" + os.sep
 """part of the file names of installed packages, which may be in the same folder"""
 _DELICATE: Final = (
@@ -38,18 +38,18 @@ _DELICATE: Final = (
     _LIBRARY + "asyncio" + os.sep,
     os.path.join(os.path.dirname(__file__), "json_array.py"),
 )
-"""how the file names of code that is not interrupted begin"""
+"""path prefixes of code that is not interrupted"""
 _WAITS: Final = _LIBRARY + "selectors.py"
-"""where asyncio waits for events"""
+"""path of the module in which asyncio waits for events"""
 _AGAIN_SECONDS: Final = 0.005
-"""after which a signal that came while such code ran is looked at again"""
+"""seconds before a signal during such code is checked again"""
 _MOST_DELAY: Final = 2.0
-"""seconds after which a signal waits no longer"""
+"""seconds after which a signal is no longer delayed"""
 _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class _Ending:
-    """When this process was told to end; the signal that waits, and since when."""
+    """Time of the last signal; the delayed signal, and its time."""
 
     since: float | None = None
     waiting: int | None = None
@@ -57,7 +57,7 @@ class _Ending:
 
 
 def install_handlers() -> None:
-    """Let SIGINT, SIGTERM and SIGHUP end the run in order; those that are ignored stay so."""
+    """Let SIGINT, SIGTERM, and SIGHUP end the run in order; ignored signals stay ignored."""
     for name in _NAMES:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -92,7 +92,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _is_delicate(frame: FrameType | None) -> bool:
-    """Return whether the code that runs must not be interrupted.
+    """Return whether the current code must not be interrupted.
 
     Frames are looked at from the innermost one to the first that is not of Python's own modules.
     """
@@ -107,8 +107,8 @@ def _is_delicate(frame: FrameType | None) -> bool:
 
 
 def _end_later(number: int, now: float) -> bool:
-    """Take a signal as if it came in a moment; return False where there are no timers, and where
-    it has waited too long.
+    """Delay a signal for a moment; return False without timers, or if it was delayed too
+    long.
     """
     if not hasattr(signal, "setitimer"):
         return False
@@ -137,12 +137,14 @@ def _wait_no_longer() -> None:
 
 
 @contextmanager
-def first_ends(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` at the first SIGINT; a further one does what it did before."""
+def first_ends(
+    stop: Callable[[], None], signals: Sequence[signal.Signals] = (signal.SIGINT,)
+) -> Iterator[None]:
+    """Call `stop` at the first of these signals; further ones have their previous effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in signals}
     stopped: float | None = None
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -152,21 +154,24 @@ def first_ends(stop: Callable[[], None]) -> Iterator[None]:
             stopped = now
             stop()
         elif now - stopped >= _TOGETHER_SECONDS:
-            if not callable(before):
+            former = before[signal.Signals(number)]
+            if not callable(former):
                 raise KeyboardInterrupt
-            before(number, frame)
+            former(number, frame)
 
-    signal.signal(signal.SIGINT, end)
+    for number in signals:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
 class Apart(Generic[Value]):
-    """Work in a thread of its own: a signal ends the wait for it, whatever it is at.
+    """Work in a separate thread: a signal ends the wait for it.
 
-    An event says that it is done: a `join` that is interrupted takes the thread for ended.
+    An event signals the end, because an interrupted `join` marks the thread as ended.
     """
 
     def __init__(self, work: Callable[[], Value]) -> None:
@@ -182,14 +187,14 @@ class Apart(Generic[Value]):
         return self._done.is_set()
 
     def result(self) -> Value:
-        """Wait for the work; return what it returned or raise what it raised."""
+        """Wait for the work; return its result or raise its error."""
         self._done.wait()
         if self._error is not None:
             raise self._error
         return self._values[0]
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the work, for a time at most; return whether it has ended."""
+        """Wait for the work with a timeout; return whether it has ended."""
         return self._done.wait(seconds)
 
     def _run(self) -> None:

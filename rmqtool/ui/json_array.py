@@ -1,4 +1,4 @@
-"""Rows of JSON as one array: what readers of whole documents take, while rows still come.
+"""Rows of JSON as one array, written while rows still arrive.
 
 Rules: `[` stands before the first row and `]` behind the last one, of no rows at all `[]`; rows are
 on lines of their own. A run that ends early (Ctrl-C, an error) closes the array, unless it ends
@@ -23,7 +23,7 @@ class ArrayText:
         self._is_empty = True
 
     def rows(self, lines: bytes) -> bytes:
-        """Return the next part of the array; `lines` are whole."""
+        """Return the next part of the array; `lines` are complete."""
         if not lines:
             return b""
         text = self._between + lines.removesuffix(b"\n").replace(b"\n", b",\n")
@@ -36,27 +36,27 @@ class ArrayText:
 
 
 class JsonArray(Output):
-    """An output that takes JSON lines and writes an array."""
+    """An output that converts JSON lines to an array."""
 
     _text: ArrayText | None = None
     _is_whole = True
 
     def write(self, data: bytes) -> None:
-        """Write rows, each on a line."""
+        """Write rows, one per line."""
         text = self._text = self._text or ArrayText()
         self._put(text.rows(data))
 
     def write_pieces(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Write rows that stand in many places."""
+        """Write rows from several buffers."""
         self.write(b"".join(pieces))
 
     def finish(self) -> None:
-        """Close the array and give the file its name."""
+        """Close the array and complete the file."""
         self._close()
         super().finish()
 
     def discard(self) -> None:
-        """Close the array where its rows were written to their place already."""
+        """Close the array if its rows were already written to their destination."""
         if self.is_direct and self._is_whole:
             with suppress(OSError, CommandError):
                 self._close()

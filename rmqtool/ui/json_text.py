@@ -1,7 +1,7 @@
-"""JSON for people and programs: the same values, and nothing that a terminal acts on.
+"""JSON for people and programs: the same values, without terminal control characters.
 
-Rules: JSON may have any character as an escape, so what does not print is one. Half a surrogate
-pair, which UTF-8 cannot write, is an escape, too.
+Rules: unprintable characters are written as escapes, and so are lone surrogates, which UTF-8 cannot
+encode.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def json_line(value: object) -> bytes:
     """Return a value as one line of JSON that a terminal may show."""
     try:
         data = msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         data = json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
     return visible_json(data) + b"\n"
 

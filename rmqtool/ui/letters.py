@@ -1,7 +1,7 @@
 """The letters of options: one meaning each in all commands.
 
-Rules: where tshark or tcpdump have a letter for the same thing, it is that one; a letter that means
-something else there is not used. An option without a line here has a long name only.
+Rules: letters follow tshark and tcpdump for equal options, and letters with another meaning there
+are not used. Options without an entry here have only a long name.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ LETTERS: Mapping[str, str] = {
 
 
 def named(name: str, *others: str) -> tuple[str, ...]:
-    """Return how an option is spelled: its name, other names, and its letter if it has one."""
+    """Return all names of an option, including its letter if any."""
     letter = LETTERS.get(name)
     return (name, *others) if letter is None else (name, *others, letter)

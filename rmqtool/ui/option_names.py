@@ -1,7 +1,7 @@
-"""Which option of the command line stands for a field of the libraries, and errors that name it.
+"""Options of library fields, and errors that name the options.
 
-Rules: errors of the libraries name fields (`send_timeout_ms`), because programs set these; what a
-user reads names options (`--timeout`). Each field that a command sets has one line here.
+Rules: errors of the libraries name fields (`send_timeout_ms`), for programs; errors for users name
+options (`--timeout`). Each field that a command sets has an entry here.
 """
 
 from __future__ import annotations
@@ -43,6 +43,13 @@ MESSAGE: Final[Mapping[str, str]] = {
     "properties": "--property",
 }
 """fields of `Message`"""
+PROXY: Final[Mapping[str, str]] = {
+    "host": "--listen",
+    "grpc_port": "--grpc-port",
+    "listen_cert": "--listen-cert",
+    "listen_key": "--listen-key",
+}
+"""fields of `ProxyOptions`"""
 SANDBOX: Final[Mapping[str, str]] = {
     "brokers": "--brokers",
     "host": "--listen",
@@ -62,7 +69,7 @@ SANDBOX: Final[Mapping[str, str]] = {
 }
 """fields of `SandboxOptions`"""
 _FIELD: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
-"""a word that can be nothing but the name of a field"""
+"""a word that can only be a field name"""
 
 
 class LibraryError(Protocol):
@@ -73,14 +80,14 @@ class LibraryError(Protocol):
 
 
 def command_error(error: LibraryError, status: ExitStatus = ExitStatus.FAILURE) -> CommandError:
-    """Return what the user reads of an error."""
+    """Return the text of an error for the user."""
     return CommandError(*in_options(error), status)
 
 
 def in_options(error: LibraryError) -> tuple[str, str]:
-    """Return reason and hint of an error; they name options, where the command has them."""
+    """Return reason and hint of an error, with options of the command instead of fields."""
     is_sandbox = any(kind.__name__ == "SandboxError" for kind in type(error).__mro__)
-    fields = SANDBOX if is_sandbox else PRODUCER
+    fields = SANDBOX if is_sandbox else {**PRODUCER, **PROXY}
     option = fields.get(getattr(error, "setting", "")) or MESSAGE.get(getattr(error, "part", ""))
     hint = _FIELD.sub(lambda match: fields.get(match[0], match[0]), error.hint)
     return f"{option}: {error.reason}" if option else error.reason, hint

@@ -20,15 +20,15 @@ _PORT = re.compile(r"(?:tcp\.(?:src|dst)?port\s*==?\s*)?(\d{1,5})(?:\s*,\s*rocke
 
 
 def usage_error(option: str, reason: str) -> CommandError:
-    """Return the error about what was given to an option."""
+    """Return the error for the value of an option."""
     return CommandError(f"{option}: {reason}", status=ExitStatus.USAGE)
 
 
 def one_of(known: Iterable[str], option: str, text: str | None) -> Any:
-    """Return which of some values an option names; None for None."""
-    for one in known:
-        if one == text:
-            return one
+    """Return the enum value of an option; None for None."""
+    for member in known:
+        if member == text:
+            return member
     if text is None:
         return None
     raise usage_error(option, f"must be one of {', '.join(known)}, not {text!r}")
@@ -36,7 +36,7 @@ def one_of(known: Iterable[str], option: str, text: str | None) -> Any:
 
 @contextmanager
 def about(option: str) -> Iterator[None]:
-    """Let an error about a file name the option that the file was given to."""
+    """Add the option's name to errors about its file."""
     try:
         yield
     except CommandError as error:
@@ -63,7 +63,7 @@ def ports_of(texts: Sequence[str]) -> frozenset[int]:
 
 
 def zone_option(name: str) -> Zone:
-    """Return the zone of --tz, in which times are shown from now on."""
+    """Return the zone of --tz and show times in it from now on."""
     zone = zone_named(name)
     if zone is None:
         from zoneinfo import available_timezones
@@ -79,7 +79,7 @@ def zone_option(name: str) -> Zone:
 
 
 def time_option(option: str, text: str | None, zone: Zone = UTC_ZONE) -> Moment | None:
-    """Return the time that an option names; without an offset it is one of clocks in `zone`."""
+    """Return the time of an option; without an offset it is in `zone`."""
     if text is None:
         return None
     moment = moment_of(text, zone)
@@ -93,7 +93,7 @@ def time_option(option: str, text: str | None, zone: Zone = UTC_ZONE) -> Moment 
 
 
 def size_option(option: str, text: str | None) -> int | None:
-    """Return the bytes that an option names: ``512``, ``4KiB``."""
+    """Return the bytes of an option: ``512``, ``4KiB``."""
     if text is None:
         return None
     size = size_bytes(text)
@@ -103,12 +103,12 @@ def size_option(option: str, text: str | None) -> int | None:
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """Return the names in a list with commas, each once."""
+    """Return the distinct names of a comma-separated list."""
     return tuple(dict.fromkeys(filter(None, map(str.strip, (text or "").split(",")))))
 
 
 def duration_option(option: str, text: str | None) -> Fraction | None:
-    """Return the nanoseconds that an option names: ``500ms``, ``5m``, ``3`` (seconds)."""
+    """Return the nanoseconds of an option: ``500ms``, ``5m``, ``3`` (seconds)."""
     if text is None:
         return None
     length = duration_ns(text, bare="s")
@@ -118,7 +118,7 @@ def duration_option(option: str, text: str | None) -> Fraction | None:
 
 
 def text_of_moment(moment: Moment | None) -> str | None:
-    """Return a time as it is kept beside a result; None stays None."""
+    """Return a time in the form for manifests; None for None."""
     if moment is None:
         return None
     text = text_of_time(moment.ns)

@@ -1,4 +1,4 @@
-"""Where a result goes: standard output, or a file that has its name only when it is whole.
+"""The output of a result: standard output, or a file that is renamed when complete.
 
 Rules: a file that exists is replaced only with `--force`. A file is written beside its name and
 renamed at the end, so a stopped run leaves the former file as it was; it has the mode of that one.
@@ -30,15 +30,15 @@ from .status import CommandError, ExitStatus
 
 _PAGES: Final = (".html", ".htm", ".xhtml", ".xht")
 _PIECES: Final = 1024
-"""pieces that all systems write at once"""
+"""most buffers per `writev` on all systems"""
 _DESCRIPTORS: Final = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
-"""how the names of files begin that the shell has opened, and emptied if it was to"""
+"""prefixes of files that the shell has opened, and perhaps truncated"""
 JOURNAL_MARK: Final = "run.json"
-"""what says that a folder is the journal of a replay"""
+"""marker of a replay journal folder"""
 
 
 class Output:
-    """Bytes to standard output or to a file."""
+    """Writes bytes to standard output or a file."""
 
     def __init__(
         self, target: str, direct: bool = False, private: bool = False, force: bool = False
@@ -49,11 +49,11 @@ class Output:
         replaced; otherwise it is a CommandError.
         """
         self.name = "standard output" if target == "-" else target
-        """how it is called in messages"""
+        """name in messages"""
         self.path: Path | None = None if target == "-" else Path(target)
         """the file; None: standard output"""
         self.written = 0
-        """bytes so far"""
+        """bytes written so far"""
         self._temporary: Path | None = None
         self._force = force
         self._mode = PRIVATE if private else PUBLIC
@@ -79,12 +79,12 @@ class Output:
 
     @property
     def is_direct(self) -> bool:
-        """Whether what is written is in its place at once."""
+        """Whether writes reach their destination at once."""
         return self._temporary is None
 
     @property
     def stream(self) -> BinaryIO:
-        """The open file, for writers that want one."""
+        """The open file, for writers that need a file object."""
         return self._stream
 
     def write(self, data: bytes) -> None:
@@ -96,10 +96,10 @@ class Output:
                 written += self._stream.write(data[written:])
 
     def write_pieces(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Write bytes that stand in many places, without putting them together first."""
+        """Write several buffers without joining them."""
         try:
             number = self._stream.fileno()
-        except (OSError, ValueError):  # it is no file of the system
+        except (OSError, ValueError):  # not a file of the system
             self.write(b"".join(pieces))
             return
         with naming(self.name):
@@ -113,26 +113,26 @@ class Output:
                     self._stream.flush()
 
     def flush(self) -> None:
-        """Let readers see what was written."""
+        """Flush, so that readers see all writes."""
         self._stream.flush()
 
     def finish(self) -> None:
-        """Give the file, which is written, its name."""
+        """Complete the file and rename it to its final name."""
         if self.path is None:
             self._stream.flush()
             return
         with naming(self.name):
             self._stream.close()
             if self._temporary is not None:
-                refuse_existing(self.name, self._force)  # one that appeared meanwhile
+                refuse_existing(self.name, self._force)  # created in the meantime
                 self._temporary.replace(self.path)
                 forget(self._temporary)
 
     def discard(self) -> None:
-        """Clean up after a run that was stopped: leave no half file."""
+        """Remove the partial file after an aborted run."""
         if self.path is None:
             return
-        with contextlib.suppress(OSError):  # what could not be written cannot be flushed either
+        with contextlib.suppress(OSError):  # flushing also fails after a failed write
             self._stream.close()
         if self._temporary is not None:
             remove(self._temporary)
@@ -140,7 +140,7 @@ class Output:
 
 @contextlib.contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Turn what the system says about a write into an error that names the output."""
+    """Turn an OSError of a write into an error that names the output."""
     try:
         yield
     except BrokenPipeError:
@@ -151,7 +151,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def refuse_existing(target: str | None, force: bool) -> None:
-    """Raise CommandError where `target` is a file that exists, unless it may be replaced.
+    """Raise CommandError if `target` is an existing file that may not be replaced.
 
     None, ``-``, devices and pipes are nothing that could be lost. Folders have checks of their own.
     """
@@ -164,19 +164,19 @@ def refuse_existing(target: str | None, force: bool) -> None:
 
 
 def refuse_text_as_page(target: str, hint: str) -> None:
-    """Raise CommandError where text or rows would have the name of a page.
+    """Raise CommandError if text or rows would get the name of an HTML page.
 
-    A browser would take what a capture says in them for tags and run it.
+    A browser would interpret captured text as HTML and run its scripts.
     """
     if target.lower().endswith(_PAGES):
         raise CommandError(f"{target} is an HTML file name", hint, ExitStatus.USAGE)
 
 
 def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> None:
-    """Raise CommandError where `target` is one of the files that are read.
+    """Raise CommandError if `target` is one of the inputs.
 
-    That is told by the files, not by their names; ``-`` is whatever was redirected. A folder that
-    rmqtool wrote is read with all that is in it.
+    Files are compared by identity, not by name; ``-`` is the redirected file. A folder that rmqtool
+    wrote includes all its files.
     """
     place = _place_of(target, sys.stdout)
     if place is None:
@@ -192,17 +192,17 @@ def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> Non
 
 
 def _place_of(name: str, standard: TextIO) -> tuple[int, int] | None:
-    """Return which regular file a name stands for; None where it is none, or not there."""
+    """Return the identity of a regular file, or None if it is missing or not regular."""
     try:
-        found = os.fstat(standard.fileno()) if name == "-" else os.stat(name)
+        status = os.fstat(standard.fileno()) if name == "-" else os.stat(name)
     except (OSError, ValueError):
         return None
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def _is_part(target: str, folder: str) -> bool:
-    """Return whether a file is in a decoded log, a journal or another folder that rmqtool wrote."""
-    from dissectors.owned_folder import MARKER  # loads msgspec, which help has no time for
+    """Return whether a file is in a folder that rmqtool wrote, such as a decoded log or journal."""
+    from dissectors.owned_folder import MARKER  # imports msgspec, which is too slow for help
 
     marks = (os.path.join(folder, name) for name in (MARKER, JOURNAL_MARK))
     if target == "-" or folder == "-" or not any(map(os.path.isfile, marks)):

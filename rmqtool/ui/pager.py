@@ -1,7 +1,7 @@
-"""A pager for what is longer than the screen: `--pager`.
+"""A pager for long output: `--pager`.
 
-Rules: the pager is the user's (PAGER), else `less`, which leaves a short text on the screen. It is
-started without a shell. What a run says meanwhile on the terminal waits until the pager ends.
+Rules: the pager is $PAGER or `less`, which leaves a short text on the screen. It is started without
+a shell. Notes of the run are held back until the pager ends.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Final
 
 DEFAULT: Final = "less"
 OPTIONS: Final = "FRX"
-"""of less, where the user has none: end on a short text, show colours, keep the screen"""
+"""options of less, if the user has none: quit on a short text, show colours, keep the screen"""
 
 
 class _ToPager(io.TextIOWrapper):
-    """Standard output that a terminal shows, by way of a pager."""
+    """Sends standard output of a terminal to a pager."""
 
     def isatty(self) -> bool:
         return True
@@ -30,7 +30,7 @@ class _ToPager(io.TextIOWrapper):
 
 @contextmanager
 def paged(wanted: bool) -> Iterator[None]:
-    """Give standard output to a pager; do nothing without a terminal or a pager."""
+    """Redirect standard output to a pager; do nothing without a terminal or a pager."""
     pager = _started() if wanted and sys.stdout.isatty() else None
     if pager is None:
         yield
@@ -45,7 +45,7 @@ def paged(wanted: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError, ValueError):  # whoever read it has seen enough
+        with suppress(OSError, ValueError):  # the reader closed the pipe
             sys.stdout.flush()
         with suppress(OSError, ValueError):
             pager.stdin.close()
@@ -67,7 +67,7 @@ def _started() -> subprocess.Popen[bytes] | None:
 
 
 def _wait(pager: subprocess.Popen[bytes]) -> None:
-    """Wait until the pager ends: Ctrl-C within it is for what it shows."""
+    """Wait for the pager, which handles Ctrl-C itself."""
     while True:
         try:
             pager.wait()

@@ -1,4 +1,4 @@
-"""Remarks of responses as people need them: the cause first, without what is always the same.
+"""Remarks of responses for people: the cause first, without boilerplate.
 
 RocketMQ: FAQUrl.suggestTodo, RemotingHelper.exceptionSimpleDesc, SendMessageProcessor (disk full).
 """
@@ -10,14 +10,14 @@ import re
 from .console import one_line
 
 LONGEST = 2_000
-"""Characters of a remark that are looked at; a captured one may have millions."""
+"""Characters of a remark that are read; a captured remark may have millions."""
 _BLANKS = re.compile(" {2,}")
 _NAMES = r"(?:[\w$]{1,200}\.){1,20}[\w$]{1,200}"
 _BOILERPLATE: tuple[tuple[re.Pattern[str], str], ...] = (
-    # the class of an exception, and where Java threw it
+    # exception class and position in Java
     (re.compile(rf"^(?:{_NAMES}(?:Exception|Error): *){{1,3}}", re.ASCII), ""),
     (re.compile(rf", {_NAMES}\([\w$]{{1,200}}\.java:\d+\)", re.ASCII), ""),
-    # where to read on
+    # links to further reading
     (re.compile(r"\s*See https?://\S+ for further details\.?"), ""),
     (re.compile(r"\s*For more information, please visit the url,? *https?://\S+"), ""),
     # a sentence before the cause
@@ -30,14 +30,14 @@ _BOILERPLATE: tuple[tuple[re.Pattern[str], str], ...] = (
         r"one of: \1",
     ),
 )
-"""what is replaced, by what; in this order"""
+"""patterns and replacements, in order"""
 
 
 def cause_of(remark: str | None) -> str:
-    """Return what a remark says, as one printable line; absent is empty.
+    """Return a remark as one printable line; empty if absent.
 
-    What is left out says nothing of the case: class names, places in Java sources, addresses of
-    web pages. A remark that is nothing else is returned as it is.
+    Boilerplate is removed: class names, positions in Java sources, web addresses. A remark of
+    nothing else is returned unchanged.
     """
     if remark is None:
         return ""

@@ -1,8 +1,8 @@
 """Rows in order, by time or latency: sorted in parts, which wait in files without a name.
 
-Rows come when they are complete: an exchange with its answer, so a slow one after those that began
-later. Memory holds one part and a few rows of each other one. Many parts are merged to a larger
-one, so that few files are open, however many rows there are.
+Rows arrive when they are complete: a slow exchange comes after faster ones that began later. Memory
+holds one part and a few rows of each other part. Parts are merged into larger ones to keep the
+number of open files small.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import IO, Final, Generic, TypeVar
 
 Row = TypeVar("Row")
 Key = int | tuple[int, ...] | None
-"""what a row is sorted by, of all rows the same type; None: it is last"""
+"""sort key, of one type for all rows; None: sorted last"""
 PART: Final = 50_000
 """rows that are sorted in memory"""
 FILES: Final = 64
-"""parts of about the same size that become a larger one"""
+"""parts of similar size that are merged"""
 _BATCH: Final = 500
-"""rows that are read from a file at a time, and given on"""
+"""rows per batch"""
 
 
 class SortedRows(Generic[Row]):
-    """Takes rows, and gives them in order: the smallest key first, equal ones as they came."""
+    """Sorts rows by key, ascending and stable."""
 
     def __init__(self, key: Callable[[Row], Key], part: int = PART) -> None:
         self._key_of = key
@@ -42,11 +42,11 @@ class SortedRows(Generic[Row]):
         self.close()
 
     def _key(self, row: Row) -> tuple[bool, Key]:
-        found = self._key_of(row)
-        return found is None, found or 0
+        key = self._key_of(row)
+        return key is None, key or 0
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Take rows."""
+        """Add rows."""
         self._waiting += rows
         if len(self._waiting) >= self._part:
             self._waiting.sort(key=self._key)
@@ -54,7 +54,7 @@ class SortedRows(Generic[Row]):
             self._waiting = []
 
     def _keep(self, rows: Iterable[Row], level: int) -> None:
-        """Keep rows in order in a file of a level."""
+        """Write sorted rows to a file of a merge level."""
         if level == len(self._levels):
             self._levels.append([])
         files = self._levels[level]
@@ -66,12 +66,12 @@ class SortedRows(Generic[Row]):
                 file.close()
 
     def batches(self) -> Iterator[Sequence[Row]]:
-        """Yield all rows, once."""
+        """Yield all rows in order; call once."""
         self._waiting.sort(key=self._key)
         files = (file for level in reversed(self._levels) for file in level)  # the oldest first
         rows = merge(*map(_rows_of, files), self._waiting, key=self._key)
-        while found := list(islice(rows, _BATCH)):
-            yield found
+        while batch := list(islice(rows, _BATCH)):
+            yield batch
 
     def close(self) -> None:
         """Free the files."""
@@ -83,7 +83,7 @@ class SortedRows(Generic[Row]):
 def by_key(
     batches: Iterable[Sequence[Row]], key: Callable[[Row], Key], part: int = PART
 ) -> Iterator[Sequence[Row]]:
-    """Yield all rows in order; while they are still read, an empty batch for each of theirs."""
+    """Yield all rows in order; while reading, an empty batch per input batch."""
     with SortedRows(key, part) as rows:
         for batch in batches:
             rows.add(batch)
@@ -92,20 +92,20 @@ def by_key(
 
 
 def _written(rows: Iterable[Row]) -> IO[bytes]:
-    """Return a file with the rows, at its beginning; it is gone when it is closed.
+    """Return a temporary file with the rows, at its beginning.
 
     Raise OSError that names the folder of temporary files.
     """
     file = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
     left = iter(rows)
-    while found := list(islice(left, _BATCH)):
-        batch = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+    while rows_read := list(islice(left, _BATCH)):
+        batch = pickle.dumps(rows_read, pickle.HIGHEST_PROTOCOL)
         try:
             file.write(batch)
             file.flush()
         except OSError as error:
             # the file has no name, so the error has none
-            with suppress(OSError):  # what is buffered is written when it is closed
+            with suppress(OSError):  # buffered data is written on close
                 file.close()
             raise OSError(error.errno, error.strerror, gettempdir()) from error
     file.seek(0)

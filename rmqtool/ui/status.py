@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """What rmqtool exits with; documented in README.md."""
+    """Exit statuses of rmqtool; documented in README.md."""
 
     OK = 0
     """everything was done"""
@@ -25,19 +25,19 @@ class ExitStatus(IntEnum):
 
 
 class CommandError(Exception):
-    """Ends the command with a message for the user and a status, without a traceback."""
+    """Ends the command with a message and a status, without a traceback."""
 
     def __init__(
         self, message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE
     ) -> None:
         super().__init__(message)
         self.message = message
-        """what is wrong, with the name of the file or option"""
+        """message, with the name of the file or option"""
         self.hint = hint
-        """the way out; may have several lines"""
+        """hint; may have several lines"""
         self.status = status
-        """what to exit with"""
+        """exit status"""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP arrived: ends what Ctrl-C ends, in the same orderly way."""
+    """SIGTERM or SIGHUP arrived: handled like Ctrl-C."""

@@ -1,4 +1,1 @@
-"""Implement `rmqtool wireshark`.
-
-May import `ui`, `version` and `dissectors`.
-"""
+"""Implement `rmqtool wireshark`."""

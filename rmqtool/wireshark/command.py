@@ -8,7 +8,7 @@ from ..ui.status import ExitStatus
 
 @declared
 class WiresharkRequest:
-    """A `wireshark` command: where the dissector goes."""
+    """A `wireshark` command: the destination of the dissector."""
 
     output: str | None = option("Output file (default: stdout).", metavar="FILE|-")
     install: bool = option(

@@ -1,7 +1,7 @@
 """`rmqtool wireshark`: writes the dissector, or puts it where Wireshark looks for plugins.
 
-Rules: a file that does not begin as ours is somebody else's and is never touched; an older one of
-ours is replaced. Where the plugins belong, tshark says; without it, Wireshark's own default.
+Rules: a file with a foreign first line is never touched; older ones of ours are replaced. The
+plugin folder is that of tshark, or Wireshark's default without tshark.
 Wireshark: `tshark -G folders`, Personal Lua Plugins.
 """
 
@@ -19,17 +19,17 @@ from typing import Final
 from dissectors.printable import printable
 from dissectors.wireshark import FILE_NAME, SIGNATURE, lua_text
 
-from ..ui.errors import say_remark
+from ..ui.errors import print_note
 from ..ui.output import Output, naming
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 
 _PATIENCE: Final = 20
-"""seconds that tshark has to say where plugins belong"""
+"""timeout of tshark in seconds"""
 _FOLDER: Final = re.compile(r"^Personal Lua Plugins:\s*(.+?)\s*$", re.MULTILINE)
 _SAME_PROTOCOL: Final = re.compile(r"""\bProto(?:\.new)?\s*\(\s*["']rocketmq["']""", re.IGNORECASE)
 _LARGEST_PLUGIN: Final = 4 * 1024 * 1024
-"""bytes of a plugin that is looked into"""
+"""bytes of a plugin that are read"""
 
 
 def run_wireshark(
@@ -60,16 +60,16 @@ def run_wireshark(
 
 def plugin_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of the personal Lua plugins; it need not exist."""
-    found = _FOLDER.search(_said_by_tshark())
-    if found is not None:
-        return Path(found[1])
+    match = _FOLDER.search(_tshark_folders())
+    if match is not None:
+        return Path(match[1])
     if sys.platform == "win32" and environment.get("APPDATA"):
         return Path(environment["APPDATA"]) / "Wireshark" / "plugins"
     return Path.home() / ".local" / "lib" / "wireshark" / "plugins"
 
 
-def _said_by_tshark() -> str:
-    """Return what tshark says of its folders; an empty text where there is no tshark."""
+def _tshark_folders() -> str:
+    """Return the folder list of tshark, or an empty text without tshark."""
     program = shutil.which("tshark")
     if program is None:
         return ""
@@ -94,11 +94,11 @@ def _install(folder: Path) -> ExitStatus:
     if not same:
         with naming(str(folder)):
             folder.mkdir(parents=True, exist_ok=True)
-        _write(str(path), text, force=True)  # an older one of ours
+        _write(str(path), text, force=True)  # our older version
     print(printable(f"{path} {'is there already' if same else 'written'}"))
     print("Wireshark reads it when it starts, or by Analyze > Reload Lua Plugins.")
-    for other in _rivals(folder):
-        say_remark(f"{other} declares the same protocol: Wireshark will refuse one of them")
+    for rival in _rivals(folder):
+        print_note(f"{rival} declares the same protocol: Wireshark will refuse one of them")
     return ExitStatus.OK
 
 
@@ -125,7 +125,7 @@ def _write(target: str, text: str, force: bool) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise CommandError where a file is there that rmqtool has not written."""
+    """Raise CommandError if there is a file that rmqtool has not written."""
     if not path.is_file():
         return
     with path.open("rb") as file:
@@ -139,7 +139,7 @@ def _refuse_foreign(path: Path) -> None:
 
 def _rivals(folder: Path) -> list[Path]:
     """Return other plugins that declare a protocol of the same name: only one of them can load."""
-    found = []
+    rivals = []
     for path in sorted(folder.rglob("*.lua")):
         if path.name == FILE_NAME and path.parent == folder:
             continue
@@ -147,7 +147,7 @@ def _rivals(folder: Path) -> list[Path]:
             if path.stat().st_size <= _LARGEST_PLUGIN and _SAME_PROTOCOL.search(
                 path.read_text("utf-8", "replace")
             ):
-                found.append(path)
+                rivals.append(path)
         except OSError:
             continue
-    return found
+    return rivals

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from analytics.consuming import delivery, delivery_tables, group_tables
 from analytics.consuming.group_fold import fold_groups
@@ -25,7 +26,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def rows_of(
     files: Sequence[str],
 ) -> tuple[list[ExchangeRecord], list[MessageRecord], list[ConversationRecord]]:
-    """Return the exchanges, messages and connections of captures."""
+    """Return the exchanges, messages and connections of captures; those of the last call stay."""
+    return _rows_of(tuple(files))
+
+
+@lru_cache(maxsize=1)
+def _rows_of(
+    files: tuple[str, ...],
+) -> tuple[list[ExchangeRecord], list[MessageRecord], list[ConversationRecord]]:
     exchanges: list[ExchangeRecord] = []
     messages: list[MessageRecord] = []
     connections: list[ConversationRecord] = []

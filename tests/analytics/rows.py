@@ -13,16 +13,16 @@ from analytics.schema import SOURCE, Described, arrow_schema_of
 from analytics.sql.engine import SqlEngine
 from analytics.sql.local import LocalEngine
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
-from dissectors.rows.outcome import outcome_class_of
-from dissectors.rows.record import COLUMNS
+from dissectors.rows.record import COLUMNS, DERIVED
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 PLAIN: Mapping[str, object] = {
     "source": "test.pcap",
     "capture": "test.pcap",
     "conversation": 0,
-    "requester": "10.0.0.9:40000",
-    "responder": "10.0.0.1:10911",
+    "client_address": "10.0.0.9:40000",
+    "server_address": "10.0.0.1:10911",
     "status": "answered",
     "request_packet": 1,
     "response_packet": 2,
@@ -45,9 +45,16 @@ PLAIN: Mapping[str, object] = {
     "response_bytes": 200,
     "missing_bytes": 0,
     "message_count": 1,
-    "expert": [],
+    "findings": [],
 }
 """An answered send."""
+KEY = "7F00000100002A9F00000000000186A0"
+HOSTILE_KEYS = (
+    *(KEY[:20] + digits + KEY[28:] for digits in ("-FFFFFFF", " 1234567", "0x123456", "FFFFFFFF")),
+    *(KEY[:-1] + last for last in ("G", "\n", " ", "-")),
+    *("", "-" * 32, "é" * 16, "0" * 30 + "é", "F" * 56, "F" * 33, KEY.lower(), "x" * 5000),
+)
+"""Texts where a UNIQ_KEY should be."""
 _NO_ANSWER = ("response_packet", "response_code", "response_name", "response_bytes")
 
 
@@ -63,17 +70,16 @@ def row(at_us: int = 0, **values: object) -> dict[str, object]:
     else:
         assert isinstance(latency, int)
         chosen["response_time"] = moment(at_us + latency)
-    return with_outcome_class({**chosen, **values})
+    return with_derived({**chosen, **values})
 
 
-def with_outcome_class(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row with the column that the decoder computes, unless it has one."""
-    return {
-        "outcome_class": outcome_class_of(
-            *(row.get(name) for name in ("status", "request_name", "response_name", "topic"))  # type: ignore[arg-type]
-        ),
-        **row,
+def with_derived(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row with the columns that the decoder computes, unless it has them."""
+    values = {
+        name: (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value
+        for name, value in row.items()
     }
+    return {name: make(*map(values.get, of)) for name, (make, of) in DERIVED.items()} | {**row}
 
 
 def moment(at_us: int) -> datetime:

@@ -22,7 +22,7 @@ def test_what_is_made_once_is_made_again_for_something_else() -> None:
 
     assert [kept.once("a", of, make) for of in (1, 1, 2, 2)] == [1, 1, 2, 2]
     assert kept.once("b", 1, make) == 3
-    kept.let_go(but=["b"])
+    kept.release(but=["b"])
     assert kept.once("b", 1, make) == 3
     assert kept.once("a", 2, make) == 4
 
@@ -30,7 +30,7 @@ def test_what_is_made_once_is_made_again_for_something_else() -> None:
 NAMES = ["latency", "retries", "isolation", "overview", "quality"]
 ROWS = [
     row(0, unique_key="A", response_code=2, response_name="SYSTEM_BUSY"),
-    row(5000, unique_key="A", responder="10.0.0.2:10911", broker_name="broker-b"),
+    row(5000, unique_key="A", server_address="10.0.0.2:10911", broker_name="broker-b"),
     row(9000, unique_key="B"),
 ]
 
@@ -70,7 +70,7 @@ def test_what_the_next_report_shares_stays() -> None:
         seen.append(stitched(given, limits_of(options)))
     assert seen[0] is seen[1]
     assert stitched(given, limits_of(options)) is not seen[0]
-    given.kept.let_go()
+    given.kept.release()
 
 
 def test_what_is_let_go_is_dropped() -> None:

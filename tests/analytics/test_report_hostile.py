@@ -13,8 +13,8 @@ import pytest
 from analytics.kept import Kept
 from analytics.reports import REPORT_MODULES
 from tests.analytics.reported import input_of, on_spark, tables_from
+from tests.analytics.rows import HOSTILE_KEYS as HOSTILE
 from tests.analytics.rows import report_input, row
-from tests.analytics.sends.test_births import HOSTILE
 from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _rows() -> Iterator[dict[str, object]]:
         yield row(number * 1000 + 500, request_packet=2000 + number, **{**odd, "topic": key})
 
 
-@pytest.fixture(params=["local", "on Spark"])
+@pytest.fixture(params=["local", pytest.param("on Spark", marks=pytest.mark.spark)])
 def hostile(request: pytest.FixtureRequest) -> ReportInput:
     """Sends whose times, keys and numbers make no sense, for each engine."""
     given = report_input(_rows())

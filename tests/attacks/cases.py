@@ -236,7 +236,7 @@ CASES: tuple[Case, ...] = (
     ),
     plain(
         *("20.9", "the border of the licences"),
-        "test_licence_border.py::test_scapy_is_imported_in_one_folder",
+        "test_architecture.py::test_imports_keep_the_contracts",
         why=NOTHING_READ,
     ),
     # -- the issue on what tests from outside found

@@ -123,7 +123,7 @@ def test_parts_are_regular_files_of_the_log(
 
 
 @pytest.mark.parametrize("place", [_pipe, _link, _link_to_device])
-@pytest.mark.parametrize("table", ["conversations", "expert"])
+@pytest.mark.parametrize("table", ["conversations", "findings"])
 def test_tables_beside_them_are_regular_files(
     log: Path, table: str, place: Callable[[Path, Path], str]
 ) -> None:

@@ -39,7 +39,7 @@ spark.stop()
 """
 _JOB = """
 import sys
-from analytics.job import main
+from rmqtool.report.job import main
 sys.exit(main(["latency", sys.argv[1], "-o", sys.argv[2], "-T", "csv"]))
 """
 _DECODE = """

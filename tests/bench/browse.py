@@ -81,7 +81,7 @@ def main() -> None:
         number = listing.number_at(place)
         row = None if number is None else session.exchanges.at(number)
         assert row is not None
-        _ = row.topic, row.request_name, row.latency_us, row.responder
+        _ = row.topic, row.request_name, row.latency_us, row.server_address
     print(f"a screenful    {screenful}, sorted, nothing cached")
     listing.close()
     session.close()

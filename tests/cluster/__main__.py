@@ -1,4 +1,4 @@
-"""Command line of the test cluster: `up`, `record`, `list`, `fetch`, `lock`."""
+"""Command line of the test cluster: `up`, `record`, `proxied`, `list`, `fetch`, `lock`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ def main() -> int:
     record = commands.add_parser("record", help="record samples anew, all or the named ones")
     record.add_argument("name", nargs="*")
     record.add_argument("--into", type=Path, default=SAMPLES, help="folder, samples/ by default")
+    both = commands.add_parser(
+        "proxied", help="run scenarios without and with rmqtool proxy, and compare what clients say"
+    )
+    both.add_argument("name", nargs="*")
     commands.add_parser("list", help="the names that can be recorded")
     commands.add_parser("readme", help="write samples/README.md anew")
     reflect = commands.add_parser("reflect", help="tables and headers of a release as JSON")
@@ -61,6 +65,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
         print(json.dumps(reflect(arguments.version), indent=1))
         return 0
+    if arguments.command == "proxied":
+        from .proxy.scenes import compare
+
+        return compare(arguments.name)
     from .recording.readme import write_readme
     from .recording.record import record
     from .scenarios import SCENARIOS

@@ -11,8 +11,8 @@ START = 1_795_168_800_000_000_000  # 2026-11-20T10:00:00Z
 _BASE = ExchangeRecord(
     capture="a.pcap",
     conversation=3,
-    requester="10.0.0.5:51234",
-    responder="10.0.0.1:10911",
+    client_address="10.0.0.5:51234",
+    server_address="10.0.0.1:10911",
     status="answered",
     request_packet=4,
     response_packet=6,
@@ -45,13 +45,13 @@ _BASE = ExchangeRecord(
     offset_msg_id="0A00000100002A9F0000000000000000",
     rtt_us=210,
     end=None,
-    expert=[],
+    findings=[],
 )
 
 
 def record(**changes: object) -> ExchangeRecord:
     """Return the good exchange with other values in some columns."""
-    return msgspec.structs.replace(_BASE, **({"outcome_class": ""} | changes))
+    return msgspec.structs.replace(_BASE, **({"outcome_class": "", "key_time": None} | changes))
 
 
 def unanswered(**changes: object) -> ExchangeRecord:

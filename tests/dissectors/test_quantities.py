@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from dissectors.quantities import DURATION_UNITS, duration_ns, size_bytes
+from dissectors.quantities import DURATION_UNITS, counted, duration_ns, size_bytes
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import compile_where
 from replay.plan.pace import duration_of
@@ -73,3 +73,9 @@ def test_a_size_is_the_same_everywhere(text: str, size: int) -> None:
 @pytest.mark.parametrize("text", ["", "much", "1TB", "-1", "1KiB1", "1s"])
 def test_what_is_no_size(text: str) -> None:
     assert size_bytes(text) is None
+
+
+def test_counts() -> None:
+    assert counted(1, "gap") == "1 gap"
+    assert counted(1234, "gap") == "1,234 gaps"
+    assert counted(2, "reply was", "replies were") == "2 replies were"

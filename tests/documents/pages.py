@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +48,7 @@ def links_of(page: Path) -> list[str]:
     return _LINK.findall(_CODE.sub("", prose_of(page)))
 
 
+@cache
 def anchors_of(page: Path) -> set[str]:
     """The anchors of the headings of a page, as mkdocs names them."""
     anchors: set[str] = set()

@@ -24,7 +24,11 @@ from typer.testing import CliRunner
 
 from .pages import ROOT, pages
 
-ELSEWHERE = {"send.md": "tests/rmqtool/send", "wireshark.md": "tests/dissectors/wireshark"}
+ELSEWHERE = {
+    "send.md": "tests/rmqtool/send",
+    "consume.md": "tests/rmqtool/send",
+    "wireshark.md": "tests/dissectors/wireshark",
+}
 """pages whose commands need a sandbox or tshark, and the tests that run them"""
 ENVIRONMENT = {"COLUMNS": "100", "TZ": "UTC"}
 _BLOCK = re.compile(r"(^```console\n)(.*?)(^```$)", re.MULTILINE | re.DOTALL)

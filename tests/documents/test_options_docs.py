@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,12 @@ def commands_in(page: Path) -> list[str]:
     ]
 
 
+@cache
+def _known() -> dict[tuple[str, ...], Any]:
+    """Return all commands by their words."""
+    return {tuple(name.split()): one for name, one in commands()}
+
+
 def unknown_in(line: str) -> list[str]:
     """The words of a command that no command or option is called."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&<>")
@@ -50,7 +57,7 @@ def unknown_in(line: str) -> list[str]:
         if word in _ENDS or word.startswith("#"):
             break
         words.append(word)
-    known: dict[tuple[str, ...], Any] = {tuple(name.split()): one for name, one in commands()}
+    known = _known()
     command = next((known[way] for way in known if tuple(words[: len(way)]) == way), None)
     if command is None:
         return [] if words[1].startswith("--") or words[1].isupper() else words[:3]

@@ -6,7 +6,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-import pytest
+from tests.cases import in_one
 
 from .pages import (
     DOCS,
@@ -21,7 +21,6 @@ from .pages import (
 )
 
 PAGES = [*pages(), *(ROOT / name for name in ROOT_PAGES)]
-NAMES = [path.relative_to(ROOT).as_posix() for path in PAGES]
 
 
 def test_the_navigation_has_each_page_once() -> None:
@@ -31,7 +30,7 @@ def test_the_navigation_has_each_page_once() -> None:
     assert len(set(titles)) == len(titles) > 15
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@in_one(PAGES, str)
 def test_links_lead_somewhere(page: Path) -> None:
     broken = []
     for link in links_of(page):
@@ -46,14 +45,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@in_one(PAGES, str)
 def test_documents_are_named_by_links(page: Path) -> None:
     """Where the site has a page, a bare path would leave its readers without a way."""
     if DOCS in page.parents and page.parent != DOCS / "site":
         assert "docs/" not in prose_of(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@in_one(PAGES, str)
 def test_lists_and_tables_stand_apart(page: Path) -> None:
     assert list(blocks_without_a_blank_line(page)) == []
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer.main
 
 from analytics.diagnosis.registry import FAMILIES, rules_of
+from analytics.diagnosis.rule import DiagnosisRule
+from analytics.reports import report_names, report_of
 from rmqtool.cli import app
+from tests.cases import in_one
 
 from .pages import DOCS, ROOT, ROOT_PAGES, anchors_of, prose_of
 from .site_hooks import RULE, rules_linked
@@ -33,21 +35,31 @@ BANNED = (
     "what became of",
     "what comes of",
     "which interface?",
+    "by its answer",
+    "now this and now that",
+    "not whole",
+    "sent again and again",
+    "speaks of",
+    "one-way",
     "with packets as proof",
 )
 """phrases that read like a translation; docs/glossary.md has the terms to use"""
 _BANNED = re.compile(rf"\b({'|'.join(map(re.escape, BANNED))})(?!\w)", re.IGNORECASE)
 _CODE = re.compile(r"`[^`]*`")
 _GENERATED = re.compile(r"<!-- ([\w ]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
-_MOST_WORDS = 25
-"""words of the help of an option"""
-_MOST_HEADING_WORDS = 6
-"""words of a heading: a noun phrase, with some room for names"""
+_MOST_WORDS = 12
+"""words of the help of an option and of the first line of a command, without the default"""
+_DEFAULT = re.compile(r" \(default\b.*\)\.?$", re.DOTALL)
+_NOT_OURS = {"--install-completion", "--show-completion"}
+"""options of typer"""
+_MOST_SENTENCE_WORDS = 35
+_END = re.compile(r"(?<=[.!?:;])\s+")
+_MOST_HEADING_WORDS = 4
+"""words of a heading: a noun phrase"""
 _HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 _NO_GLOSSARY = [path for path in sorted(DOCS.glob("*.md")) if path.name != "glossary.md"]
 PAGES = [*_NO_GLOSSARY, *(ROOT / name for name in ROOT_PAGES)]
 """documents; the glossary is excluded, because it lists the words not to use"""
-NAMES = [path.relative_to(ROOT).as_posix() for path in PAGES]
 
 
 def _commands() -> Iterator[tuple[str, Any]]:
@@ -62,6 +74,10 @@ def _commands() -> Iterator[tuple[str, Any]]:
 
 
 COMMANDS = list(_commands())
+RULES = [rule for family in FAMILIES for rule in rules_of(family)]
+_MOST_TABLE_WORDS = 6
+"""words of the heading of a table of a report"""
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def banned_in(text: str) -> list[str]:
@@ -80,32 +96,81 @@ def _written_text_of(page: Path) -> str:
     return _CODE.sub("", text)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@in_one(PAGES, str)
 def test_documents_have_no_banned_phrase(page: Path) -> None:
     assert banned_in(_written_text_of(page)) == []
 
 
-@pytest.mark.parametrize("page", sorted((DOCS / "man").iterdir()), ids=lambda page: str(page.name))
+@in_one(sorted((DOCS / "man").iterdir()), str)
 def test_man_pages_have_no_banned_phrase(page: Path) -> None:
     assert banned_in(page.read_text()) == []
 
 
-@pytest.mark.parametrize(("words", "command"), COMMANDS, ids=[words for words, _ in COMMANDS])
-def test_help_has_no_banned_phrase(words: str, command: Any) -> None:
+@in_one(COMMANDS, lambda named: named[0])
+def test_help_has_no_banned_phrase(named: tuple[str, Any]) -> None:
+    command = named[1]
     texts = [command.help or "", *(one.help or "" for one in _options_of(command))]
     assert banned_in("\n".join(texts)) == []
 
 
-@pytest.mark.parametrize(("words", "command"), COMMANDS, ids=[words for words, _ in COMMANDS])
+@in_one(COMMANDS, lambda named: named[0])
 def test_help_of_options_is_short_and_begins_with_an_uppercase_letter(
-    words: str, command: Any
+    named: tuple[str, Any],
 ) -> None:
     wrong = {}
-    for option in _options_of(command):
+    for option in _options_of(named[1]):
         text = option.help or ""
-        if len(text.split()) > _MOST_WORDS or not text[:1].isupper():
+        long = len(_DEFAULT.sub("", text).split()) > _MOST_WORDS
+        if (long and option.opts[0] not in _NOT_OURS) or not text[:1].isupper():
             wrong[option.opts[0]] = text
     assert wrong == {}
+
+
+@in_one(COMMANDS, lambda named: named[0])
+def test_help_of_commands_begins_with_a_short_sentence(named: tuple[str, Any]) -> None:
+    first = (named[1].help or "").strip().split("\n")[0]
+    assert 0 < len(first.split()) <= _MOST_WORDS
+    assert first.endswith(".")
+
+
+def long_sentences_in(text: str) -> list[str]:
+    """Return the sentences of a text, or their parts at a colon or semicolon, that are too long."""
+    found = _END.split(" ".join(text.split()))
+    return [one for one in found if len(one.split()) > _MOST_SENTENCE_WORDS]
+
+
+@in_one(RULES, lambda rule: rule.id)
+def test_texts_of_rules_are_short_and_have_no_banned_phrase(rule: DiagnosisRule) -> None:
+    for name in ("title", "proof", "explanation", "advice", "limits", "grpc"):
+        text = getattr(rule, name)
+        assert banned_in(text) == []
+        assert long_sentences_in(text) == []
+
+
+def test_titles_of_problems_have_no_banned_phrase() -> None:
+    text = (ROOT / "tests/analytics/diagnosis/problems_of_samples.txt").read_text()
+    titles = [line.partition(": ")[2] for line in text.splitlines()]
+    assert banned_in("\n".join(titles)) == []
+
+
+@in_one(report_names())
+def test_texts_of_reports_are_short_and_have_no_banned_phrase(name: str) -> None:
+    report = report_of(name)
+    texts = [report.title, report.question]
+    for table in report.tables:
+        texts += [table.title, *(column.meaning for column in table.columns)]
+        assert len(table.title.split()) <= _MOST_TABLE_WORDS, table.title
+    assert banned_in("\n".join(texts)) == []
+    assert [one for text in texts for one in long_sentences_in(text)] == []
+
+
+@in_one(PAGES, str)
+def test_sentences_of_documents_are_short(page: Path) -> None:
+    blocks = re.split(
+        r"\n\s*\n|\n(?=\s*(?:[-*|>#]|\d+\. ))", _LINK.sub(r"\1", _GENERATED.sub("", prose_of(page)))
+    )
+    prose = [one for one in blocks if not one.lstrip().startswith(("|", "#", "<", "!["))]
+    assert [one for block in prose for one in long_sentences_in(block)] == []
 
 
 def _options_of(command: Any) -> list[Any]:
@@ -113,7 +178,7 @@ def _options_of(command: Any) -> list[Any]:
     return [one for one in command.params if not getattr(one, "hidden", False)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@in_one(PAGES, str)
 def test_headings_are_short(page: Path) -> None:
     headings = _HEADING.findall(_GENERATED.sub("", prose_of(page)))
     assert [one for one in headings if len(one.split()) > _MOST_HEADING_WORDS] == []

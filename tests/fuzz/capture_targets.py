@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 from dissectors.decode.command_order import CommandStages
-from dissectors.decode.command_row import command_row_of, json_of
+from dissectors.decode.command_row import CommandLineWriter
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen
@@ -17,10 +17,9 @@ from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, FrameDecoder
 from dissectors.remoting.header_codec import decode_header
-from dissectors.rows.json_rows import row_encoder
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.record import STATUSES, ExchangeRecord
-from dissectors.rows.tables import csv_of, jsonl_of
+from dissectors.rows.tables import csv_of, jsonl_of, row_encoder
 from dissectors.tcp.capture import CaptureReader, Packet
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
 from dissectors.tcp.pieces import Data, Piece
@@ -197,7 +196,7 @@ def _through(reader: CaptureReader, data: bytes, step: int) -> None:
 
 def _look_at_commands(commands: list[CommandSeen]) -> None:
     for one in commands:
-        json_of(command_row_of(one, ["x"], 256))
+        CommandLineWriter(["x"], 256).line_of(one)
         for info in one.pdu.expert or ():
             assert not info.detail.startswith("not decoded"), info
     for one in commands:

@@ -279,7 +279,8 @@ def _pushes() -> Iterator[bytes]:
 
 def _lines() -> Iterator[bytes]:
     row = b'{"capture":"a","conversation":0,"kind":"request","packet":1,"time":"%b","code":%b,'
-    row += b'"src":"1.2.3.4:5","dst":"1.2.3.5:6","opaque":1,"flag":0,"ext_fields":%b}'
+    row += b'"client_address":"1.2.3.4:5","server_address":"1.2.3.5:6","opaque":1,"flag":0,'
+    row += b'"ext_fields":%b}'
     for time in (b"2026-11-21T02:26:18.782560Z", b"", b"9999-99-99T99:99:99Z"):
         for code in (b"310", b"\x0e\xff", b"-1", b"null"):
             for fields in (b"{}", b'{"a":\x00\xff}', b'{"a":"\x1b\x01"}'):

@@ -85,7 +85,7 @@ LIMITS = (
     *(
         "property_of",
         "value_in",
-        *("requester", "responder", "serialize_type"),
+        *("client_address", "server_address", "serialize_type"),
         "decode_bit_set",
         "read_bits",
         "read_double",
@@ -192,11 +192,6 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "replay/run/journal.py",
         "replay/sandbox/store/stored_rows.py",
         "rmqtool/replay/prepared.py",
-    ),
-    "captures that are cut for tasks, by any cuts and payloads: tests/dissectors/shares": (
-        "analytics/inputs/packet_source.py",
-        "dissectors/shares/packed.py",
-        "dissectors/shares/ranges.py",
     ),
     "columns of reports on Spark: rows of any values, tests/analytics/sends": (
         "analytics/sends/attempt_table.py",

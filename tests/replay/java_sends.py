@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,14 +42,13 @@ def sends_of(path: Path) -> Iterator[Sent]:
                 yield Sent(path.name, frame, command, frame[8 + size :])
 
 
-def _java_sends() -> list[Sent]:
+@cache
+def java_sends() -> list[Sent]:
+    """The sends of Java clients in all samples."""
     # in captures of gRPC the proxy sends, with ids that clients of 5.x made
     paths = sorted(path for path in SAMPLES.glob("*.pcap") if not path.name.startswith("grpc-"))
     sends = [sent for path in paths for sent in sends_of(path)]
     return [sent for sent in sends if sent.command.language == "JAVA"]
-
-
-JAVA_SENDS = _java_sends()
 
 
 def _encoder_like(command: RemotingCommand, namespace: str = "") -> SendEncoder:

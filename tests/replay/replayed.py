@@ -38,8 +38,8 @@ def seen(
     code: int = 310,
     sys_flag: int = 0,
     missing: int = 0,
-    requester: str = "10.0.0.5:4",
-    responder: str = "10.0.0.1:10911",
+    client_address: str = "10.0.0.5:4",
+    server_address: str = "10.0.0.1:10911",
 ) -> Seen:
     """A V2 send at `at` ns after the start; `properties` besides its UNIQ_KEY."""
     values = {"UNIQ_KEY": key, "WAIT": "true"} | (properties or {})
@@ -47,7 +47,9 @@ def seen(
     fields = {"a": "producers", "b": topic, "e": str(queue), "f": str(sys_flag), "g": "1", "h": "7"}
     fields |= {"i": text, "m": "true" if code == 320 else "false", "n": broker}
     number = at // MS if opaque is None else opaque
-    origin = Origin("a.pcap", number + 1, conversation, requester, responder, START + at, number)
+    origin = Origin(
+        "a.pcap", number + 1, conversation, client_address, server_address, START + at, number
+    )
     return Seen(origin, code, fields, 2 if oneway else 0, body=body, missing=missing)
 
 
@@ -55,7 +57,7 @@ def captured(request: Seen) -> CapturedSend:
     """The send as the look-ahead makes it."""
     header = send_header_of(request)
     assert isinstance(header, CapturedHeader)
-    return CapturedSend(request, header, header.broker_name or request.origin.responder)
+    return CapturedSend(request, header, header.broker_name or request.origin.server_address)
 
 
 def batch(*items: tuple[str, bytes]) -> bytes:

@@ -180,7 +180,7 @@ def test_a_capture_of_what_was_sent_decodes_to_the_same(blocking: bool, tmp_path
     sends = [record for record in records if record.request_code == 310]
     assert [record.status for record in sends] == ["answered"] * 20
     assert {record.unique_key for record in sends} == {one.unique_key for one in results}
-    assert {record.requester for record in sends} == {one.attempts[0].local for one in results}
+    assert {record.client_address for record in sends} == {one.attempts[0].local for one in results}
 
 
 @pytest.mark.parametrize("blocking", [True, False])

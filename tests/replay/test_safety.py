@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replay.captured import source as captured_source
-from replay.captured.source import SourceError, note_responder
+from replay.captured.source import SourceError, note_server
 from replay.safety import Agreement, Guard, TargetRefused, host_and_port, is_loopback
 from replay.transport.problems import is_own_address
 
@@ -243,16 +243,16 @@ def test_no_address_of_a_capture_is_forgotten(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(captured_source, "MAX_HOSTS", 2)
     responders: set[str] = set()
     for number in range(1, 6):
-        note_responder(responders, f"10.0.0.{number}:10911")
-        note_responder(responders, f"10.0.0.{number}:10911")
+        note_server(responders, f"10.0.0.{number}:10911")
+        note_server(responders, f"10.0.0.{number}:10911")
     guard = Guard(consent=True)
     guard.learn(responders)
     for number in range(1, 6):
         with pytest.raises(TargetRefused):
             guard.check(f"10.0.0.{number}:10911")
-    note_responder(responders, "10.0.0.5:20911")
+    note_server(responders, "10.0.0.5:20911")
     with pytest.raises(SourceError, match="hosts"):
-        note_responder(responders, "10.0.0.6:10911")
+        note_server(responders, "10.0.0.6:10911")
 
 
 @pytest.mark.parametrize(

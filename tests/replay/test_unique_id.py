@@ -12,7 +12,7 @@ import pytest
 
 from dissectors.remoting.ids.message_ids import decode_unique_key
 from replay.unique_id import UniqueIds
-from tests.replay.java_sends import JAVA_SENDS, VECTORS
+from tests.replay.java_sends import VECTORS, java_sends
 
 MARCH_2024 = 1_710_000_000_000
 
@@ -54,7 +54,7 @@ def test_the_layout_is_that_of_the_java_class() -> None:
 
 
 def test_ids_of_java_clients_are_of_this_layout() -> None:
-    for sent in JAVA_SENDS:
+    for sent in java_sends():
         text = sent.command.ext_fields["i"]
         if "UNIQ_KEY\x01" in text:
             given = text.split("UNIQ_KEY\x01")[1].partition("\x02")[0]

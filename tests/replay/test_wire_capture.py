@@ -83,9 +83,9 @@ def test_our_own_decode_sees_the_exchanges(tmp_path: Path) -> None:
     rows = [row for batch in run.records() for row in batch]
     assert [row.status for row in rows] == ["answered"] * sent
     assert {row.latency_us for row in rows} == {500}
-    assert {row.requester for row in rows} == {V4[0], V6[0]}
-    assert {row.responder for row in rows} == {V4[1], V6[1]}
-    assert all(row.expert == [] for row in rows)
+    assert {row.client_address for row in rows} == {V4[0], V6[0]}
+    assert {row.server_address for row in rows} == {V4[1], V6[1]}
+    assert all(row.findings == [] for row in rows)
     assert run.stats.conversations == 2
 
 
@@ -134,7 +134,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
 class _FullDisk:
     packets = 0
 
-    def write(self, ts_ns: int, data: bytes) -> None:
+    def write(self, ts_ns: int, data: bytes, length: int | None, fault: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 

@@ -169,7 +169,7 @@ def test_what_raises_is_a_finding_and_the_run_goes_on(
             assert len(result.out.splitlines()) == 2
     log = f"{tmp_path}/log/"
     command("decode", "pcap", capture, "-T", "jsonl", "-o", log, "--plugin", bad)
-    found = [json.loads(line) for line in (Path(log) / "expert.jsonl").read_text().splitlines()]
+    found = [json.loads(line) for line in (Path(log) / "findings.jsonl").read_text().splitlines()]
     assert [row["detail"].startswith(WRONG[code]) for row in found] == [True, True]
 
 

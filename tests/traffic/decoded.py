@@ -98,8 +98,8 @@ def said(exchange: Exchange) -> tuple[object, ...]:
     """An exchange as what was said by whom, without packets and times."""
     request, response = exchange.request, exchange.response
     return (
-        exchange.requester,
-        exchange.responder,
+        exchange.client_address,
+        exchange.server_address,
         exchange.status,
         repr(command_of(request)) if request else None,
         repr(command_of(response)) if response else None,

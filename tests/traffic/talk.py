@@ -71,7 +71,7 @@ class Talk:
         self.mss = mss
         self.segments: list[Tcp] = []
 
-    def _add(self, side: int, flags: int, payload: bytes = b"", seq: int | None = None) -> Tcp:
+    def add(self, side: int, flags: int, payload: bytes = b"", seq: int | None = None) -> Tcp:
         """`side` 0 is the client."""
         segment = Tcp(
             self.ends[side],
@@ -88,11 +88,11 @@ class Talk:
 
     def open(self) -> Talk:
         """The three packets of the handshake."""
-        self._add(0, SYN)
+        self.add(0, SYN)
         self.next[0] += 1
-        self._add(1, SYN | ACK)
+        self.add(1, SYN | ACK)
         self.next[1] += 1
-        self._add(0, ACK)
+        self.add(0, ACK)
         return self
 
     def say(
@@ -104,7 +104,7 @@ class Talk:
         while at < len(data):
             size = max(next(cuts, self.mss), 1)
             part = data[at : at + size]
-            self._add(side, PSH | ACK, part)
+            self.add(side, PSH | ACK, part)
             self.next[side] += len(part)
             at += len(part)
         if acked:
@@ -113,12 +113,12 @@ class Talk:
 
     def ack(self, side: int) -> Talk:
         """A pure acknowledgement."""
-        self._add(side, ACK)
+        self.add(side, ACK)
         return self
 
     def keep_alive(self, side: int, byte: bytes = b"") -> Talk:
         """A probe with the number before the next one; some stacks put a byte into it."""
-        self._add(side, ACK, byte, self.next[side] - 1)
+        self.add(side, ACK, byte, self.next[side] - 1)
         return self
 
     def wait(self, duration: int) -> Talk:
@@ -128,7 +128,7 @@ class Talk:
 
     def fin(self, side: int) -> Talk:
         """One end closes its direction."""
-        self._add(side, FIN | ACK)
+        self.add(side, FIN | ACK)
         self.next[side] += 1
         return self
 
@@ -138,7 +138,7 @@ class Talk:
 
     def reset(self, side: int, payload: bytes = b"") -> Talk:
         """One end resets the connection."""
-        self._add(side, RST | ACK, payload)
+        self.add(side, RST | ACK, payload)
         return self
 
 

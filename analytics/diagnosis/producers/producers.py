@@ -1,16 +1,17 @@
-"""Producers and their fault strategy: all sends of a host, and what the strategy makes of them.
+"""Producers and their fault strategy: all sends of a host, and the replayed strategy.
 
-Rules: the judgement is that of the isolation report, by the same code: attempts are stitched as in
+Rules: the verdict is that of the isolation report, from the same code: attempts are stitched as in
 the retry report, and `isolation.strategy_replay` replays the strategy over them. That needs numpy,
-which a core install does not have: nothing is said then. Of sends that were stored at once only
-their numbers are kept, so that memory is bounded and small.
+which a core install lacks: then there is no verdict. Sends that were stored at once are kept as
+numbers only, so memory is bounded and small.
 RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -18,15 +19,17 @@ from typing import TYPE_CHECKING, Final
 from dissectors.endpoint import host_of
 from dissectors.foreign import hex_bytes_of
 from dissectors.remoting.code_sets import SENDS, STORED
+from dissectors.remoting.ids.message_ids import GRPC_ID
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...sends import attempts
 from ...sends.attempts import ObservedAttempt
+from ...sends.unavailable import GAP_US, Gone, gone_by_bucket, gone_near, unseen_in
 from ..context import Context
 from ..keys import Add, Flow, ask_times, flow_of, message_keys
-from ..messages import ObservedMessage, is_producers, process_of
+from ..messages import ObservedMessage, failure_of, is_producers, process_of
 from ..rule import Exchanges, Fold
 from .producer_sends import ProducerSends, process_digits
 
@@ -36,34 +39,30 @@ if TYPE_CHECKING:
     from ...isolation.strategy_verdict import Verdict
 
 MAX_SENDS: Final = 200_000
-"""sends of one host that are looked at; those after them are not"""
+"""maximum sends of one host; later ones are ignored"""
 MAX_PRODUCERS: Final = 1024
-"""producers of one host"""
-BURST_US: Final = 200_000
-"""a client that cannot connect for a message tries again within such a time"""
-GAP_US: Final = 10_000_000
-"""failed connects so far apart are of two outages"""
+"""maximum producers of one host"""
 
 
 @dataclass(frozen=True)
 class JudgedProducer:
-    """A producer, what the strategy makes of its attempts, and whether it had it on."""
+    """A producer, the strategy's view of its attempts, and whether the strategy was on."""
 
     host: str
     endpoint: str
-    """one `address:port` of it"""
+    """one `address:port` of the producer"""
     group: str | None
     attempts: ProducerAttempts
     replay: Replay
     verdict: Verdict
     telling: dict[int, ObservedAttempt]
-    """begin in µs -> the attempts that were looked at one by one"""
+    """start in µs -> the attempts that were analyzed individually"""
     last: int
-    """its last sign, µs"""
+    """last sign of the producer, µs"""
 
 
 class ProducerFold(Fold):
-    """All sends of one host, its connections, and those of its messages that may tell something."""
+    """All sends of one host, its connections, and its relevant messages."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -74,16 +73,16 @@ class ProducerFold(Fold):
         self._failures: list[ConversationRecord] = []
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        """Take a send of a producer."""
+        """Add a producer's send."""
         self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
-        """Return what takes the sends of a flow: all of one outcome."""
+        """Return the function that adds sends of a flow, which have one outcome."""
         if flow.response_code is not None:
             outcome = attempts.STORED if flow.response_code in STORED else attempts.REFUSED
         else:
             outcome = attempts.ONEWAY if flow.status == ONEWAY else attempts.UNKNOWN
-        kind = outcome, flow.responder, flow.topic
+        kind = outcome, flow.server_address, flow.topic
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             for digits, own in _by_process(rows).items():
@@ -97,25 +96,25 @@ class ProducerFold(Fold):
         return add
 
     def _sends_of(self, digits: str, row: ExchangeRecord) -> ProducerSends | None:
-        """Return what is kept of the producer of a send; None where there are too many."""
-        who = digits, row.group, row.version
-        sends = self._of.get(who)
+        """Return the sends of a producer, or None if the limit is reached."""
+        identity = digits, row.group, row.version
+        sends = self._of.get(identity)
         if sends is None:
             if len(self._of) >= MAX_PRODUCERS:
                 return None
-            sends = self._of[who] = ProducerSends(
-                row.unique_key or "", row.requester, row.group, row.language, row.version
+            sends = self._of[identity] = ProducerSends(
+                row.unique_key or "", row.client_address, row.group, row.language, row.version
             )
-        sends.endpoint = min(sends.endpoint, row.requester)
+        sends.endpoint = min(sends.endpoint, row.client_address)
         return sends
 
     def add_connection(self, row: ConversationRecord) -> None:
-        """Take a connection of the host."""
+        """Add a connection of the host."""
         if row.end in tcp.NEVER_OPENED and len(self._failures) < MAX_SENDS:
             self._failures.append(row)
 
     def add_message(self, message: ObservedMessage) -> None:
-        """Take a message of the host."""
+        """Add a message of the host."""
         self._messages.append(message)
 
     def forget_messages(self) -> None:
@@ -123,15 +122,17 @@ class ProducerFold(Fold):
         self._messages.clear()
 
     def producers(self, context: Context) -> list[JudgedProducer]:
-        """Return the producers that had a failure or slow answer; none without numpy."""
+        """Return the producers with a failure or slow response; empty without numpy."""
         if find_spec("numpy") is None:
             return []
         by_process: dict[str, list[ObservedMessage]] = {}
-        for message in sorted(self._messages, key=lambda one: (one.attempts[0].begin, one.key)):
+        for message in sorted(
+            self._messages, key=lambda message: (message.attempts[0].begin, message.key)
+        ):
             by_process.setdefault(process_of(message.key, self.key), []).append(message)
         found = []
         for (digits, group, version), sends in sorted(
-            self._of.items(), key=lambda one: str(one[0])
+            self._of.items(), key=lambda item: str(item[0])
         ):
             if _relayed(sends.maker, self.key, context):
                 continue
@@ -149,20 +150,21 @@ class ProducerFold(Fold):
     def _judged(
         self, sends: ProducerSends, messages: list[ObservedMessage], context: Context
     ) -> JudgedProducer | None:
-        """Return what is thought of one producer; None: nothing happened that could isolate."""
+        """Return the verdict on one producer, or None if nothing could cause isolation."""
         from replay.fault import GENERATIONS, FaultSettings
 
         settings = FaultSettings.of_version(sends.version)
         if not messages and not sends.may_isolate(settings):
-            return None  # before numpy is loaded, which takes longer than a small capture
+            return None  # checked before numpy is loaded, which takes longer than a small capture
         from ...isolation.strategy_replay import replayed
         from ...isolation.strategy_verdict import verdict_of
 
-        telling = {one.begin: one for message in messages for one in message.attempts}
-        unseen = self._unseen(telling.values(), context)
-        attempts_of_producer = sends.attempts(messages, unseen, context)
+        telling = {attempt.begin: attempt for message in messages for attempt in message.attempts}
+        attempts_of_producer = sends.attempts(messages, context)
         if not len(attempts_of_producer):
             return None
+        gone = self._gone(attempts_of_producer, telling.values(), context)
+        attempts_of_producer = replace(attempts_of_producer, unseen=unseen_in(gone))
         replay = replayed(attempts_of_producer, settings)
         if not replay.windows:
             return None
@@ -175,8 +177,8 @@ class ProducerFold(Fold):
             )
             for name in GENERATIONS
         )
-        gone = sorted({context.broker(row.server) for row in self._known_failures(context)})
-        verdict = verdict_of(replay, others, sends.language, None, ", ".join(gone) or None)
+        unreachable = ", ".join(sorted({failure.broker for failure in gone})) or None
+        verdict = verdict_of(replay, others, sends.language, None, unreachable)
         begin, end = attempts_of_producer.begin, attempts_of_producer.end
         return JudgedProducer(
             self.key,
@@ -189,65 +191,48 @@ class ProducerFold(Fold):
             int(max(begin.max(), end.max())),
         )
 
-    def _known_failures(self, context: Context) -> list[ConversationRecord]:
-        names = context.names_of_ports()
-        known = [row for row in self._failures if row.server in names]
-        return sorted(known, key=lambda row: (row.server, row.start_time, row.conversation))
-
-    def _unseen(
-        self, telling: Iterable[ObservedAttempt], context: Context
-    ) -> Iterable[tuple[int, int]]:
-        """Return from when to when messages failed of which only connects were seen.
-
-        A client tries again at once, so several connects in a row that no send is tied to are one.
-        """
-        tied = {one.send.conversation for one in telling if one.inferred}
-        before: ConversationRecord | None = None
-        spans: list[list[int]] = []
-        for row in self._known_failures(context):
-            at = row.start_time // 1000
-            since = None
-            if before is not None and before.server == row.server:
-                since = at - before.start_time // 1000
-            free = row.conversation not in tied
-            burst = (
-                since is not None
-                and since <= BURST_US
-                and free
-                and before is not None
-                and before.conversation not in tied
-            )
-            if since is None or since > GAP_US:
-                spans.append([])
-            if burst and since is not None:
-                spans[-1] += [at - since, at]
-            before = row
-        return [(min(one), max(one)) for one in spans if one]
+    def _gone(
+        self, sent: ProducerAttempts, telling: Iterable[ObservedAttempt], context: Context
+    ) -> list[Gone]:
+        """Return the brokers of a producer that were unreachable at times."""
+        failures = [failure_of(row, context.broker(row.server_address)) for row in self._failures]
+        tied = {
+            (message.send.capture, message.send.conversation)
+            for message in telling
+            if message.inferred
+        }
+        by_bucket = gone_by_bucket(failures, tied)
+        buckets = {*(sent.begin // GAP_US).tolist()} if by_bucket else ()
+        return gone_near((by_bucket.get(bucket, ()) for bucket in buckets), sent.broker.names)
 
 
 def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, Sequence[ExchangeRecord]]:
-    """Return sends by the digits of the process that made them; a relay sends on those of several.
+    """Group sends by the process digits of their producer; a relay forwards several.
 
-    Those without a key, or whose request was not seen, are left out.
+    Sends without a key or captured request are omitted, and so are those of a proxy for gRPC
+    clients, which avoid proxies by their own rules.
     """
     if None not in ask_times(rows):
         digits = _digits_of_all(message_keys(rows))
         if digits is not None:
             return {digits: rows}
-    found: dict[str, list[ExchangeRecord]] = {}
+    by_process: dict[str, list[ExchangeRecord]] = {}
     for row in rows:
         key = row.unique_key
-        if key is not None and row.request_time is not None:
+        if key is not None and row.request_time is not None and not _MADE_BY_GRPC(key):
             digits = process_digits(key)
-            own = found.get(digits)
+            own = by_process.get(digits)
             if own is None:
-                own = found[digits] = []
+                own = by_process[digits] = []
             own.append(row)
-    return {**found}
+    return {**by_process}
+
+
+_MADE_BY_GRPC: Final = re.compile(GRPC_ID).fullmatch
 
 
 def _digits_of_all(keys: Sequence[str | None]) -> str | None:
-    """Return the digits of the process that made all messages; None: they are not so simple."""
+    """Return the process digits shared by all messages, or None if any differ or are missing."""
     first = keys[0] if keys else None
     if first is None or not (digits := process_digits(first)):
         return None
@@ -259,8 +244,8 @@ def _digits_of_all(keys: Sequence[str | None]) -> str | None:
 
 
 def _relayed(key: str, host: str, context: Context) -> bool:
-    """Return whether a server sends it on for a client elsewhere: its UNIQ_KEY names that one."""
-    if len(key) != _IPV4_KEY or not any(host_of(one) == host for one in context.servers):
+    """Return whether a server relays it for a client elsewhere, as its UNIQ_KEY shows."""
+    if len(key) != _IPV4_KEY or not any(host_of(address) == host for address in context.servers):
         return False
     address = hex_bytes_of(key[:8])
     if address is None:
@@ -270,7 +255,7 @@ def _relayed(key: str, host: str, context: Context) -> bool:
 
 
 _IPV4_KEY: Final = 32
-"""characters of a UNIQ_KEY with an IPv4 address"""
+"""length of a UNIQ_KEY with an IPv4 address"""
 
 
 @lru_cache(4096)
@@ -279,18 +264,19 @@ def _host(endpoint: str) -> str:
 
 
 def _host_of_sender(row: ExchangeRecord) -> str | None:
-    return _host(row.requester) if is_producers(row) else None
+    return _host(row.client_address) if is_producers(row) else None
 
 
-def host_of_producer(message: ObservedMessage) -> str:
-    """Return the host that sent a message."""
-    return message.attempts[0].send.host
+def host_of_producer(message: ObservedMessage) -> str | None:
+    """Return the sending host of a message; None for gRPC, where the proxy chooses the broker."""
+    first = message.attempts[0].send
+    return None if first.call else first.host
 
 
 def host_of_client(row: ConversationRecord) -> str:
-    """Return the host that connected."""
-    return host_of(row.client)
+    """Return the connecting host."""
+    return host_of(row.client_address)
 
 
 PRODUCER_SENDS: Final = (Exchanges(key=_host_of_sender, requests=SENDS, of_flow=True),)
-"""What `ProducerFold` takes of exchanges."""
+"""Exchanges that `ProducerFold` takes."""

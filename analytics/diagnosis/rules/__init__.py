@@ -1,4 +1,1 @@
-"""Hold the rules, one file each, in folders by what they are about.
-
-May import nothing itself; what each folder may import stands there.
-"""
+"""Hold the rules, one file each, in folders by what they are about."""

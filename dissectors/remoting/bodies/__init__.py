@@ -1,7 +1,4 @@
-"""Decode and encode bodies of commands: one entry per operation, by tables or its own decoder.
-
-May import `remoting`, `budget`, `expert`, `json_bytes` and `plain_json`.
-"""
+"""Decode and encode bodies of commands: one entry per operation, by tables or its own decoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a body says, as a value, and what a decoder is given to find it.
+"""A decoded body, and the input of its decoder.
 
 RocketMQ: RemotingCommand.body.
 """
@@ -14,44 +14,44 @@ from ...budget import Budget
 from ..messages.message import StoredMessage
 
 RAW: Final = "raw"
-"""Kind of a body that was not understood."""
+"""Kind of an undecoded body."""
 NONE: Final = "none"
-"""Kind of a body of no bytes."""
+"""Kind of an empty body."""
 JSON: Final = "json"
-"""Kind of a body that is JSON although nothing is known of it."""
+"""Kind of a JSON body of unknown type."""
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
-    """What a body says."""
+    """A decoded body."""
 
     kind: str
     """Java class or form (`stored-messages`, `properties-text`, ..), or `raw`, `json`, `none`."""
     value: object = None
-    """In JSON types; None where the messages say it all or nothing was understood."""
+    """In JSON types; None if the messages are everything, or nothing was decoded."""
     messages: tuple[StoredMessage, ...] = ()
-    """The messages in it: stored ones, or those sent, with what the send header says of them."""
+    """Its messages: stored ones, or sent ones with the fields of the send header."""
     problem: str | None = None
-    """Why not all of it was understood; None when all was."""
+    """Why it was not decoded completely, or None."""
     notes: tuple[str, ...] = ()
-    """What is odd and yet understood: members that are not known, values of another type."""
+    """Oddities that were decoded: unknown members, values of another type."""
     sound: bool = False
-    """Every message was compared with its CRC, and none differs."""
+    """Every message was checked against its CRC, without differences."""
 
 
 class BodyInput(NamedTuple):
-    """One body with what its command says of it."""
+    """A body and facts about its command."""
 
     form: str
-    """Java class or form that the operation's table names."""
+    """Java class or form in the operation table."""
     request_code: int
-    """Operation, also for a response."""
+    """Operation, also of a response."""
     response: bool
     """Whether it is the body of the response."""
     body: bytes
-    """The bytes, as sent."""
+    """Bytes as sent."""
     ext_fields: Mapping[str, str]
-    """The command's ext fields, as sent."""
+    """Ext fields of the command, as sent."""
     budget: Budget | None = None
-    """What compressed bodies may become; None: each has its own bound only."""
+    """Budget for decompression; None: only the limit of each body."""
     fields: Mapping[str, object] | None = None
-    """The ext fields of a request by long name and typed, where somebody has them already."""
+    """Typed ext fields of a request by long name, if known."""

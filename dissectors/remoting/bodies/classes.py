@@ -16,7 +16,7 @@ class ShortMember(NamedTuple):
     """A member that is written under a short name."""
 
     long_name: str
-    """Name of the Java field, which decoded bodies carry."""
+    """Java field name, used in decoded bodies."""
     java_type: str
     """As in the other cells."""
 

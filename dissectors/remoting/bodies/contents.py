@@ -1,7 +1,7 @@
-"""Messages that RocketMQ writes for itself: traces, POP check points and acks, offset events.
+"""Messages written by RocketMQ itself: traces, POP check points and acks, offset events.
 
-Told by their topic and tag. What an application wrote is left alone.
-RocketMQ: TopicValidator, PopAckConstants, TransactionalMessageUtil, OffsetMovedEvent.
+Recognised by topic and tag. Application messages are left alone. RocketMQ: TopicValidator,
+PopAckConstants, TransactionalMessageUtil, OffsetMovedEvent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRACE: Final = "trace-records"
 OFFSETS: Final = "queue-offsets"
 
 _REVIVE_CLASSES: Final = {"ck": "PopCheckPoint", "ack": "AckMsg", "bAck": "BatchAckMsg"}
-"""Class of a record in the revive topic by its tag."""
+"""Tag → class of a record in the revive topic."""
 _OWN_TOPICS: Final = frozenset((OP_HALF_TOPIC, OFFSET_MOVED_TOPIC))
 _TRACE_STARTS: Final = tuple(f"{kind}\x01".encode() for kind in FORMS)
 
@@ -36,14 +36,12 @@ def is_own_topic(topic: str) -> bool:
 
 
 def is_trace(data: bytes) -> bool:
-    """Return whether the body of a message begins as traces do."""
+    """Return whether a message body begins like a trace."""
     return data.startswith(_TRACE_STARTS)
 
 
 def content_of(message: StoredMessage, data: bytes) -> Body | None:
-    """Return what the (decompressed) body of a message says if RocketMQ wrote it itself;
-    else None.
-    """
+    """Decode the (decompressed) body of a message of RocketMQ itself, or return None."""
     topic = message.topic
     if not is_own(topic, data):
         return None
@@ -61,7 +59,7 @@ def content_of(message: StoredMessage, data: bytes) -> Body | None:
 
 
 def _offsets_of(data: bytes) -> Body | None:
-    """Decode queue offsets of half messages that are done with, joined by commas."""
+    """Decode queue offsets of finished half messages, joined with commas."""
     texts = [text for text in data.decode("utf-8", "replace").split(",") if text]
     offsets = [integer_of(text) for text in texts]
     return None if None in offsets or not offsets else Body(OFFSETS, offsets)

@@ -1,10 +1,9 @@
-"""Bodies of applications' messages, taken apart by decoders that a user named: plug-ins.
+"""Bodies of application messages, decoded by plug-ins that a user named.
 
-Rules: a decoder is given a message whose body is whole and decompressed; it returns what the body
-says in JSON types, or None for a body that is not its own. Which decoders there are is said around
-a run (`decoding_with`), never by data. One that raises, or returns something else, is a problem
-that whoever shows the message takes (`take_problems`); the run goes on. What it returns is foreign
-text like all other: it is escaped where it is shown.
+Rules: a decoder receives a message with its whole, decompressed body; it returns JSON types, or
+None for a body that is not its own. Decoders are enabled around a run (`decoding_with`), never by
+data. A decoder that raises, or returns anything else, is a problem, to be collected with
+`take_problems`; the run continues. Its result is untrusted text, escaped for output like any other.
 """
 
 from __future__ import annotations
@@ -20,35 +19,35 @@ from ..messages.message import StoredMessage
 from .body import Body
 
 MOST_PROBLEMS: Final = 1000
-"""problems that are kept until somebody takes them"""
+"""maximum uncollected problems"""
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""bytes, as JSON, of what a body says: four times RocketMQ's largest"""
+"""maximum JSON bytes of a decoded body: four times RocketMQ's largest"""
 _MOST_TOLD: Final = 300
-"""characters of what an exception says"""
+"""maximum characters of an exception text"""
 _ENCODER: Final = msgspec.json.Encoder()
 
 
 class MessageBody(NamedTuple):
-    """What a decoder is given."""
+    """Input of a decoder."""
 
     topic: str
     tags: str | None
     properties: Mapping[str, str]
-    """the message's own and RocketMQ's"""
+    """properties of the application and of RocketMQ"""
     body: bytes
     """the whole body, decompressed"""
 
 
 class NamedDecoder(NamedTuple):
-    """A decoder, and what it is called where its result is shown."""
+    """A decoder and its name in output."""
 
     name: str
     decode: Callable[[MessageBody], object]
-    """message → JSON types; None: not its own"""
+    """message → JSON types, or None if it is not its own"""
 
 
 class _Active:
-    """The decoders of a run, and what went wrong in them since somebody asked."""
+    """Decoders of a run, and their uncollected problems."""
 
     __slots__ = ("decoders", "problems")
 
@@ -63,7 +62,7 @@ _active: ContextVar[_Active] = ContextVar("body_decoders", default=_NONE)
 
 @contextmanager
 def decoding_with(decoders: Sequence[NamedDecoder]) -> Iterator[None]:
-    """Let these decoders look at the bodies of messages meanwhile."""
+    """Enable decoders in a context."""
     token = _active.set(_Active(decoders) if decoders else _NONE)
     try:
         yield
@@ -72,15 +71,15 @@ def decoding_with(decoders: Sequence[NamedDecoder]) -> Iterator[None]:
 
 
 def has_decoders() -> bool:
-    """Return whether somebody looks at the bodies of messages."""
+    """Return whether decoders are enabled."""
     return _active.get() is not _NONE
 
 
 def decoded_text(content: object) -> tuple[str, str] | None:
-    """Return form and text of the `content` of a message's value; None: no plug-in made it."""
+    """Return form and text of a message's `content`, or None if no plug-in decoded it."""
     if not isinstance(content, dict) or "value" not in content:
         return None
-    if content.get("kind") not in {one.name for one in _active.get().decoders}:
+    if content.get("kind") not in {decoder.name for decoder in _active.get().decoders}:
         return None
     value = content["value"]
     if value is None:
@@ -89,7 +88,7 @@ def decoded_text(content: object) -> tuple[str, str] | None:
 
 
 def take_problems() -> list[str]:
-    """Return what went wrong in decoders since the last call."""
+    """Return and clear the problems of decoders."""
     active = _active.get()
     if not active.problems:
         return []
@@ -98,22 +97,22 @@ def take_problems() -> list[str]:
 
 
 def custom_content(message: StoredMessage, data: bytes) -> Body | None:
-    """Return what the first decoder says that knows the body; None where none does."""
+    """Return the result of the first decoder that knows the body, or None."""
     active = _active.get()
     if active is _NONE:
         return None
-    given = MessageBody(message.topic, message.tags, dict(message.properties), data)
+    message_body = MessageBody(message.topic, message.tags, dict(message.properties), data)
     for name, decode in active.decoders:
         try:
-            value = decode(given)
+            value = decode(message_body)
             if value is None:
                 continue
             value = msgspec.to_builtins(value, str_keys=True)
-            size = len(_ENCODER.encode(value))  # half a surrogate pair cannot be written
+            size = len(_ENCODER.encode(value))  # lone surrogates cannot be encoded
             if size > MOST_BYTES:
                 raise ValueError(f"it returned {size:,} bytes, more than {MOST_BYTES:,}")
         except BaseException as error:  # a plug-in never ends a run
-            if isinstance(error, KeyboardInterrupt):  # a signal does
+            if isinstance(error, KeyboardInterrupt):  # unlike a signal
                 raise
             problem = f"plug-in {name}: {type(error).__name__}: {told_by(error)}"
             if len(active.problems) < MOST_PROBLEMS:
@@ -124,8 +123,8 @@ def custom_content(message: StoredMessage, data: bytes) -> Body | None:
 
 
 def told_by(error: BaseException) -> str:
-    """Return what an exception of a plug-in says, on one line."""
+    """Return the text of a plug-in's exception, on one line."""
     try:
         return " ".join(str(error).split())[:_MOST_TOLD]
-    except Exception:  # what is raised is a plug-in's, too
+    except Exception:  # the exception class is the plug-in's, too
         return "it does not say what"

@@ -1,8 +1,8 @@
-"""The Java types of body members, as the class tables write them, read into values.
+"""Parse the Java types of body members in the class tables.
 
-Known are the scalar types, `List<T>`, `Set<T>` and `Map<K, V>`, `BitSet`, and the names of the
-tables. The texts come from our own tables, so a text that is none of these is an error of ours.
-RocketMQ: the getters of its RemotingSerializable classes.
+Known are the scalar types, `List<T>`, `Set<T>`, `Map<K, V>`, `BitSet`, and the names of the tables.
+The texts come from our own tables, so an unknown type is an internal error. RocketMQ: the getters
+of its RemotingSerializable classes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .classes import CLASSES, ENUMS
 
 
 class TypeKind(Enum):
-    """What a type is made of."""
+    """Kind of a type."""
 
     STRING = "a string"
     INTEGER = "an integer"
@@ -33,9 +33,9 @@ class JavaType(NamedTuple):
     """One type; `key` and `item` are None unless the kind has them."""
 
     kind: TypeKind
-    """What it is made of."""
+    """Kind of the type."""
     name: str
-    """As the table writes it."""
+    """Spelling in the table."""
     key: JavaType | None = None
     """Type of the keys of a map."""
     item: JavaType | None = None
@@ -59,7 +59,7 @@ _SCALARS: Final = {
 
 @lru_cache(maxsize=512)
 def java_type_of(text: str) -> JavaType:
-    """Return the type that a table's text means; ValueError for a text that is not a type."""
+    """Parse a type of a table; raise ValueError if it is invalid."""
     text = text.strip()
     outer, bracket, inner = text.partition("<")
     if bracket and text.endswith(">"):

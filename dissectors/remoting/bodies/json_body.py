@@ -1,6 +1,6 @@
-"""Bodies that are one JSON value: an object of a known class, a list of them, or any object.
+"""JSON bodies: an object of a known class, a list of them, or any object.
 
-RocketMQ: RemotingSerializable and what derives from it.
+RocketMQ: RemotingSerializable and its subclasses.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ _ANY_OBJECT: Final = java_type_of("Map<String, Object>")
 
 
 def json_type_of(form: str) -> JavaType:
-    """Return the type of a form: a class name, `json-map`, or `json-list:` and what its
-    items are.
-    """
+    """Return the type of a form: a class name, `json-map`, or `json-list:` and the item type."""
     if form.startswith(_LIST_PREFIX):
         item = json_type_of(form.removeprefix(_LIST_PREFIX))
         return JavaType(TypeKind.LIST, form, item=item)
@@ -30,13 +28,13 @@ def json_type_of(form: str) -> JavaType:
     return java_type_of("String" if form == "string" else form)
 
 
-def decode_json_body(given: BodyInput) -> Body:
-    """Return a body in the JSON of its form."""
-    return typed_body(given.form, decode_json(given.body))
+def decode_json_body(source: BodyInput) -> Body:
+    """Decode a JSON body by its form."""
+    return typed_body(source.form, decode_json(source.body))
 
 
 def typed_body(form: str, result: JsonResult) -> Body:
-    """Return the body that a JSON text of this form makes."""
+    """Return the body for a JSON value of a form."""
     reader = TypedReader()
     value = reader.read(result.value, json_type_of(form), form)
     problem = result.problem
@@ -47,18 +45,16 @@ def typed_body(form: str, result: JsonResult) -> Body:
     return Body(form, value, problem=problem, notes=reader.notes)
 
 
-def decode_reset_offset(given: BodyInput) -> Body:
-    """Return the body of 220: a list of queues when the admin tool asked in C++, else a map of
-    them.
-    """
-    result = decode_json(given.body)
+def decode_reset_offset(source: BodyInput) -> Body:
+    """Decode 220: a list of queues if requested by the admin tool in C++, else a map."""
+    result = decode_json(source.body)
     table = result.value.get("offsetTable") if isinstance(result.value, dict) else None
     for_c = type(table) is list
     return typed_body("ResetOffsetBodyForC" if for_c else "ResetOffsetBody", result)
 
 
 def decode_unknown(body: bytes, reason: str) -> Body:
-    """Return a body that no table speaks of: JSON if it is that, otherwise raw."""
+    """Return a body without a table: JSON if valid, otherwise raw."""
     if body[:1] in (b"{", b"["):
         result = decode_json(body)
         if result.problem is None:
@@ -67,7 +63,7 @@ def decode_unknown(body: bytes, reason: str) -> Body:
 
 
 def encode_json_body(form: str, value: object, *, standard: bool = False) -> bytes:
-    """Return the text of a value of this form; `standard` as NameServers answer since V4_9_4."""
+    """Encode a value of a form; `standard`: like NameServers since V4_9_4."""
     if form == "ResetOffsetBody" and isinstance(value, dict):
         table = value.get("offsetTable")
         if isinstance(table, list) and table and "key" not in table[0]:

@@ -1,8 +1,8 @@
-"""Bodies made of messages: sent ones, batches, stored ones; and messages as values to show.
+"""Bodies with messages (sent, batches, stored), and messages as values for output.
 
-A message that was sent comes out as the same type as a stored one, with what its send header says
-and the defaults for what only a broker knows.
-RocketMQ: SendMessageProcessor, MessageDecoder, ClientRemotingProcessor.
+A sent message has the same type as a stored one, with the fields of its send header, and defaults
+for fields that only a broker sets. RocketMQ: SendMessageProcessor, MessageDecoder,
+ClientRemotingProcessor.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from .custom import custom_content, has_decoders
 from .shown_message import ShownMessage, message_dict
 
 PREVIEW_LIMIT: Final = 4096
-"""Bytes of a message body that are shown unless more are asked for."""
+"""Default number of bytes of a message body in output."""
 INNER_FREE: Final = 64 * 1024
 INNER_TIMES: Final = 64
-"""Most bytes that an inner batch may become: this number, and a multiple of its own."""
+"""Maximum expansion of an inner batch: this number of bytes, and a multiple of its size."""
 TEXT, BASE64 = "text", "base64"
-"""Forms in which a message's body is shown."""
+"""Forms of a message body in output."""
 PROBLEMS_LIMIT: Final = 8
-"""Problems of one body that are spelled out; further ones are counted."""
+"""Problems of a body that are listed; further ones are counted."""
 
 
-def decode_raw_message(given: BodyInput) -> Body:
-    """Return the body of a send: one message, whose other parts stand in the header."""
-    message = _sent_message(given)
+def decode_raw_message(source: BodyInput) -> Body:
+    """Decode the body of a send: one message, whose other parts are in the header."""
+    message = _sent_message(source)
     problem = None
     if message.compression is not None:
-        problem = message.decompressed(budget=_checks_of(given)).problem
-    return Body(given.form, None, (message,), problem)
+        problem = message.decompressed(budget=_checks_of(source)).problem
+    return Body(source.form, None, (message,), problem)
 
 
-def _sent_message(given: BodyInput) -> StoredMessage:
-    fields = given.fields
+def _sent_message(source: BodyInput) -> StoredMessage:
+    fields = source.fields
     if fields is None:
-        fields = typed_header(given.request_code, False, given.ext_fields).fields
+        fields = typed_header(source.request_code, False, source.ext_fields).fields
     properties = text_in(fields, "properties")
     return StoredMessage(
         text_in(fields, "topic"),
-        given.body,
+        source.body,
         decode_properties(properties),
         queue_id=number_in(fields, "queueId"),
         flag=number_in(fields, "flag"),
@@ -69,24 +69,24 @@ def _sent_message(given: BodyInput) -> StoredMessage:
 
 
 def text_in(fields: Mapping[str, object], name: str) -> str:
-    """Return the text of a typed field; empty where there is none."""
+    """Return the text of a typed field, or an empty text."""
     return str(fields.get(name) or "")
 
 
 def number_in(fields: Mapping[str, object], name: str) -> int:
-    """Return the integer of a typed field; 0 where there is none."""
+    """Return the integer of a typed field, or 0."""
     value = fields.get(name)
     return value if isinstance(value, int) else 0
 
 
-def decode_batch_messages(given: BodyInput) -> Body:
-    """Return the body of a batch send: messages that share the header's topic, queue and
-    born time.
+def decode_batch_messages(source: BodyInput) -> Body:
+    """Decode the body of a batch send: messages that share topic, queue, and born time of the
+    header.
     """
-    batch = decode_batch(given.body)
+    batch = decode_batch(source.body)
     if not batch.items:
         return Body(RAW, problem=_joined(batch.problems))
-    common = _sent_message(given)
+    common = _sent_message(source)
     sys_flag = common.sys_flag & ~COMPRESSION_BITS  # items never are
     messages = tuple(
         StoredMessage(
@@ -107,12 +107,12 @@ def decode_batch_messages(given: BodyInput) -> Body:
         )
         for item in batch.items
     )
-    return Body(given.form, None, messages, _joined(batch.problems))
+    return Body(source.form, None, messages, _joined(batch.problems))
 
 
-def decode_stored_messages(given: BodyInput) -> Body:
-    """Return a body of stored records; the inner batches among them are taken apart."""
-    records = decode_messages(given.body)
+def decode_stored_messages(source: BodyInput) -> Body:
+    """Decode a body of stored records, including inner batches."""
+    records = decode_messages(source.body)
     problems = list(records.problems)
     if not records.messages:
         return Body(RAW, problem=_joined(problems) or "no record")
@@ -128,32 +128,32 @@ def decode_stored_messages(given: BodyInput) -> Body:
             sound = False
             problems.append((record.offset, "the record does not have the CRC of its properties"))
         if record.compression is not None and record.missing == 0 and room > 0:
-            # All bodies together are decompressed to no more than one may have: a few bytes of
-            # every record could otherwise cost megabytes each.
-            output = record.decompressed(room, _checks_of(given))
+            # Bodies together are decompressed to at most the limit of one: otherwise a few bytes
+            # of every record could cost megabytes each.
+            output = record.decompressed(room, _checks_of(source))
             room -= len(output.data)
             if output.problem is not None:
                 problems.append((record.offset, output.problem))
         inner = [record]
         if is_inner_batch(record):
-            # A message in it takes 18 bytes, and much more as a value.
+            # A message takes 18 bytes in it, and much more as a value.
             most = min(room, INNER_FREE + INNER_TIMES * len(record.body))
-            inner = unwrap_inner_batch(record, max(most, 0), _checks_of(given))
-            sound = False  # nobody has looked at what is in it
+            inner = unwrap_inner_batch(record, max(most, 0), _checks_of(source))
+            sound = False  # the rest is not examined
         if len(inner) > 1:
             notes.append(f"the record at {record.offset} holds {len(inner)} messages")
         messages += inner
     problems.sort()
     odd = tuple(notes[:PROBLEMS_LIMIT])
-    return Body(given.form, None, tuple(messages), _joined(problems), odd, sound)
+    return Body(source.form, None, tuple(messages), _joined(problems), odd, sound)
 
 
-def _checks_of(given: BodyInput) -> Budget | None:
-    return None if given.budget is None else given.budget.checks
+def _checks_of(source: BodyInput) -> Budget | None:
+    return None if source.budget is None else source.budget.checks
 
 
 def _joined(problems: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> str | None:
-    """Return the problems in one text, each with its offset; None when there are none."""
+    """Join problems, each with its offset, or return None."""
     if not problems:
         return None
     texts = [f"{text} (at {offset})" for offset, text in problems[:PROBLEMS_LIMIT]]
@@ -165,7 +165,7 @@ def _joined(problems: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> st
 def message_value(
     message: StoredMessage, preview: int = PREVIEW_LIMIT, budget: Budget | None = None
 ) -> dict[str, object]:
-    """Return a message in JSON types, as `shown_message` does, as a dictionary."""
+    """Return a message in JSON types, like `shown_message`, as a dictionary."""
     return message_dict(shown_message(message, preview, budget))
 
 
@@ -175,12 +175,10 @@ def shown_message(
     budget: Budget | None = None,
     sound: bool = False,
 ) -> ShownMessage:
-    """Return a message in JSON types, with RocketMQ's names and the first `preview` bytes of its
-    body.
+    """Return a message in JSON types, with RocketMQ's names and `preview` bytes of its body.
 
-    What only a broker knows is left out of a message that was sent. The body is decompressed, as
-    text if it is UTF-8 and as base64 otherwise (`bodyForm`). `sound`: its CRCs were compared, and
-    they fit.
+    Fields that only a broker sets are omitted for a sent message. The body is decompressed, as text
+    if it is UTF-8 and as base64 otherwise (`bodyForm`). `sound`: its CRCs are known to match.
     """
     properties: dict[str, str] = message.properties
     keys = properties.get("KEYS")
@@ -254,9 +252,7 @@ def _add_body(
 
 
 def text_or_base64(data: bytes, cut: bool = False) -> tuple[str, str]:
-    """Return the bytes as text or base64, and which; a character that is cut at the end is left
-    out.
-    """
+    """Return bytes as text or base64, and the form; a truncated last character is dropped."""
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(data) if cut else data.decode()
     except UnicodeDecodeError:

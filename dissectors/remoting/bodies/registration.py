@@ -1,8 +1,8 @@
-"""The body of a broker's registration (103): JSON, or a zlib stream of lengths and texts.
+"""Body of a broker registration (103): JSON, or a zlib stream of lengths and texts.
 
-Whether it is compressed is told by its first byte, not by the header: 5.x brokers say
-`compressed=false` even when they compress. Both forms come out as the same value.
-RocketMQ: RegisterBrokerBody, TopicConfig.encode.
+Its first byte, not the header, tells whether it is compressed: 5.x brokers set `compressed=false`
+even when they compress. Both forms give the same value. RocketMQ: RegisterBrokerBody,
+TopicConfig.encode.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .typed import TypedReader, wire_value
 
 REGISTRATION: Final = "RegisterBrokerBody"
 REGISTRATION_LIMIT: Final = 16 * 1024 * 1024
-"""Bytes of a registration when decompressed: 100,000 topics have some ten million."""
+"""Maximum bytes of a decompressed registration: 100,000 topics have some ten million."""
 REGISTRATION_FREE: Final = 256 * 1024
 REGISTRATION_TIMES: Final = 64
-"""Most bytes that it may become: this number, and a multiple of its own; names shrink."""
+"""Maximum expansion: this number of bytes, and a multiple of its size; names compress well."""
 ENTRIES_LIMIT: Final = 200_000
-"""Topics, and queue mappings, read of a compressed registration."""
+"""Maximum topics, and queue mappings, of a compressed registration."""
 
 _ZLIB_FIRST_BYTE: Final = 0x78
 _BEST_COMPRESSION: Final = 9
@@ -35,11 +35,11 @@ _WRAPPER: Final = "topicConfigSerializeWrapper"
 
 
 class _Stop(Exception):
-    """The rest of the registration cannot be read; the text says why."""
+    """The rest of the registration is unreadable; the text says why."""
 
 
 class _Cursor:
-    """Lengths and texts one after the other, and the notes made on the way."""
+    """Reads lengths and texts in sequence, and collects notes."""
 
     __slots__ = ("at", "data", "problem", "reader")
 
@@ -75,15 +75,15 @@ class _Cursor:
         return self.reader.read(result.value, java_type_of(java_type), java_type)
 
 
-def decode_registration(given: BodyInput) -> Body:
-    """Return the body of 103 as a RegisterBrokerBody, compressed or not."""
-    body = given.body
+def decode_registration(source: BodyInput) -> Body:
+    """Decode 103 as a RegisterBrokerBody, compressed or not."""
+    body = source.body
     notes: tuple[str, ...] = ()
-    expected = given.ext_fields.get("bodyCrc32", "0")
+    expected = source.ext_fields.get("bodyCrc32", "0")
     if expected not in ("0", str(zlib.crc32(body) & CRC_MASK)):
         notes = ("bodyCrc32 does not fit the body",)
     compressed = body[0] == _ZLIB_FIRST_BYTE
-    decoded = _decode_compressed(body) if compressed else decode_json_body(given)
+    decoded = _decode_compressed(body) if compressed else decode_json_body(source)
     if notes:
         notes += decoded.notes
         return Body(decoded.kind, decoded.value, problem=decoded.problem, notes=notes)
@@ -119,7 +119,7 @@ def _read_parts(cursor: _Cursor, value: dict[str, object], wrapper: dict[str, ob
         topics[str(config["topicName"])] = config
     value["filterServerList"] = cursor.json("List<String>")
     if cursor.at == len(cursor.data):
-        return  # a 4.x broker knows no queue mappings
+        return  # a 4.x broker has no queue mappings
     mappings: dict[str, object] = {}
     wrapper["topicQueueMappingInfoMap"] = mappings
     for _ in range(cursor.count()):
@@ -129,7 +129,7 @@ def _read_parts(cursor: _Cursor, value: dict[str, object], wrapper: dict[str, ob
 
 
 def decode_topic_config(text: str) -> dict[str, object] | None:
-    """Decode `name readQueues writeQueues perm filterType [attributes]`; None if it is not that."""
+    """Decode `name readQueues writeQueues perm filterType [attributes]`, or return None."""
     parts = text.split(" ", 5)
     if len(parts) < 5:
         return None
@@ -149,7 +149,7 @@ def decode_topic_config(text: str) -> dict[str, object] | None:
 
 
 def encode_topic_config(config: dict[str, object]) -> str:
-    """Return a TopicConfig as compressed registrations carry it."""
+    """Encode a TopicConfig as in compressed registrations."""
     attributes = encode_json(config.get("attributes") or {}).decode()
     names = ("topicName", *_TOPIC_FIELDS, "topicFilterType")
     return " ".join([*(str(config.get(name, "")) for name in names), attributes])
@@ -158,10 +158,9 @@ def encode_topic_config(config: dict[str, object]) -> str:
 def encode_registration(
     value: object, *, compressed: bool = False, queue_mappings: bool = True
 ) -> bytes:
-    """Return the body of a registration; `queue_mappings` only has an effect on the compressed
-    form.
+    """Encode a registration; `queue_mappings` only affects the compressed form.
 
-    ValueError for a value that is not a RegisterBrokerBody.
+    Raise ValueError for a value that is not a RegisterBrokerBody.
     """
     if not compressed:
         return encode_json_body(REGISTRATION, value)

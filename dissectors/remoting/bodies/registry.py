@@ -1,12 +1,14 @@
-"""Which body an operation carries, and who reads and writes it.
+"""Bodies by operation, with their decoders and encoders.
 
 The operations name their bodies (`code_names.OPERATIONS`): a class of the tables, or one of the
-forms below. A body is never dropped: what is not understood comes back as `raw` with the reason.
-RocketMQ: the processors of the broker, the NameServer, the controller and the client.
+forms below. A body is never dropped: an undecodable one becomes `raw`, with the reason. RocketMQ:
+the processors of the broker, the NameServer, the controller and the client.
 """
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -27,17 +29,92 @@ from .messages import (
 )
 from .registration import decode_registration
 from .secrets import without_secrets
-from .texts import (
-    decode_properties_text,
-    decode_text,
-    decode_timer_checkpoint,
-    encode_properties_text,
-    encode_text,
-    encode_timer_checkpoint,
+
+_SEPARATOR: Final = re.compile("[=:]")
+_TIMER_FIELDS: Final = (
+    "lastReadTimeMs",
+    "lastTimerLogFlushPos",
+    "lastTimerQueueOffset",
+    "masterTimerQueueOffset",
+    "dataVersionStateVersion",
+    "dataVersionTimestamp",
+    "dataVersionCounter",
 )
+"""The seven longs of a timer check point, in order."""
+
+
+def _decode_text(body: bytes) -> tuple[str, str | None]:
+    try:
+        return body.decode(), None
+    except UnicodeDecodeError as error:
+        return body.decode("utf-8", "replace"), f"invalid UTF-8 at byte {error.start}"
+
+
+def decode_text(source: BodyInput) -> Body:
+    """Decode plain text: a group name, the source of a filter class."""
+    text, problem = _decode_text(source.body)
+    return Body(source.form, text, problem=problem)
+
+
+def encode_text(value: object) -> bytes:
+    """Encode plain text."""
+    if not isinstance(value, str):
+        raise ValueError(f"a text is a str, not {type(value).__name__}")
+    return value.encode()
+
+
+def decode_properties_text(source: BodyInput) -> Body:
+    """Decode lines of `name=value` or `name:value` as in properties files, without comments."""
+    text, problem = _decode_text(source.body)
+    properties: dict[str, object] = {}
+    strange = 0
+    for line in text.split("\n"):
+        line = line.strip()
+        if not line or line[0] in "#!":
+            continue
+        match = _SEPARATOR.search(line)
+        name, value = (line[: match.start()], line[match.end() :]) if match else (line, "")
+        strange += match is None
+        properties[name.strip()] = value.strip()
+    notes = (f"{strange} lines without = or :",) if strange else ()
+    return Body(source.form, properties, problem=problem, notes=notes)
+
+
+def encode_properties_text(value: object) -> bytes:
+    """Encode properties, one `name=value` per line, each line ended."""
+    if not isinstance(value, dict):
+        raise ValueError(f"properties are a dict, not {type(value).__name__}")
+    lines = [f"{name}={item}" for name, item in value.items()]
+    if any("\n" in line for line in lines):
+        raise ValueError("a line end inside a property")
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def decode_timer_checkpoint(source: BodyInput) -> Body:
+    """Decode seven longs: times in ms, positions in bytes, offsets in entries."""
+    body = source.body
+    count = min(len(body) // 8, len(_TIMER_FIELDS))
+    if count == 0:
+        return Body(RAW, problem=f"{len(body)} bytes are not a timer check point")
+    numbers = struct.unpack_from(f">{count}q", body)
+    value: object = dict(zip(_TIMER_FIELDS, numbers, strict=False))
+    size = 8 * len(_TIMER_FIELDS)
+    problem = None if len(body) == size else f"{len(body)} bytes instead of {size}"
+    return Body(source.form, value, problem=problem)
+
+
+def encode_timer_checkpoint(value: object) -> bytes:
+    """Encode a timer check point; raise ValueError if it is invalid."""
+    if not isinstance(value, dict):
+        raise ValueError(f"a timer check point is a dict, not {type(value).__name__}")
+    try:
+        return struct.pack(f">{len(_TIMER_FIELDS)}q", *(value[name] for name in _TIMER_FIELDS))
+    except (KeyError, struct.error) as error:
+        raise ValueError(f"not a timer check point: {error}") from error
+
 
 SUCCESSES: Final = frozenset({0, 200})
-"""Response codes of answers whose body is the operation's: SUCCESS, and what DLedger answers."""
+"""Codes of responses with the operation's body: SUCCESS, and DLedger's."""
 
 FORMS: Final[dict[str, Callable[[BodyInput], Body]]] = {
     "raw-message": decode_raw_message,
@@ -54,11 +131,11 @@ SPECIAL: Final[dict[tuple[int, bool], Callable[[BodyInput], Body]]] = {
     (RequestCode.REGISTER_BROKER, False): decode_registration,
     (RequestCode.RESET_CONSUMER_CLIENT_OFFSET, False): decode_reset_offset,
 }
-"""(request code, response) of bodies that are not always what the operation's table says."""
+"""(request code, response) of bodies that may differ from the operation table."""
 
 
 def body_form(request_code: int, response: bool, version: int | None = None) -> str | None:
-    """Return the class or form of an operation's body; None where it has none or is not known."""
+    """Return the class or form of an operation's body, or None if unknown or absent."""
     operation = operation_of(request_code, version)
     if operation is None:
         return None
@@ -75,12 +152,11 @@ def decode_body(
     budget: Budget | None = None,
     fields: Mapping[str, object] | None = None,
 ) -> Body:
-    """Return what the body of a request with this code says, or of the response to one; never
-    raises.
+    """Decode the body of a request with this code, or of its response; never raises.
 
-    `response_code` is looked at for responses only: an error answer seldom has a body, and then it
-    need not be the operation's. `version` is the sender's MQVersion ordinal, `budget` what
-    compressed bodies may become, `fields` the ext fields of a request, typed, where they are known.
+    `response_code` matters only for responses: an error response seldom has a body, and then it
+    need not be the operation's. `version` is the sender's MQVersion ordinal, `budget` limits
+    decompression, `fields` are the typed ext fields of a request, if known.
     """
     if not body:
         return Body(NONE)
@@ -89,10 +165,10 @@ def decode_body(
         side = "response to" if response else "request"
         reason = f"no body is known of a {side} {request_name(request_code, version)}"
         return decode_unknown(body, reason)
-    given = BodyInput(form, request_code, response, body, ext_fields, budget, fields)
+    source = BodyInput(form, request_code, response, body, ext_fields, budget, fields)
     decoder = SPECIAL.get((request_code, response)) or FORMS.get(form) or decode_json_body
     try:
-        decoded = decoder(given)
+        decoded = decoder(source)
     except Exception as error:  # the last line of defence: one body never ends a run
         return Body(RAW, problem=undecoded(error))
     if response and response_code not in SUCCESSES and decoded.problem is not None:
@@ -103,11 +179,11 @@ def decode_body(
 def encode_body(
     request_code: int, response: bool, value: object, *, standard_json: bool = False
 ) -> bytes:
-    """Return the body of an operation, of the value that `decode_body` gives for it.
+    """Encode the body of an operation from the value that `decode_body` returns.
 
-    Messages are given as a sequence of `StoredMessage` (or `BatchItem`), raw messages as bytes.
-    `standard_json`: quoted integer keys and ASCII, as NameServers answer clients since V4_9_4.
-    ValueError for what the operation cannot carry.
+    Messages are a sequence of `StoredMessage` (or `BatchItem`), raw messages are bytes.
+    `standard_json`: quoted integer keys and ASCII, as in NameServer responses since V4_9_4. Raise
+    ValueError for a value that the operation cannot carry.
     """
     form = body_form(request_code, response)
     if form is None:
@@ -159,11 +235,10 @@ def _item_of(message: object) -> BatchItem:
 def body_value(
     body: Body, preview: int = PREVIEW_LIMIT, *, secrets: bool = False, messages: bool = True
 ) -> dict[str, object]:
-    """Return a body in JSON types: kind, value or messages, and what is wrong or odd, if anything
-    is.
+    """Return a body in JSON types: kind, value or messages, and problems or notes, if any.
 
-    Passwords and secret keys are masked unless `secrets` asks for them; the messages of
-    applications are never changed. `messages` False leaves them out.
+    Passwords and secret keys are masked unless `secrets`; application messages are never changed.
+    `messages` False omits them.
     """
     shown: dict[str, object] = {"kind": body.kind}
     if body.messages:

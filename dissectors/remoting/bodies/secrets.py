@@ -1,7 +1,7 @@
-"""Bodies as they may be shown: passwords and secret keys masked.
+"""Mask passwords and secret keys in bodies.
 
-Users (ACL 2.0), access configurations (ACL 1.0) and broker configurations carry them.
-RocketMQ: UserInfo, PlainAccessConfig, BrokerConfig.
+Users (ACL 2.0), access configurations (ACL 1.0), and broker configurations contain them. RocketMQ:
+UserInfo, PlainAccessConfig, BrokerConfig.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ _ASSIGNED: Final = re.compile(
     r"""(?:(\\{0,3}["']?\s{0,8}[:=]\s{0,8}\\{0,3}["'])((?:[^"'\\]|\\[^"'])*)"""
     r"""|(\s{0,8}[:=]\s{0,8})([^"'\s,;&}\]]+))"""
 )
-"""A name and its value, in quotes or without, as JSON and properties have them; linear, because
-names are bounded and a value ends at the first quote."""
+"""A name and its value, quoted or not, as in JSON and properties; linear, because names are bounded
+and a value ends at the first quote.
+"""
 
 
 _MAYBE: Final = re.compile("|".join((*SECRET_WORDS, *SECRET_FIELDS)), re.IGNORECASE)
-"""What a text with a secret in it has: a broker's configuration has JSON as values
-(innerClientAuthenticationCredentials, initAuthenticationUser)."""
+"""Words in every text with a secret: a broker configuration contains JSON values
+(innerClientAuthenticationCredentials, initAuthenticationUser).
+"""
 
 
 _IN_SECRETS: Final = tuple(word.lower().encode() for word in (*SECRET_WORDS, *SECRET_FIELDS))
 _LEFT_OUT: Final = b"-_"
-"""what names of secrets may have between their words"""
+"""characters allowed between the words of a secret's name"""
 
 
 def has_no_secret(data: bytes) -> bool:
-    """Return whether a JSON text has surely no secret in it, so that none need be looked for.
+    """Return whether a JSON text certainly has no secret, and needs no search.
 
-    Escapes, other letters that become ours in lower case, and what is compressed are not looked
-    into: they may hide one.
+    Escapes, other letters with ASCII lowercase forms, and compressed data are not examined: they
+    may hide one.
     """
     if data[:1] not in (b"{", b"[") or not data.isascii() or b"\\" in data:
         return False
@@ -43,7 +45,7 @@ def has_no_secret(data: bytes) -> bool:
 
 
 def without_secrets(value: object) -> object:
-    """Return the same value in JSON types with every secret masked; what has none is not copied."""
+    """Mask every secret in a JSON value; parts without secrets are not copied."""
     if isinstance(value, dict):
         return {name: _masked(name, item) for name, item in value.items()}
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
@@ -61,12 +63,12 @@ def _masked(name: object, value: object) -> object:
 
 
 def text_without_secrets(text: str) -> str:
-    """Return a body's text with the values masked that stand behind the name of a secret."""
+    """Mask the values after names of secrets in the text of a body."""
     return _ASSIGNED.sub(_masked_value, text)
 
 
-def _masked_value(found: re.Match[str]) -> str:
-    name, opened, quoted, separator, plain = found.groups()
+def _masked_value(match: re.Match[str]) -> str:
+    name, opened, quoted, separator, plain = match.groups()
     if separator is None:
         return f"{name}{opened}{mask_secret(name, quoted)}"
     return f"{name}{separator}{mask_secret(name, plain)}"

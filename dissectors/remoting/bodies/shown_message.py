@@ -1,7 +1,7 @@
-"""A message as it is shown: its fields in the order in which they are written.
+"""A message for output: its fields in output order.
 
-Rules: a field that is UNSET is left out; its name is RocketMQ's. A struct, because it is made for
-every message of a capture, and msgspec writes it as it is.
+Rules: an UNSET field is omitted; field names are RocketMQ's. It is a struct, because it is created
+for every message of a capture, and msgspec encodes it directly.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ class ShownMessage(msgspec.Struct, gc=False, rename="camel"):
     missing: int | UnsetType = UNSET
     compression: str | None = None
     body_size: int = 0
-    """bytes as they travel"""
+    """bytes on the wire"""
     body_form: str = ""
     """`text` or `base64`"""
     body: str = ""
     body_truncated: bool = False
     body_problem: str | UnsetType = UNSET
     content: dict[str, object] | UnsetType = UNSET
-    """what RocketMQ itself, or a plug-in, says in the body"""
+    """decoded body of RocketMQ itself, or of a plug-in"""
     content_problem: str | UnsetType = UNSET
     parts: dict[str, object] | UnsetType = UNSET
-    """property → its parts, where it can be taken apart"""
+    """property → its parts, if it has any"""
 
 
 MESSAGE_NAMES: Final = ShownMessage.__struct_encode_fields__
-"""what the fields are called, in their order"""
+"""field names in output order"""
 
 
 def message_dict(shown: ShownMessage) -> dict[str, object]:
-    """Return a message as the dictionary that it is written as."""
+    """Return a message as the dictionary of its output."""
     named = zip(MESSAGE_NAMES, astuple(shown), strict=True)
     return {name: value for name, value in named if value is not UNSET}

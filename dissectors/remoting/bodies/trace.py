@@ -1,9 +1,8 @@
-"""Message traces: what Java clients send to the trace topic about the messages they handle.
+"""Message traces that Java clients send to the trace topic.
 
-A trace body is records ended by 0x02, their fields separated by 0x01. A record with too few fields
-for its kind is given with its fields as they are, and is a problem; those behind the last known one
-are ignored.
-RocketMQ: TraceDataEncoder, TraceConstants, TraceBean.
+A trace body is records ended by 0x02, with fields separated by 0x01. A record with too few fields
+keeps them as a list, and is a problem; extra fields are ignored. RocketMQ: TraceDataEncoder,
+TraceConstants, TraceBean.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ FIELD_SEPARATOR: Final = "\x01"
 RECORD_SEPARATOR: Final = "\x02"
 
 CONTEXT_CODES: Final = ("SUCCESS", "TIME_OUT", "EXCEPTION", "RETURNNULL", "FAILED")
-"""Outcome of a consumption by its number in the record."""
+"""Consumption result by its number in the record."""
 
 _PUB: Final = (
     "timeStamp",
@@ -46,7 +45,7 @@ FORMS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     ),
     "SubBefore": (
         _SUB_BEFORE,
-        (*_SUB_BEFORE, "clientHost"),  # of Go and Python; Java's reader ignores it
+        (*_SUB_BEFORE, "clientHost"),  # from Go and Python; Java's reader ignores it
     ),
     "SubAfter": (
         _SUB_AFTER,
@@ -58,7 +57,7 @@ FORMS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     ),
     "Recall": (("timeStamp", "regionId", "group", "topic", "msgId", "success"),),
 }
-"""Kind of record → the fields that follow it, one form a release; their number tells which."""
+"""Kind of record → its fields, one tuple per release; their number tells which."""
 
 _NUMBERS: Final = frozenset({"timeStamp", "bodyLength", "costTime", "retryTimes"})
 _BOOLEANS: Final = frozenset({"success", "fromTransactionCheck"})
@@ -70,16 +69,16 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class TraceRecords:
-    """The records of a trace body."""
+    """Records of a trace body."""
 
     records: tuple[dict[str, object], ...]
-    """Each with `kind` and its fields by name; strange ones with `kind` and `fields`."""
+    """Each with `kind` and its fields by name; unknown ones with `kind` and `fields`."""
     problem: str | None = None
-    """What is wrong with them; None when nothing is."""
+    """Problem of the records, or None."""
 
 
 def decode_trace(body: bytes) -> TraceRecords:
-    """Return the records of a trace message's body; never raises."""
+    """Decode the body of a trace message; never raises."""
     *texts, rest = body.decode("utf-8", "replace").split(RECORD_SEPARATOR)
     records: list[dict[str, object]] = []
     strange = 0
@@ -96,15 +95,15 @@ def decode_trace(body: bytes) -> TraceRecords:
 
 def _decode_record(fields: list[str]) -> dict[str, object]:
     kind, *values = fields
-    names = _form_of(kind, len(values))
+    names = form_of(kind, len(values))
     if names is None:
         return {"kind": kind, "fields": values}
     read = {name: _read_field(name, text) for name, text in zip(names, values, strict=False)}
     return {"kind": kind, **read}
 
 
-def _form_of(kind: str, count: int) -> tuple[str, ...] | None:
-    """Return the longest form that so many fields fill; more of them are ignored, as by Java."""
+def form_of(kind: str, count: int) -> tuple[str, ...] | None:
+    """Return the longest form with at most so many fields; extra fields are ignored, as in Java."""
     fitting = [form for form in FORMS.get(kind, ()) if len(form) <= count]
     return max(fitting, key=len, default=None)
 
@@ -124,18 +123,17 @@ def _read_field(name: str, text: str) -> object:
 
 
 def encode_trace(records: Iterable[Mapping[str, object]]) -> bytes:
-    """Return the body of trace records; the members of a record choose its form. ValueError without
-    one.
+    """Encode trace records; their members select the form. Raise ValueError if none matches.
 
-    `kind` and what `decode_trace` gives for it; the order of the members does not matter.
+    Records have `kind` and the members that `decode_trace` returns, in any order.
     """
     parts: list[str] = []
     for record in records:
         kind = str(record.get("kind"))
-        given = record.keys() - {"kind"}
-        form = next((form for form in FORMS.get(kind, ()) if given == set(form)), None)
+        names = record.keys() - {"kind"}
+        form = next((form for form in FORMS.get(kind, ()) if names == set(form)), None)
         if form is None:
-            raise ValueError(f"no {kind} record has the fields {', '.join(sorted(given))}")
+            raise ValueError(f"no {kind} record has the fields {', '.join(sorted(names))}")
         parts += [kind, *(FIELD_SEPARATOR + _field_text(name, record[name]) for name in form)]
         parts.append(RECORD_SEPARATOR)
     return "".join(parts).encode()

@@ -1,10 +1,9 @@
-"""Values of JSON bodies read by the class tables, and written by them.
+"""Convert values of JSON bodies by the class tables, in both directions.
 
-Reading keeps everything: a member that the table does not know, a value of another type, a word
-that is not an enum value stay as they are and become a note. Short member names become long ones.
-Maps come out as dicts with str keys, or as lists of {"key": .., "value": ..} where the key is an
-object. Writing is the reverse, with the members of a class in fastjson's alphabetical order.
-RocketMQ: fastjson's JavaBeanDeserializer and JavaBeanSerializer.
+Reading keeps everything: unknown members, values of another type, and unknown enum values stay
+unchanged and become notes. Short member names become long ones. Maps become dicts with str keys, or
+lists of {"key": .., "value": ..} if a key is an object. Writing is the reverse, with class members
+in fastjson's alphabetical order. RocketMQ: fastjson's JavaBeanDeserializer and JavaBeanSerializer.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .java_types import JavaType, TypeKind, java_type_of
 from .spelling import spellings_of
 
 NOTES_LIMIT: Final = 16
-"""Notes kept of one body; a body that is odd throughout would repeat itself."""
+"""Maximum notes of a body; an odd body would repeat itself."""
 
 _SCALAR_TYPES: Final[dict[TypeKind, tuple[type, ...]]] = {
     TypeKind.STRING: (str,),
@@ -36,12 +35,12 @@ _USUAL: Final[dict[TypeKind, type]] = {
     TypeKind.DOUBLE: int,
     TypeKind.BOOLEAN: bool,
 }
-"""Type of a value that stays as it is, of those that are scalars."""
+"""Scalar types whose values stay unchanged."""
 
 
 @final
 class _Member:
-    """A member of a class as the reading loop wants it."""
+    """A class member, prepared for the reading loop."""
 
     def __init__(self, name: str, expected: JavaType, place: str) -> None:
         self.name = name
@@ -52,7 +51,7 @@ class _Member:
 
 @lru_cache(maxsize=512)
 def _members_of(class_name: str) -> dict[str, _Member]:
-    """Return the members of a class of the tables, by their names on the wire."""
+    """Return the members of a class by their wire names."""
     members: dict[str, _Member] = {}
     for name, cell in CLASSES[class_name].items():
         place = f"{class_name}.{name[:40]}"
@@ -64,7 +63,7 @@ def _members_of(class_name: str) -> dict[str, _Member]:
 
 
 class TypedReader:
-    """Reads the value of one body; `notes` says what was odd, each oddity once."""
+    """Reads the value of one body; `notes` lists oddities, each once."""
 
     __slots__ = ("_noted", "_other_names")
 
@@ -74,13 +73,13 @@ class TypedReader:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was odd, in the order met."""
+        """Oddities, in order."""
         if not self._other_names:
             return tuple(self._noted)
         return (*self._noted, ignored_by_fastjson2(list(self._other_names)))
 
     def read(self, value: object, expected: JavaType, place: str) -> object:
-        """Return the value in JSON types; `place` names it in notes."""
+        """Convert a value to JSON types; `place` names it in notes."""
         if value is None or expected.kind is TypeKind.ANY or _is_reference(value):
             return to_json_value(value)
         types = _SCALAR_TYPES.get(expected.kind)
@@ -104,7 +103,7 @@ class TypedReader:
         if value in ENUMS[expected.name]:
             return value
         java = value.upper()
-        if java in ENUMS[expected.name] and value.isascii():  # Java's readers ignore the case
+        if java in ENUMS[expected.name] and value.isascii():  # Java's readers ignore case
             return java
         self._note(f"{place}: {value[:40]!r} is not a value of {expected.name}")
         return value
@@ -205,9 +204,9 @@ def _shape_of(value: object) -> str:
 
 
 def wire_value(value: object, expected: JavaType, *, standard: bool = False) -> object:
-    """Return what `encode_json` has to write for a value that `TypedReader` reads.
+    """Return the value that `encode_json` writes for a value of `TypedReader`.
 
-    `standard`: integer keys are quoted and maps sorted, as a NameServer answers new clients.
+    `standard`: quote integer keys and sort maps, like a NameServer for new clients.
     """
     if value is None or expected.kind is TypeKind.ANY or _is_reference(value):
         return value
@@ -255,9 +254,7 @@ def _wire_map(value: object, key_type: JavaType, item_type: JavaType, standard: 
 
 
 def _written_pairs(value: object) -> Iterable[tuple[object, object]] | None:
-    """Return the pairs of a map in any of the forms that reading gives, or a caller writes
-    by hand.
-    """
+    """Return the pairs of a map in any form that reading gives, or that a caller writes."""
     if isinstance(value, list) and not isinstance(value, PairMap):
         if all(isinstance(pair, dict) and pair.keys() == {"key", "value"} for pair in value):
             return [(pair["key"], pair["value"]) for pair in value]

@@ -1,10 +1,10 @@
-"""JSON as RocketMQ's bodies have it: fastjson's dialect in, plain values out, and back.
+"""JSON of RocketMQ's bodies: fastjson's dialect ↔ plain values.
 
-Valid JSON without references is read by msgspec, also where integer keys have no quotes, as in each
-route; everything else by the tolerant reader, which takes much longer. Reading never raises. Maps
-come out as dicts with str keys, integer keys included (`{0:"x"}` and `{"0":"x"}` are the same
-value, as they are to RocketMQ), and as `PairMap` when a key is an object.
-RocketMQ: RemotingSerializable; fastjson's DefaultJSONParser and JSONSerializer.
+Valid JSON without references is read by msgspec, also with unquoted integer keys, as in every
+route; everything else by the tolerant reader, which is much slower. Reading never raises. Maps
+become dicts with str keys, integer keys included (`{0:"x"}` and `{"0":"x"}` are equal, as in
+RocketMQ), or `PairMap` if a key is an object. RocketMQ: RemotingSerializable; fastjson's
+DefaultJSONParser and JSONSerializer.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = [
 ]
 
 TEXT_LIMIT: Final = 16 * 1024 * 1024
-"""Bytes of text at most: a frame has no more."""
+"""Maximum bytes of text: the limit of a frame."""
 
 
 _decoder: Final = msgspec.json.Decoder()
 _INTEGER_KEY: Final = re.compile(rb"(?<=[{,])-?\d+(?=:)")
 _STRING_OR_INTEGER_KEY: Final = re.compile(rb'"[^"]*"|' + _INTEGER_KEY.pattern)
-"""of a text without backslashes: those would make it quadratic where a string does not end"""
+"""for text without backslashes: those would make it quadratic for an unterminated string"""
 
 
 def decode_json(data: bytes, limit: int = TEXT_LIMIT) -> JsonResult:
-    """Return the value of a JSON text in UTF-8, as strict or as loose as fastjson reads it.
+    """Decode JSON in UTF-8, as strict or as loose as fastjson.
 
     At most `limit` bytes are read. Invalid UTF-8 becomes U+FFFD and is a problem.
     """
@@ -53,16 +53,16 @@ def decode_json(data: bytes, limit: int = TEXT_LIMIT) -> JsonResult:
         value = read_json(_decoder, data)
         if value is None and b"\\" not in data and _INTEGER_KEY.search(data):
             value = read_json(_decoder, _STRING_OR_INTEGER_KEY.sub(_quoted, data))
-        # None: `null`, or not strict JSON; the tolerant reader says which
+        # None is `null` or not strict JSON; the tolerant reader decides
         if value is not None and not _too_deep(data, value):
             return JsonResult(value)
     return _decode_tolerantly(data, limit)
 
 
 def _quoted(match: re.Match[bytes]) -> bytes:
-    """Return a string as it is, a key in quotes."""
-    found = match[0]
-    return found if found.startswith(b'"') else b'"%b"' % found
+    """Return a string unchanged, or an integer key in quotes."""
+    text = match[0]
+    return text if text.startswith(b'"') else b'"%b"' % text
 
 
 def _decode_tolerantly(data: bytes, limit: int) -> JsonResult:
@@ -88,14 +88,14 @@ def _decode_tolerantly(data: bytes, limit: int) -> JsonResult:
 
 
 def may_be_too_much(data: bytes) -> bool:
-    """Return whether the text may have more than `VALUE_LIMIT` values, judged by its commas."""
+    """Return whether the text may exceed `VALUE_LIMIT` values, by the number of its commas."""
     if len(data) <= VALUE_LIMIT:
         return False
     return data.count(b",") + data.count(b"{") + data.count(b"[") >= VALUE_LIMIT
 
 
 def _too_deep(data: bytes, value: object) -> bool:
-    """Return whether containers are nested deeper than `DEPTH_LIMIT`."""
+    """Return whether containers exceed `DEPTH_LIMIT`."""
     if data.count(b"{") + data.count(b"[") <= DEPTH_LIMIT:
         return False
     level = [value]
@@ -113,10 +113,10 @@ def _too_deep(data: bytes, value: object) -> bool:
 
 
 def to_json_value(value: object) -> object:
-    """Return the same value in types that every JSON writer takes.
+    """Convert a value to types that every JSON writer supports.
 
     A `PairMap` becomes a list of {"key": .., "value": ..}, bytes become base64 text, non-finite
-    numbers and other objects their text. Values as deep as `DEPTH_LIMIT` are the caller's bound.
+    numbers and other objects their text. The caller bounds the depth to `DEPTH_LIMIT`.
     """
     if value is None or isinstance(value, (str, int)):
         return value
@@ -132,7 +132,7 @@ def _plain(value: object, done: dict[int, object]) -> object:
         return base64.b64encode(value).decode()
     if not isinstance(value, (dict, list, tuple)):
         return str(value)
-    # Shared parts are converted once, so that the work follows the text and not what it expands to.
+    # Shared parts are converted once, so the work is linear in the text, not in its expansion.
     known = done.get(id(value))
     if known is None:
         known = done[id(value)] = _plain_container(value, done)

@@ -1,6 +1,6 @@
-"""What a JSON text says: a value, and what is wrong with the text.
+"""Result of decoding a JSON text: a value, and the problem of the text.
 
-Apart from what reads it: that is compiled, and msgspec needs the annotations of its structs.
+Separate from its compiled reader, because msgspec needs the annotations of its structs.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import msgspec
 
 
 class JsonResult(msgspec.Struct, frozen=True):
-    """What a text says."""
+    """A decoded JSON text."""
 
     value: object
-    """dict, list, `PairMap`, str, int, float, bool or None; what was read before a problem."""
+    """dict, list, `PairMap`, str, int, float, bool or None; the part read before a problem."""
     problem: str | None = None
-    """What is wrong with the text, and at which character; None when nothing is."""
+    """The problem and its character position, or None."""
     references_kept: int = 0
-    """References that still stand in the value, because they lead nowhere or to one around them."""
+    """Unresolved references, which lead nowhere or to an enclosing object."""

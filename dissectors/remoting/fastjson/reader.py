@@ -1,9 +1,9 @@
-"""Read JSON the way fastjson does: bare and object keys, single quotes, unquoted names, comments.
+"""Read JSON like fastjson: bare and object keys, single quotes, unquoted names, comments.
 
-One pass over the text, every character looked at a bounded number of times; depth and number of
-values are limited. Text that stops making sense ends the reading: what was read whole by then is
-kept and the problem says where. A string, number or word that the end of the text cuts is left out.
-RocketMQ: RemotingSerializable.decode, which hands the text to fastjson's DefaultJSONParser.
+One pass over the text with a bounded number of visits per character; depth and number of values are
+limited. Invalid text ends the reading: complete values are kept, and the problem has the position.
+A truncated string, number, or word is dropped. RocketMQ: RemotingSerializable.decode, which hands
+the text to fastjson's DefaultJSONParser.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ import re
 from typing import Final
 
 DEPTH_LIMIT: Final = 64
-"""Containers inside each other: fifteen is the most that RocketMQ's own bodies have."""
+"""Maximum nesting: RocketMQ's own bodies have at most fifteen levels."""
 
 VALUE_LIMIT: Final = 1_000_000
-"""Values in one text: more than the offset tables of large clusters, less than 1 GB of objects."""
+"""Maximum values of a text: more than the offset tables of large clusters, less than 1 GB of
+objects.
+"""
 
 _LONGEST_NUMBER: Final = 400
-"""Characters of a number; longer ones are kept as text, for Python's int is quadratic in them."""
+"""Maximum characters of a number; longer ones stay text, because Python's int is quadratic."""
 
 _BLANK = re.compile(r"[\s\ufeff\x08]*")
 _BLANK_AND_COMMAS = re.compile(r"[\s\ufeff\x08,]*")
@@ -49,7 +51,7 @@ _WORDS: Final[dict[str, object]] = {
     "false": False,
 }
 _SETS: Final = ("Set", "TreeSet")
-"""Words that fastjson writes before the array of a Java set when it writes class names."""
+"""Words that fastjson writes before the array of a Java set with class names."""
 
 
 BARE_NAME: Final = "a name without quotes"
@@ -60,23 +62,23 @@ NO_VALUE: Final = "undefined or NaN"
 SET: Final = "a set"
 SMALL_SUFFIX: Final = "a suffix of a number in lower case"
 UNKNOWN_ESCAPE: Final = "an unknown escape"
-"""what one of RocketMQ's JSON libraries takes and another one does not"""
+"""escape that only one of RocketMQ's JSON libraries accepts"""
 
 
 class Real(str):
-    """A number with a fraction or an exponent, as it is written."""
+    """A number with a fraction or an exponent, as written."""
 
     __slots__ = ()
 
 
 class PairMap(list[tuple[object, object]]):
-    """A Java map whose keys are not all strings or integers: its (key, value) pairs in order."""
+    """A Java map with keys other than strings and integers: (key, value) pairs in order."""
 
     __slots__ = ()
 
 
 class _Absent:
-    """Stands for a value that was cut or could not be read."""
+    """Marks a truncated or unreadable value."""
 
     __slots__ = ()
 
@@ -85,7 +87,7 @@ _ABSENT: Final = _Absent()
 
 
 class FastjsonReader:
-    """Reads one text; after `read`, `problem`, `oddities` and the two flags say what was met."""
+    """Reads one text; after `read`, `problem`, `oddities`, and the two flags describe it."""
 
     __slots__ = (
         "_as_written", "_at", "_values", "has_pairs", "has_references", "oddities", "problem",
@@ -104,7 +106,7 @@ class FastjsonReader:
         self._values = 0
 
     def read(self) -> object:
-        """Return the value that the text starts with; None when there is none."""
+        """Return the value at the start of the text, or None."""
         value = self._read_value(0)
         if self.problem is None:
             self._skip(_BLANK)
@@ -119,7 +121,7 @@ class FastjsonReader:
         return _ABSENT
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        """Move past what the pattern matches; the character that comes next, "" at the end."""
+        """Skip a match of the pattern; return the next character, "" at the end."""
         while True:
             match = pattern.match(self.text, self._at)
             if match is not None:
@@ -129,7 +131,7 @@ class FastjsonReader:
                 return char
 
     def _skip_comment(self) -> bool:
-        """Move past a comment; False when there is none, or none that ends."""
+        """Skip a comment; return False if there is none, or it does not end."""
         kind = self.text[self._at : self._at + 2]
         if kind == "/*":
             end = self.text.find("*/", self._at + 2)
@@ -258,7 +260,7 @@ class FastjsonReader:
         return members
 
     def _read_key(self, depth: int) -> object:
-        """Return a name as str, numbers and words included; a container where the key is one."""
+        """Return a name as str, numbers and words included, or a container key."""
         char = self.text[self._at : self._at + 1]
         if char == '"' or char == "'":
             return self._read_string(char)
@@ -274,7 +276,7 @@ class FastjsonReader:
 
 
 def unescape(text: str) -> str:
-    """Return the string that the text between quotes means; half surrogates become U+FFFD."""
+    """Unescape the text between quotes; lone surrogates become U+FFFD."""
     if "\\" in text:
         text = _ESCAPE.sub(_unescaped, text)
     if _SURROGATE.search(text):

@@ -1,12 +1,11 @@
-"""Put what fastjson's `{"$ref": path}` stands for in its place.
+"""Resolve fastjson's references, `{"$ref": path}`.
 
-fastjson writes an object that it meets a second time as a path to the first place, so a reference
-points back to something that is complete, or to an object around it. The former are replaced by the
-object itself (shared, not copied); the latter would make the value endless and are kept, as are
-paths that lead nowhere. The result is never deeper than `DEPTH_LIMIT` nor larger, written out, than
-`EXPANSION_LIMIT` values more than the text, nor by more than
-`EXPANSION_TIMES` its characters, so that no text can grow without bound.
-RocketMQ: fastjson's SerializerFeature default (circular reference detection on).
+fastjson writes a repeated object as a path to its first place, so a reference points back to a
+complete object, or to an enclosing one. The former are replaced by the object itself (shared, not
+copied); the latter would make the value infinite and are kept, as are paths that lead nowhere. The
+result is bounded: `DEPTH_LIMIT` levels, and `EXPANSION_LIMIT` values and `EXPANSION_TIMES` per
+character more than the text, written out. RocketMQ: fastjson's SerializerFeature default (circular
+reference detection on).
 """
 
 from __future__ import annotations
@@ -17,40 +16,40 @@ from ...foreign import natural_of
 from .reader import DEPTH_LIMIT, PairMap
 
 EXPANSION_LIMIT: Final = 200_000
-"""Values that references may add to a text."""
+"""Maximum values that references may add to a text."""
 
 EXPANSION_TIMES: Final = 8
-"""Values that they may add for each character: a few hundred could double and double otherwise."""
+"""Maximum values that they may add per character: a few hundred could double repeatedly."""
 
 _MOST_JOINED_NAMES: Final = 8
-"""Parts of a path tried as one name, for writers that do not escape the dots in names."""
+"""Parts of a path tried as one name, because some writers do not escape dots in names."""
 
 _NULL_KEY: Final = "null"
-"""What fastjson writes in a path for a place that has no name: the key of a map."""
+"""fastjson's path part for a place without a name: the key of a map."""
 
 
 class ReferenceResolver:
-    """Resolves the references of one value; `kept` counts those that stay as they are."""
+    """Resolves the references of one value; `kept` counts the unresolved ones."""
 
     __slots__ = ("_expanded", "_measures", "_most", "_root", "kept")
 
     def __init__(self, root: object, length: int) -> None:
-        """`length` is that of the text, in characters."""
+        """`length` is the length of the text in characters."""
         self.kept = 0
         self._most = min(EXPANSION_LIMIT, EXPANSION_TIMES * length)
         self._root = root
         self._expanded = 0
-        # Containers that are complete: id -> (values written out, levels). Ids are safe as keys
+        # Complete containers: id -> (values written out, levels). Ids are safe as keys
         # because the root keeps every container alive.
         self._measures: dict[int, tuple[int, int]] = {}
 
     def resolve(self) -> object:
-        """Return the value with its references replaced where that is possible."""
+        """Return the value with its references resolved where possible."""
         self._visit(self._root, 0)
         return self._root
 
     def _visit(self, value: object, depth: int) -> tuple[int, int]:
-        """Resolve inside `value`, in the order of the text; values written out, and levels."""
+        """Resolve references in `value` in text order; return values written out, and levels."""
         if isinstance(value, PairMap):
             parts = self._visit_pairs(value, depth)
         elif isinstance(value, dict):
@@ -96,7 +95,7 @@ class ReferenceResolver:
         return target, measure
 
     def _follow(self, path: str) -> object:
-        """Return what the path leads to from the root; None when it leads nowhere."""
+        """Return the value at a path from the root, or None."""
         if not path.startswith("$"):
             return None
         at = 1
@@ -126,15 +125,13 @@ def _path_of(value: object) -> str | None:
 
 
 def _member(value: object, path: str, at: int) -> tuple[object, int]:
-    """Return the member of `value` named at `at`, and where the path goes on; -1 when there is
-    none.
-    """
+    """Return the member of `value` named at `at`, and the next position in the path, or -1."""
     name = ""
     for _ in range(_MOST_JOINED_NAMES):
         part, at = _name_at(path, at)
         name += part
         if isinstance(value, PairMap):
-            # A key has no name. With several keys there is no telling which one is meant.
+            # A key has no name. With several keys the path is ambiguous.
             if name == _NULL_KEY and len(value) == 1:
                 return value[0][0], at
             return None, -1
@@ -148,9 +145,7 @@ def _member(value: object, path: str, at: int) -> tuple[object, int]:
 
 
 def _name_at(path: str, at: int) -> tuple[str, int]:
-    """Return the name at `at`, where a backslash makes the next character part of it, and
-    its end.
-    """
+    """Return the name at `at`, with backslash escapes, and its end."""
     chars: list[str] = []
     while at < len(path) and path[at] not in ".[":
         if path[at] == "\\":

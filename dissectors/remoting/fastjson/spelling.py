@@ -1,4 +1,4 @@
-"""Names of members as fastjson 1 compares them; and who reads with which library.
+"""Compare member names like fastjson 1; which releases use which library.
 
 RocketMQ: fastjson's TypeUtils.fnv1a_64_extract.
 """
@@ -12,10 +12,10 @@ FASTJSON2: Final = "RocketMQ 5.4 and later (fastjson2)"
 
 
 def canonical_name(name: str) -> str:
-    """Return a name without `_` and `-`, in lower case; empty where it is not ASCII."""
+    """Return a name in lower case without `_` and `-`; empty if it is not ASCII."""
     return name.replace("_", "").replace("-", "").lower() if name.isascii() else ""
 
 
 def ignored_by_fastjson2(names: list[str]) -> str:
-    """Return what a finding says of members that are written in another way."""
+    """Return the text of a finding about member names that fastjson2 ignores."""
     return f"{FASTJSON2} ignores {', '.join(names)[:200]}"

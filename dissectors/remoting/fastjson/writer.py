@@ -1,8 +1,8 @@
-"""Write JSON the way fastjson does: bare integer keys, object keys, Java's doubles and escapes.
+"""Write JSON like fastjson: bare integer keys, object keys, Java's doubles and escapes.
 
-The order of members is the caller's: fastjson sorts the members of a class and leaves maps as Java
-iterates them. References are never written; what is shared is written twice, which fastjson reads.
-RocketMQ: RemotingSerializable.encode, fastjson's JSONSerializer.
+Members keep the caller's order: fastjson sorts class members and leaves maps in Java's order.
+References are never written; shared values are written twice, which fastjson reads. RocketMQ:
+RemotingSerializable.encode, fastjson's JSONSerializer.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SHORT_ESCAPES: Final = {
 
 
 def encode_json(value: object, *, ascii_only: bool = False) -> bytes:
-    """Return the text of a value in UTF-8.
+    """Encode a value in UTF-8.
 
-    dict keys that are int are written bare, `PairMap` keys as they are, bytes as base64, None as
-    null; with `ascii_only` other characters are escaped, as in the standard JSON of NameServers.
-    ValueError for values that have no text: too deep, or of a type that JSON has not.
+    int keys of dicts are written bare, `PairMap` keys as they are, bytes as base64, None as null;
+    `ascii_only` escapes other characters, as in the standard JSON of NameServers. Raise ValueError
+    for values that JSON cannot express: too deep, or of another type.
     """
     parts: list[str] = []
     _write(value, parts, 0)
@@ -101,13 +101,13 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def decimal_text(value: Real) -> str:
-    """Return a number as Java's BigDecimal.toString: all its digits, and no negative zero."""
+    """Format a number like Java's BigDecimal.toString: all digits, and no negative zero."""
     number = Decimal(value)
     return str(number if number else abs(number))
 
 
 def double_text(value: float) -> str:
-    """Return a number as Java's Double.toString, null for what is not a number."""
+    """Format a number like Java's Double.toString, or null if it is not finite."""
     if not math.isfinite(value):
         return "null"
     if value == 0 or 1e-3 <= abs(value) < 1e7:

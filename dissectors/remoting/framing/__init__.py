@@ -1,5 +1,1 @@
-"""Find and cut frames in a byte stream.
-
-May import `header_codec`, `row_bodies`, the facts of the protocol beside the folders and `expert`;
-knows no TCP.
-"""
+"""Find and cut frames in a byte stream."""

@@ -1,4 +1,4 @@
-"""One frame as it was cut out of a stream."""
+"""A frame cut out of a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mypy_extensions import i64, mypyc_attr
 @final
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Frame:
-    """One frame as the stream has it."""
+    """A frame in a stream."""
 
     __slots__ = (
         "body",
@@ -35,17 +35,17 @@ class Frame:
         missing: i64,
     ) -> None:
         self.offset: i64 = offset
-        """offset in the stream of the frame's first byte"""
+        """stream offset of its first byte"""
         self.packet: i64 = packet
-        """the last packet that was needed for it"""
+        """last packet of the frame"""
         self.ts: i64 = ts
         """time of that packet"""
         self.serialize_type: i64 = serialize_type
         """0 JSON, 1 ROCKETMQ"""
         self.header = header
         self.body = body
-        """the body up to the first hole; empty where bodies are not kept"""
+        """the body up to its first hole; empty if bodies are not kept"""
         self.body_length: i64 = body_length
         """bytes of the body on the wire"""
         self.missing: i64 = missing
-        """bytes of the body that the capture does not have"""
+        """body bytes that were not captured"""

@@ -1,46 +1,86 @@
-"""Frames out of a stream, whatever happens to it.
+"""Cut a stream into frames, despite losses.
 
-`FrameDecoder` is told everything that can happen to a stream:
-data, gap, end. It never invents a byte. A hole in a body of known length does not lose the frame
-boundary; any other hole does, and so does a prefix that cannot be one: then the decoder looks for
-the next bytes that are certainly a frame's prefix and header.
+`FrameDecoder` receives the events of a stream: data, gap, end. It never invents a byte. A hole in a
+body of known length keeps the frame boundary; any other hole, or an invalid prefix, loses it: then
+the decoder searches for the next bytes that are certainly a prefix and a header.
 
 RocketMQ: NettyDecoder, RemotingCommand.decode.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final, final
 
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from ...expert import ExpertInfo, ExpertKind
+from ..header_codec import BINARY_TYPE, first_code_of
+from ..row_bodies import CARRYING_REQUESTS, MESSAGE_FIELDS, WANTED_REQUESTS, WANTED_RESPONSE
 from .frame import Frame
 from .layout import MAX_FRAME, PREFIX, header_length_of, is_no_json, is_prefix, total_of, type_of
 from .search import PART_COST, FrameSearch, Range
-from .wanted_bodies import is_wanted, may_carry
+
+_SEVERAL: Final = tuple([name.encode() for name in MESSAGE_FIELDS])
+_WANTED: Final = frozenset(WANTED_REQUESTS)
+_CARRYING: Final = frozenset(CARRYING_REQUESTS)
+_FIRST: Final = re.compile(rb'\{"code":-?[0-9]+,')
+"""start of a header as Java writes it, or nearly"""
+_BINARY_CODES: Final = tuple([code.to_bytes(2, "big") for code in WANTED_REQUESTS])
+_BINARY_SUCCESS: Final = WANTED_RESPONSE.to_bytes(2, "big")
+_CODE: Final = rb"(?i)[\"']?_?c[_-]?o[_-]?d[_-]?e_?[\"']?\s*:\s*[\"']?(?:%b)(?:\.0*)?[\"']?\s*[,}]"
+_ANY_CODE: Final = re.compile(_CODE % b"|".join([b"%d" % code for code in WANTED_REQUESTS]))
+_SUCCESS: Final = re.compile(_CODE % b"%d" % WANTED_RESPONSE)
+"""success responses; a route has no ext fields to recognise it by"""
+ROUTE_LIMIT: Final = 1024 * 1024
+"""maximum body bytes of a possible route; a thousand brokers need some 100 KiB"""
+
+
+def is_wanted(serialize_type: i64, header: bytes, body_length: i64) -> bool:
+    """Return whether a row needs the body after an undecoded header."""
+    code: i64 = first_code_of(header)
+    if code > 0 or (code < 0 and _FIRST.match(header) is not None):
+        # Written by Java, and not a success response: a batch send, or a heartbeat for its groups.
+        return code > 0 and int(code) in _WANTED
+    for name in _SEVERAL:
+        if header.find(name) >= 0:  # `in` first tries the name as a number: five times as long
+            return True
+    route = body_length <= ROUTE_LIMIT
+    if serialize_type == BINARY_TYPE:
+        if header.startswith(_BINARY_CODES):
+            return True
+        return route and header.startswith(_BINARY_SUCCESS)
+    if route and _SUCCESS.search(header) is not None:
+        return True
+    return _ANY_CODE.search(header) is not None
+
+
+def may_carry(header: bytes) -> bool:
+    """Return whether the body after a header may have messages, or is wanted by `is_wanted`."""
+    code: i64 = first_code_of(header)
+    return code <= 0 or int(code) in _CARRYING
+
 
 KEEP_NONE: Final = 0
-"""bodies are passed over"""
+"""skip bodies"""
 KEEP_MESSAGES: Final = 1
-"""only bodies are kept of which a row says something: messages to count, groups and brokers to
-name"""
+"""keep only bodies that rows need: messages to count, groups and brokers to name"""
 KEEP_ALL: Final = 2
-"""all bodies are kept"""
+"""keep all bodies"""
 KEEP_CARRIED: Final = 3
-"""only bodies are kept of which a row says something, or in which there are messages"""
+"""keep only bodies that rows need, or that contain messages"""
 
 MANY_PARTS: Final = 1024
-"""parts of a head or a body that are joined to one"""
+"""number of parts of a head or body after which they are joined"""
 _NO_PARTS: Final[list[bytes]] = []
 _NO_RANGES: Final[list[Range]] = []
-"""nothing is held: one list for all streams, which nobody adds to, because most hold nothing"""
+"""shared empty list, never modified: most streams hold nothing"""
 
 
 @final
 class FrameDecoder:
-    """Pieces of one direction in, frames out."""
+    """Cuts pieces of one direction into frames."""
 
     __slots__ = (
         "_again",
@@ -71,11 +111,11 @@ class FrameDecoder:
         self, conversation: i64, experts: list[ExpertInfo], keep: i64, synchronized: bool
     ) -> None:
         self.synchronized = synchronized
-        """the next byte is known to belong to a frame"""
+        """the next byte is known to be in a frame"""
         self.held: i64 = 0
-        """bytes of the body that are held"""
+        """held bytes of the body"""
         self.too_long: i64 = 0
-        """declared length of the first frame that is longer than any may be; 0: none"""
+        """declared length of the first oversized frame, or 0"""
         self._conversation: i64 = conversation
         self._experts = experts
         self.keep: i64 = keep
@@ -99,18 +139,23 @@ class FrameDecoder:
 
     @property
     def held_bytes(self) -> i64:
-        """Bytes of heads, bodies and what is searched that are held."""
+        """Held bytes of heads, bodies, and search data."""
         return self.held + self._head_size + self._search.held_bytes
 
     @property
+    def inside(self) -> bool:
+        """Whether the next byte continues a frame."""
+        return self._head_size > 0 or self._body_left > 0
+
+    @property
     def held_memory(self) -> i64:
-        """Bytes of memory that they take, about."""
+        """Approximate memory bytes of the held data."""
         parts: i64 = len(self._head) + len(self._body) + self._search.held_parts
         return self.held_bytes + PART_COST * parts
 
     @property
     def started(self) -> bool:
-        """Whether offset 0 is known to be where the stream starts."""
+        """Whether the stream is known to start at offset 0."""
         return self._search.started
 
     @started.setter
@@ -119,29 +164,27 @@ class FrameDecoder:
 
     @property
     def searched(self) -> i64:
-        """Bytes that were searched without success since the last frame."""
+        """Bytes searched without success since the last frame."""
         return self._search.searched
 
     @property
     def earliest_sought(self) -> i64:
-        """Id of the packet from which on bytes are kept that may become frames; -1: none are."""
+        """Packet id of the earliest byte that may become a frame, or -1."""
         return self._search.earliest_held
 
     @property
     def work(self) -> i64:
-        """Bytes looked at, joined or judged while frames were looked for."""
+        """Bytes examined, joined, or judged in searches for frames."""
         return self._search.work
 
     def receive(
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
     ) -> None:
-        """Receive the next bytes of the stream: `data[at:end]`, at `offset`, brought by
-        `packet`.
-        """
+        """Receive the next bytes of the stream: `data[at:end]`, at `offset`, from `packet`."""
         used = self._consume(data, at, end, offset, packet, ts, out)
         if not self._again:
             return
-        # A frame was found in bytes that were kept: they, then the rest, are read once more.
+        # A frame was found in kept bytes: read them again, then the rest.
         rest = Range(data, used, end, offset + used - at, packet, ts)
         self._read_again([rest, *self._taken_again()], out)
 
@@ -158,7 +201,7 @@ class FrameDecoder:
             todo.extend(self._taken_again())
 
     def _taken_again(self) -> list[Range]:
-        """Return the kept bytes to read once more, last first."""
+        """Return the kept bytes to read again, last first."""
         again = self._again
         self._again = _NO_RANGES
         again.reverse()
@@ -167,7 +210,7 @@ class FrameDecoder:
     def _consume(
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
     ) -> i64:
-        """Read until the end, or until kept bytes must be read once more."""
+        """Read to the end, or until kept bytes must be read again."""
         shift: i64 = offset - at
         while at < end:
             if self._body_left > 0:
@@ -184,7 +227,7 @@ class FrameDecoder:
         return at
 
     def receive_gap(self, length: i64, packet: i64, ts: i64, out: list[Frame]) -> None:
-        """Note bytes that the capture does not have; 0: how many cannot be known."""
+        """Note bytes that were not captured; 0: unknown number."""
         self._settle(out)
         if self._body_left > 0:
             if length == 0:
@@ -202,19 +245,19 @@ class FrameDecoder:
         self._lose()
 
     def finish(self, out: list[Frame]) -> None:
-        """Finish the stream; a frame that is cut inside its body is given out as it is."""
+        """Finish the stream; emit a frame that is truncated in its body."""
         self._settle(out)
         if self._body_left > 0:
-            self._say(ExpertKind.FRAME_CUT, f"{self._body_left} bytes of the body are missing")
+            self._report(ExpertKind.FRAME_CUT, f"{self._body_left} bytes of the body are missing")
             self._missing += self._body_left
             self._body_left = 0
             self._give(out)
         elif self._head_size and self.synchronized:
-            self._say(ExpertKind.FRAME_CUT, f"only {self._head_size} bytes of it are there")
+            self._report(ExpertKind.FRAME_CUT, f"only {self._head_size} bytes of it are there")
         self._lose()
 
     def release(self) -> None:
-        """Give up what is being held: too much memory is in use. A frame's body is passed over."""
+        """Drop held data to save memory; the rest of a frame's body is skipped."""
         if self._body_left > 0:
             self._body = _NO_PARTS
             self._keeping = False
@@ -223,10 +266,10 @@ class FrameDecoder:
             self._lose()
 
     def forget(self) -> None:
-        """Give up all that is held, as nothing of this stream will be decoded."""
+        """Drop all held data, because nothing of this stream will be decoded."""
         self._lose()
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------
 
     def _receive_frame(
         self,
@@ -238,7 +281,7 @@ class FrameDecoder:
         ts: i64,
         out: list[Frame],
     ) -> i64:
-        """Begin a frame here; return the place behind what was used."""
+        """Begin a frame; return the place after the consumed bytes."""
         self._offset = at + shift
         self._packet = packet
         self._ts = ts
@@ -261,7 +304,7 @@ class FrameDecoder:
     def _receive_head(
         self, data: bytes, at: i64, end: i64, packet: i64, ts: i64, out: list[Frame]
     ) -> i64:
-        """Add to a prefix or header that began in an earlier piece."""
+        """Continue a prefix or header that began in an earlier piece."""
         take: i64 = min(self._head_need - self._head_size, end - at)
         self._append(self._head, data[at : at + take])
         self._head_size += take
@@ -291,7 +334,7 @@ class FrameDecoder:
         self._head_need = need
 
     def _begin(self, prefix: i64, header: bytes, out: list[Frame]) -> None:
-        """Go on to the body once the header is complete, if there is one."""
+        """Start the body, if any, after a complete header."""
         total: i64 = total_of(prefix)
         self._type = type_of(prefix)
         self._header = header
@@ -327,7 +370,7 @@ class FrameDecoder:
         return at + take
 
     def _append(self, parts: list[bytes], part: bytes) -> None:
-        """Add to a head or a body; many small parts take more room than their bytes: joined."""
+        """Append to a head or body; many small parts are joined to save memory."""
         parts.append(part)
         if len(parts) - self._joined >= MANY_PARTS:
             parts[self._joined :] = [b"".join(parts[self._joined :])]
@@ -350,7 +393,7 @@ class FrameDecoder:
         self._body_left = -1
 
     def _lose(self) -> None:
-        """Give up the frame that was begun: the frame boundary is lost."""
+        """Drop the current frame: the frame boundary is lost."""
         self.synchronized = False
         self._head = _NO_PARTS
         self._head_size = 0
@@ -360,33 +403,33 @@ class FrameDecoder:
         self._search.clear()
 
     def _lose_prefix(self, prefix: i64) -> None:
-        """Look for the next prefix behind the first byte of what is none."""
+        """Search for the next prefix after the first byte of an invalid one."""
         total: i64 = total_of(prefix)
         if total + 4 > MAX_FRAME:
-            self._say(ExpertKind.FRAME_TOO_LARGE, f"{total} bytes")
+            self._report(ExpertKind.FRAME_TOO_LARGE, f"{total} bytes")
             if self.too_long == 0:
                 self.too_long = total
         else:
             high: i64 = total & 0xFFFFFFFF
             low: i64 = prefix & 0xFFFFFFFF
-            self._say(ExpertKind.BAD_FRAME, f"prefix {int(high):08x}{int(low):08x}")
+            self._report(ExpertKind.BAD_FRAME, f"prefix {int(high):08x}{int(low):08x}")
         self._lose()
 
     def _look(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
-        """Look for a frame in these bytes and those that were kept."""
-        self._found(self._search.receive(data, at, end, offset, packet, ts))
+        """Search for a frame in these and the kept bytes."""
+        self._resume_at(self._search.receive(data, at, end, offset, packet, ts))
 
     def _settle(self, out: list[Frame]) -> None:
-        """Look for frames behind the start of what will not be completed."""
+        """Search for frames inside data that will not be completed."""
         while not self.synchronized:
             ranges = self._search.settle()
             if not ranges:
                 return
-            self._found(ranges)
+            self._resume_at(ranges)
             self._read_again(self._taken_again(), out)
 
-    def _found(self, ranges: list[Range]) -> None:
-        """Go on decoding where the ranges begin."""
+    def _resume_at(self, ranges: list[Range]) -> None:
+        """Continue decoding at the start of the ranges."""
         if not ranges:
             return
         first = ranges[0]
@@ -396,10 +439,10 @@ class FrameDecoder:
         self._packet = first.packet
         self._ts = first.ts
         if first.offset > 0:
-            self._say(ExpertKind.RESYNCHRONIZED, "a frame begins here")
+            self._report(ExpertKind.RESYNCHRONIZED, "a frame begins here")
         self._again = ranges
 
-    def _say(self, kind: ExpertKind, detail: str) -> None:
+    def _report(self, kind: ExpertKind, detail: str) -> None:
         self._experts.append(
             ExpertInfo(kind, detail, self._ts, self._packet, self._conversation, self._offset)
         )

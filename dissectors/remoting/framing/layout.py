@@ -1,4 +1,4 @@
-"""The prefix of a frame and its limit: spelled once, for decoding, encoding and resynchronising.
+"""Layout and limit of a frame prefix, for decoding, encoding, and resynchronising.
 
 A frame is four bytes total length (not counting themselves), one byte serialization type, three
 bytes header length, header, body.
@@ -18,23 +18,23 @@ from ..header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
 PREFIX: Final = 8
 """bytes of total length, serialization type and header length"""
 _BEGIN_OF_JSON: Final = re.compile(rb"[\0-\x20\x7f\xef\xbb\xbf]*(?:\{|/[/*])")
-"""what Java's readers pass over before an object, and how it begins"""
+"""bytes that Java's readers skip before an object, and its start"""
 MAX_FRAME: Final = 16 * 1024 * 1024
 """largest frame with its four length bytes: RocketMQ's com.rocketmq.remoting.frameMaxLength"""
 
 
 def total_of(prefix: i64) -> i64:
-    """Return the total length that a prefix says, negative where its top bit is set."""
+    """Return the total length in a prefix; negative if its top bit is set."""
     return prefix >> 32
 
 
 def type_of(prefix: i64) -> i64:
-    """Return the serialization type that a prefix says."""
+    """Return the serialization type in a prefix."""
     return (prefix >> 24) & 0xFF
 
 
 def header_length_of(prefix: i64) -> i64:
-    """Return the header length that a prefix says."""
+    """Return the header length in a prefix."""
     return prefix & 0xFFFFFF
 
 
@@ -51,7 +51,7 @@ def is_prefix(prefix: i64) -> bool:
 
 
 def is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
-    """Return whether the header at this place is said to be JSON and is not an object."""
+    """Return whether the header at this place is declared as JSON but is not an object."""
     if type_of(prefix) != JSON_TYPE or data[at] == 0x7B:
         return False
     begin = _BEGIN_OF_JSON.match(data, at, at + header_length_of(prefix))
@@ -59,7 +59,7 @@ def is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
 
 
 def encode_frame(serialize_type: int, header: bytes, body: bytes = b"") -> bytes:
-    """Return a frame as bytes. Raises ValueError where it is over the frame limit."""
+    """Encode a frame; raise ValueError if it exceeds the frame limit."""
     total = 4 + len(header) + len(body)
     if total + 4 > MAX_FRAME:
         raise ValueError(f"a frame of {total + 4} bytes: at most {MAX_FRAME} are accepted")

@@ -1,8 +1,8 @@
-"""Looking for a frame in a stream of which the frame boundary is not known.
+"""Search for a frame in a stream with an unknown frame boundary.
 
-What is searched is kept only as long as it may become a frame. A frame is certain when prefix and
-header agree: JSON that parses and has `code` and `opaque`, or a binary header whose lengths add
-up. Bytes are kept with the packet that brought them, so that what is found is found in its packet.
+Bytes are kept only while they may become a frame. A frame is certain if prefix and header agree:
+JSON that parses and has `code` and `opaque`, or a binary header whose lengths add up. Bytes keep
+the id of their packet, so frames are reported with the right packet.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from ..header_codec import is_header
 from .layout import PREFIX, header_length_of, is_prefix, type_of
 
 MAX_SOUGHT_HEADER: Final = 64 * 1024
-"""largest header that is believed while looking for a frame; properties are at most 32 KiB"""
+"""maximum header bytes accepted in a search; properties are at most 32 KiB"""
 
 WORK_PER_BYTE: Final = 16
-"""bytes of claimed headers that each byte passed over pays for: a few times what traffic needs"""
+"""header bytes earned per skipped byte: a few times the needs of real traffic"""
 FREE_WORK: Final = 16 * MAX_SOUGHT_HEADER
-"""the same at the start of a stream, where nothing was passed over yet"""
+"""header bytes at the start of a stream, before any byte was skipped"""
 
 PART_COST: Final = 128
-"""bytes of memory that a part that is kept takes besides its own: most of it where it is tiny"""
+"""memory overhead of a kept part: dominates for tiny parts"""
 
 _NO_PARTS: Final[list[bytes]] = []
 _NO_PIECES: Final[list[tuple[int, int, int]]] = []
-"""nothing is kept: one list for all streams, which nobody adds to, because most keep nothing"""
+"""shared empty list, never modified: most streams keep nothing"""
 _CANDIDATE: Final = re.compile(
     rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}(?:\{|[\t\n\r ]{1,16}(?:\{|\Z))|\x01\x00))"
 )
-"""what a frame begins with: total length below 16 MiB, type, header length, first byte, which some
-clients write white space before"""
+"""start of a frame: total length below 16 MiB, type, header length, first byte, which may follow
+white space in some clients
+"""
 
 
 @final
 class Range:
-    """Bytes of a stream that are to be read once more."""
+    """Bytes of a stream to read again."""
 
     __slots__ = ("at", "data", "end", "offset", "packet", "ts")
 
@@ -48,18 +49,18 @@ class Range:
         self.at: i64 = at
         self.end: i64 = end
         self.offset: i64 = offset
-        """offset in the stream of `data[at]`"""
+        """stream offset of `data[at]`"""
         self.packet: i64 = packet
         self.ts: i64 = ts
 
 
 @final
 class FrameSearch:
-    """Bytes in; the ranges from the first certain frame on out.
+    """Searches bytes; returns the ranges from the first certain frame on.
 
-    What a candidate claims for its header is paid for before it is kept or judged, from what the
-    bytes passed over have earned; one that cannot pay is not a candidate. So work and copies grow
-    with the stream and not with its square, and what is found does not depend on packets.
+    A candidate must pay for the header length that it claims, from the credit of skipped bytes,
+    before it is kept or judged; otherwise it is no candidate. Work and copies stay linear in the
+    stream, and results do not depend on packet boundaries.
     """
 
     __slots__ = (
@@ -79,40 +80,40 @@ class FrameSearch:
 
     def __init__(self) -> None:
         self.searched: i64 = 0
-        """bytes that were searched without success since the last frame"""
+        """bytes searched without success since the last frame"""
         self.started = False
-        """offset 0 is known to be where the stream starts"""
+        """the stream is known to start at offset 0"""
         self.work: i64 = 0
-        """bytes looked at, joined or judged since the stream began"""
+        """bytes examined, joined, or judged since the start of the stream"""
         self._parts = _NO_PARTS
         self._held: i64 = 0
         self._pieces = _NO_PIECES
-        self._from: i64 = 0  # offset in the stream of what is kept
-        self._need: i64 = 0  # bytes that must be kept before the candidate at their start is judged
-        self._kept: i64 = 0  # where in the bytes that were scanned the part begins that is kept
-        self._paid: i64 = -1  # offset in the stream of the candidate that is kept and has paid
-        self._passed: i64 = 0  # bytes passed over since the stream began
+        self._from: i64 = 0  # stream offset of the kept bytes
+        self._need: i64 = 0  # bytes needed before the candidate at their start is judged
+        self._kept: i64 = 0  # start of the kept part in the scanned bytes
+        self._paid: i64 = -1  # stream offset of the kept candidate that has paid
+        self._passed: i64 = 0  # bytes skipped since the start of the stream
         self._spent: i64 = 0
 
     @property
     def held_bytes(self) -> i64:
-        """Bytes that are kept because they may become a frame."""
+        """Bytes kept because they may become a frame."""
         return self._held
 
     @property
     def held_parts(self) -> i64:
-        """Parts that these bytes came in."""
+        """Number of kept parts."""
         return len(self._parts) + len(self._pieces)
 
     @property
     def earliest_held(self) -> i64:
-        """Id of the packet where a candidate begins that cannot be judged yet; -1: none does."""
+        """Packet id of the earliest undecided candidate, or -1."""
         if self._need <= PREFIX or not self._pieces:
             return -1
         return self._pieces[0][1]
 
     def clear(self) -> None:
-        """Forget what is kept: the stream goes on elsewhere."""
+        """Drop kept bytes: the stream continues elsewhere."""
         self._parts = _NO_PARTS
         self._held = 0
         self._pieces = _NO_PIECES
@@ -122,7 +123,7 @@ class FrameSearch:
     def receive(
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64
     ) -> list[Range]:
-        """Return the ranges from a certain frame on; none where there is no such frame yet."""
+        """Return the ranges from a certain frame on, or none if there is none yet."""
         self.searched += end - at
         if not self._held:
             place = self._scan(data, at, at, end, offset, False)
@@ -140,7 +141,7 @@ class FrameSearch:
         return self._scan_kept(0, False) if self._held >= self._need else []
 
     def settle(self) -> list[Range]:
-        """Return the ranges from the next frame on; what is not whole by now will never be."""
+        """Return the ranges from the next frame on; incomplete candidates are dropped."""
         return self._scan_kept(1, True) if self._held > PREFIX else []
 
     def _scan_kept(self, place: i64, final: bool) -> list[Range]:
@@ -167,10 +168,10 @@ class FrameSearch:
     def _scan(
         self, window: bytes, start: i64, place: i64, end: i64, offset: i64, final: bool
     ) -> i64:
-        """Return where in `window[place:end]` a certain frame begins; -1 where none does.
+        """Return the place of a certain frame in `window[place:end]`, or -1.
 
-        `offset` is that of `window[start]`. Sets what is to be kept and how much is needed;
-        `final`: what is not whole by now will never be.
+        `offset` is that of `window[start]`. Sets the bytes to keep and the number needed; `final`:
+        incomplete candidates are dropped.
         """
         self._need = 0
         first: i64 = place
@@ -204,7 +205,7 @@ class FrameSearch:
         return -1
 
     def _may_begin(self, window: bytes, start: i64, place: i64, offset: i64) -> bool:
-        """Return whether a prefix stands here, and what its header costs can be paid."""
+        """Return whether a prefix is here, and its header can be paid for."""
         prefix = read_i64_be(window, place)
         size: i64 = header_length_of(prefix)
         if not is_prefix(prefix) or size > MAX_SOUGHT_HEADER:
@@ -221,7 +222,7 @@ class FrameSearch:
         return True
 
     def _ranges_from(self, window: bytes, place: i64) -> list[Range]:
-        """Return what is kept from this place on, each part with the packet that brought it."""
+        """Return the kept bytes from this place on, by packet."""
         pieces = self._pieces
         start: i64 = self._from
         self.clear()

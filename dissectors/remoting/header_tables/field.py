@@ -12,7 +12,7 @@ from ...table_text import entries, parts_of
 
 
 class FieldType(StrEnum):
-    """The Java types of header fields; a box and its primitive are one."""
+    """Java types of header fields; boxed and primitive types are the same."""
 
     STRING = "string"
     INT = "int"
@@ -23,31 +23,31 @@ class FieldType(StrEnum):
 
 
 class HeaderField(NamedTuple):
-    """One ext field of a header class, as any release from 4.0 on knows it."""
+    """An ext field of a header class, in any release since 4.0."""
 
     name: str
-    """Java field name; the long one where the wire has a letter."""
+    """Java field name; the long one if the wire has a letter."""
     type: FieldType
-    """How the text on the wire is read."""
+    """Type of the text on the wire."""
     required: bool
-    """The class marks it as not null."""
+    """Marked as not null in the class."""
     wire: str
     """Key in the ext fields."""
     since: str
-    """First release that has it, if later than its operation; `>5.5.0`: in none up to that one."""
+    """First release with it, if later than its operation; `>5.5.0`: in none up to that one."""
     until: str
-    """Last release that has it; empty: still there."""
+    """Last release with it; empty: still present."""
 
 
 def fields_of(text: str) -> tuple[HeaderField, ...]:
-    """Return the fields that the text of a table names."""
-    found: list[HeaderField] = []
+    """Parse the fields of a table."""
+    fields: list[HeaderField] = []
     for part in parts_of(text):
         if part.startswith("*"):
-            found += INHERITED[part[1:]]
+            fields += INHERITED[part[1:]]
         else:
-            found.append(_field_of(part))
-    return tuple(found)
+            fields.append(_field_of(part))
+    return tuple(fields)
 
 
 def _field_of(part: str) -> HeaderField:
@@ -66,18 +66,18 @@ def _field_of(part: str) -> HeaderField:
 
 
 def headers_of(text: str) -> dict[str, tuple[HeaderField, ...]]:
-    """Return the header classes of a table."""
+    """Parse the header classes of a table."""
     return {name: fields_of(fields) for name, fields in entries(text)}
 
 
 _NAMESPACE: Final = "ns? string since 5.0.0; nsd? boolean since 5.0.0"
 _ONEWAY: Final = "oway? boolean since 5.0.0"
 INHERITED: Final[dict[str, tuple[HeaderField, ...]]] = {}
-"""fields that many classes inherit, by what stands for them in the tables"""
+"""fields that many classes inherit, by their placeholder in the tables"""
 INHERITED["RPC"] = fields_of(f"{_NAMESPACE}; bname? string since 5.0.0; {_ONEWAY}")
-"""of classes that extend RpcRequestHeader: namespace, namespaced, broker name, oneway"""
+"""for subclasses of RpcRequestHeader: namespace, namespaced, broker name, oneway"""
 INHERITED["EARLY_RPC"] = fields_of(f"{_NAMESPACE}; bname? string since 4.9.5; {_ONEWAY}")
-"""of those that had the broker name in 4.9.5 already"""
+"""for classes with the broker name already in 4.9.5"""
 INHERITED["TOPIC_RPC"] = fields_of("lo? boolean since 5.0.0; *RPC")
-"""of classes that extend TopicRequestHeader: also the mark of a logical queue"""
+"""for subclasses of TopicRequestHeader: also the mark of a logical queue"""
 INHERITED["EARLY_TOPIC_RPC"] = fields_of("lo? boolean since 5.0.0; *EARLY_RPC")

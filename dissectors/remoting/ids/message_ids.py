@@ -1,8 +1,8 @@
-"""Message ids and trace contexts taken apart: offset ids, client ids, recall handles, propagation.
+"""Parse message ids and trace contexts: offset ids, client ids, recall handles, propagation.
 
-Whatever a peer wrote there, the answer is a value or None; nothing raises.
-RocketMQ: MessageDecoder.createMessageId, MessageClientIDSetter, RecallMessageHandle.
-W3C Trace Context (traceparent), Apache SkyWalking cross process propagation (sw8).
+For any input the result is a value or None; nothing raises. RocketMQ:
+MessageDecoder.createMessageId, MessageClientIDSetter, RecallMessageHandle. W3C Trace Context
+(traceparent), Apache SkyWalking cross process propagation (sw8).
 """
 
 from __future__ import annotations
@@ -39,34 +39,44 @@ _OFFSET_ID_LENGTHS: Final = tuple(
     2 * (size + _PORT.size) + _OFFSET_DIGITS for size in _ADDRESS_SIZES
 )
 """Hex digits of an offset id."""
-KEY_LENGTHS: Final = tuple(2 * (size + _MAKER_TAIL.size) + KEY_END for size in _ADDRESS_SIZES)
-"""Hex digits of a client's id."""
+_KEY_LENGTH: Final = 32
+_KEY_LENGTH_V6: Final = 56
+KEY_LENGTHS: Final = (_KEY_LENGTH, _KEY_LENGTH_V6)
+"""Hex digits of a client's id, with an IPv4 and with an IPv6 address."""
+GRPC_ID: Final = "01[0-9A-F]{32}"
+"""Pattern of ids of gRPC clients: version, MAC address, process id, time, count."""
 
 EARLIEST_MS: Final = -62_000_000_000_000
 LATEST_MS: Final = 253_000_000_000_000
-"""Times that Python's calendar has, with a month to spare on either side."""
+"""Range of Python's calendar, with a month to spare on either side."""
 
+_COUNTER_DIGITS: Final = 4
+"""Hex digits of the counter, after the milliseconds."""
 _ZONE_STEP: Final = 15
-"""Minutes: all time zones are multiples of it from UTC."""
+"""Minutes: all UTC offsets are multiples of it."""
+_ZONE_STEP_US: Final = _ZONE_STEP * 60 * 1_000_000
+_CLOCK_STEP_US: Final = 1_000_000
+"""A message may seem to be sent that long before its creation: clocks step."""
+_LAST_TIME_US: Final = 2**61  # sums with it must fit i64
 _WEST: Final = -12 * 60
 _EAST: Final = 14 * 60
-"""Minutes from UTC of the last zones in either direction."""
+"""Minutes from UTC of the outermost zones."""
 _HALF_DAY: Final = 12 * 60
 MINUTE_MS: Final = 60_000
 _NEAR_MS: Final = 60_000
-"""An id and a time that are less apart belong together."""
+"""An id and a time that are closer than this belong together."""
 NO_ZONE: Final = 1 << 20
-"""Minutes from UTC that no zone has."""
+"""Marks an invalid UTC offset, minutes."""
 _FAR: Final = 1 << 62
-"""Milliseconds: no clock is so far from another."""
+"""Milliseconds that exceed any difference between clocks."""
 
 _RECALL_VERSION: Final = "v1"
 _LONGEST_HANDLE: Final = 4096
-"""Characters of a recall handle: two names, a number and an id have far less."""
+"""Maximum characters of a recall handle: two names, a number, and an id have far less."""
 
 
 def _split_address(text: str, tail: int) -> tuple[bytes, bytes] | None:
-    """Return the address and tail of an id in hex; None when its length fits no address."""
+    """Split an id in hex into address and tail, or return None if its length fits no address."""
     if len(text) // 2 - tail not in _ADDRESS_SIZES or len(text) % 2 or not _HEX.fullmatch(text):
         return None
     data = hex_bytes_of(text) or b""
@@ -74,18 +84,16 @@ def _split_address(text: str, tail: int) -> tuple[bytes, bytes] | None:
 
 
 def encode_offset_id(store_host: str, physical_offset: int) -> str | None:
-    """Return the offset message id of `ip:port` and commit log offset; None when they cannot make
-    one.
-    """
+    """Return the offset message id of `ip:port` and a commit log offset, or None if invalid."""
     start = _offset_id_start(store_host)
     if start is None or not -(1 << 63) <= physical_offset < 1 << 63:
         return None
     return f"{start}{physical_offset & _OFFSET_MASK:016X}"
 
 
-@lru_cache(maxsize=4096)  # a broker gives millions of ids
+@lru_cache(maxsize=4096)  # a broker assigns millions of ids
 def _offset_id_start(store_host: str) -> str | None:
-    """Return what the ids of a broker begin with; None where no id can be made of it."""
+    """Return the start of a broker's ids, or None if invalid."""
     address, text = host_and_port_text(store_host)
     port = integer_of(text)
     if port is None:
@@ -97,8 +105,8 @@ def _offset_id_start(store_host: str) -> str | None:
 
 
 def physical_offset_of(text: str) -> int | None:
-    """Return the commit log offset of an offset message id; None where it is none."""
-    if len(text) == _SHORT_ID:  # as nearly all are, on IPv4
+    """Return the commit log offset in an offset message id, or None."""
+    if len(text) == _SHORT_ID:  # nearly all, with IPv4
         offset = hexadecimal_of(text[16:]) if _is_start(text[:16]) else None
         return offset if offset is not None and offset < 1 << 63 else None
     taken = decode_offset_id(text)
@@ -106,14 +114,12 @@ def physical_offset_of(text: str) -> int | None:
 
 
 def physical_offset_at(data: bytes, at: i64, end: i64) -> i64:
-    """Return what `physical_offset_of` does of the ASCII text at a place of some bytes, -1 for
-    None.
-    """
+    """Return `physical_offset_of` the ASCII text in a range of bytes, or -1 for None."""
     if end - at != _SHORT_ID:
-        found = physical_offset_of(data[at:end].decode("ascii"))
-        if found is None:
+        offset = physical_offset_of(data[at:end].decode("ascii"))
+        if offset is None:
             return -1
-        return found
+        return offset
     port: i64 = _hexadecimal_at(data, at + 8, 8)
     if port < 0 or port > 0xFFFF or _hexadecimal_at(data, at, 8) < 0:
         return -1
@@ -125,7 +131,7 @@ def physical_offset_at(data: bytes, at: i64, end: i64) -> i64:
 
 
 def _hexadecimal_at(data: bytes, at: i64, count: i64) -> i64:
-    """Return the integer of so many hexadecimal digits, at most eight; -1: they are none."""
+    """Parse at most eight hexadecimal digits; return -1 if invalid."""
     number: i64 = 0
     end: i64 = at + count
     while at < end:
@@ -143,15 +149,15 @@ def _hexadecimal_at(data: bytes, at: i64, count: i64) -> i64:
     return number
 
 
-@lru_cache(maxsize=4096)  # a broker gives millions of ids
+@lru_cache(maxsize=4096)  # a broker assigns millions of ids
 def _is_start(text: str) -> bool:
-    """Return whether ids may begin so: with an IPv4 address and a port."""
+    """Return whether ids can start like this: with an IPv4 address and a port."""
     numbers = hexadecimals_of((text[:8], text[8:]))
     return numbers is not None and numbers[1] <= 0xFFFF
 
 
 class OffsetId(NamedTuple):
-    """The id that a broker gives: where the record is stored."""
+    """A broker's message id: the place of the stored record."""
 
     store_host: str
     """Broker, `ip:port`, IPv6 in brackets."""
@@ -160,10 +166,10 @@ class OffsetId(NamedTuple):
 
 
 def decode_offset_id(text: str) -> OffsetId | None:
-    """Return an offset message id taken apart; None when it is none, or surely a client's id.
+    """Parse an offset message id, or return None if it is none, or certainly a client's id.
 
     Both kinds have 32 or 56 hex digits; only an offset id has a port of 0 to 65535 after the
-    address, so a client id passes for one only when its process id is 0.
+    address, so a client id is mistaken for one only if its process id is 0.
     """
     if len(text) not in _OFFSET_ID_LENGTHS:
         return None
@@ -174,9 +180,9 @@ def decode_offset_id(text: str) -> OffsetId | None:
     return OffsetId(store_host, offset)
 
 
-@lru_cache(maxsize=4096)  # a broker gives millions of ids
+@lru_cache(maxsize=4096)  # a broker assigns millions of ids
 def _store_host_of(text: str) -> str | None:
-    """Return the broker whose ids begin so; None where none can."""
+    """Return the broker whose ids start like this, or None."""
     parts = _split_address(text, _PORT.size)
     if parts is None:
         return None
@@ -185,10 +191,10 @@ def _store_host_of(text: str) -> str | None:
 
 
 class UniqueKey(NamedTuple):
-    """The id that a Java client gives to a message (UNIQ_KEY, also the transaction id)."""
+    """Message id of a Java client (UNIQ_KEY, also the transaction id)."""
 
     address: str
-    """IP of the client, or four bytes of a time where the client found no address."""
+    """IP of the client, or four bytes of a time if the client found no address."""
     pid: int
     """Low 16 bits of the process id."""
     loader_hash: int
@@ -196,19 +202,19 @@ class UniqueKey(NamedTuple):
     month_offset: int
     """Milliseconds since the month began, in the client's local time."""
     counter: int
-    """Running number, wraps at 65536."""
+    """Counter, wraps at 65536."""
 
     def born_at(self, reference_ms: int, utc_offset_minutes: int = 0) -> int:
-        """Return when the client made it, ms since the epoch; `reference_ms` is a time near it.
+        """Return the creation time, ms since the epoch; `reference_ms` is a time near it.
 
-        The id counts from the first of a month in the client's time zone, `utc_offset_minutes` east
-        of UTC; of the months around the reference the one is taken that comes nearest to it.
+        The id counts from the start of a month in the client's time zone, `utc_offset_minutes` east
+        of UTC; of the months around the reference the nearest result is used.
         """
         return born_at(self.month_offset, reference_ms, utc_offset_minutes)
 
 
 def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -> int:
-    """Return what `UniqueKey.born_at` does for a key with this `month_offset`."""
+    """Return `UniqueKey.born_at` for a `month_offset`."""
     if not utc_offset_minutes and EARLIEST_MS <= reference_ms <= LATEST_MS:
         return int(clock_of(month_offset, reference_ms))
     near = max(EARLIEST_MS, min(reference_ms, LATEST_MS))
@@ -218,7 +224,7 @@ def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -
 
 
 def _nearest_of(before: i64, own: i64, after: i64, month_offset: i64, reference_ms: i64) -> i64:
-    """Return the time nearest to a reference, of those so far after the starts of three months."""
+    """Return the time nearest to a reference, of the offset added to three month starts."""
     nearest: i64 = before + month_offset
     least: i64 = nearest - reference_ms
     if least < 0:
@@ -240,7 +246,7 @@ def _nearest_of(before: i64, own: i64, after: i64, month_offset: i64, reference_
 
 @final
 class _Months:
-    """The starts of three months that follow each other, ms since the epoch."""
+    """Starts of three consecutive months, ms since the epoch."""
 
     def __init__(self, before: i64, own: i64, after: i64) -> None:
         self.before: i64 = before
@@ -249,11 +255,11 @@ class _Months:
 
 
 _LAST: Final = [_Months(0, 0, 0)]
-"""those around the last time asked for; replaced, never changed, as threads share them"""
+"""months around the last requested time; replaced, never changed, as threads share them"""
 
 
 def clock_of(month_offset: i64, near_ms: i64) -> i64:
-    """Return `born_at` of a clock at UTC, for a time within the calendar."""
+    """Return `born_at` for a clock at UTC and a time within the calendar."""
     months = _LAST[0]
     if near_ms < months.own or near_ms >= months.after:
         before, own, after = _month_starts(int(near_ms) // MINUTE_MS, 0)
@@ -262,7 +268,9 @@ def clock_of(month_offset: i64, near_ms: i64) -> i64:
 
 
 def zone_of(apart: int) -> int | None:
-    """Return the minutes from UTC of a clock that is `apart` ms ahead; None: no zone's."""
+    """Return the UTC offset in minutes of a clock that is `apart` ms ahead, or None if no zone
+    fits.
+    """
     if not -_FAR < apart < _FAR:
         return None
     minutes = zone_minutes(apart)
@@ -270,11 +278,11 @@ def zone_of(apart: int) -> int | None:
 
 
 def is_zone_told(minutes: i64, noon: bool) -> bool:
-    """Return whether a client's clock tells its time zone, of which it is `minutes` ahead of UTC.
+    """Return whether a clock that is `minutes` ahead of UTC reveals the client's time zone.
 
     Clients before 4.1.0 that start in the afternoon count from noon of the first of the month
-    (Calendar.HOUR), so their ids are 12 hours early; `noon`: the client may be one of them. Nobody
-    lives 12 hours west of UTC, so that is one of them for sure.
+    (Calendar.HOUR), so their ids are 12 hours early; `noon`: the client may be one of them. No
+    inhabited zone is 12 hours west of UTC, so such a clock is certainly one of them.
     """
     if noon:
         return minutes + _HALF_DAY > _EAST
@@ -282,8 +290,8 @@ def is_zone_told(minutes: i64, noon: bool) -> bool:
 
 
 def zone_minutes(apart: i64) -> i64:
-    """Return what `zone_of` does, `NO_ZONE` for None."""
-    if -_NEAR_MS <= apart <= _NEAR_MS:  # as most are
+    """Return `zone_of`, or `NO_ZONE` for None."""
+    if -_NEAR_MS <= apart <= _NEAR_MS:  # the usual case
         return 0
     steps: i64 = (apart + _NEAR_MS) // (_ZONE_STEP * MINUTE_MS)
     rest: i64 = apart + _NEAR_MS - steps * (_ZONE_STEP * MINUTE_MS)
@@ -295,10 +303,10 @@ def zone_minutes(apart: i64) -> i64:
 
 @lru_cache(maxsize=4096)
 def _month_starts(minute: int, utc_offset_minutes: int) -> tuple[int, int, int]:
-    """Return the starts of the month before a minute, of its own and of the one after.
+    """Return the starts of the month before a minute, of its own, and of the next one.
 
-    Minutes are counted from the epoch, and the zone is `utc_offset_minutes` of them east of UTC, so
-    that a minute is within a month; starts are ms since the epoch.
+    Minutes are counted from the epoch, in a zone `utc_offset_minutes` east of UTC, so a minute lies
+    within one month; starts are ms since the epoch.
     """
     zone = timezone(timedelta(minutes=max(-1439, min(utc_offset_minutes, 1439))))
     moment = datetime.fromtimestamp(minute * 60, UTC).astimezone(zone)
@@ -315,15 +323,13 @@ def _millis_of(moment: datetime) -> int:
 
 
 def decode_unique_key(text: str) -> UniqueKey | None:
-    """Return a client's message id taken apart; None for ids of another form (clients not
-    in Java).
-    """
+    """Parse a client's message id, or return None for other forms (clients not in Java)."""
     numbers = unique_key_numbers(text)
     return None if numbers is None else UniqueKey(*numbers)
 
 
 def unique_key_numbers(text: str) -> tuple[str, int, int, int, int] | None:
-    """Return what `decode_unique_key` does, as a tuple: it is made for each message."""
+    """Return `decode_unique_key` as a tuple, because it is needed for each message."""
     if len(text) not in KEY_LENGTHS:
         return None
     maker = maker_of(text[:-KEY_END])
@@ -336,7 +342,7 @@ def unique_key_numbers(text: str) -> tuple[str, int, int, int, int] | None:
 
 @lru_cache(maxsize=4096)  # a client makes millions of ids
 def maker_of(text: str) -> tuple[str, int, int] | None:
-    """Return address, process id and class loader hash of a client, by what its ids begin with."""
+    """Parse the start of a client's ids: address, process id, and class loader hash."""
     parts = _split_address(text, _MAKER_TAIL.size)
     if parts is None:
         return None
@@ -344,23 +350,55 @@ def maker_of(text: str) -> tuple[str, int, int] | None:
     return str(ip_address(parts[0])), pid, loader_hash
 
 
+def key_time_of(key: str, asked_us: int) -> int | None:
+    """Return the creation time in a UNIQ_KEY, by the request that first sent it.
+
+    Times are in µs since the epoch. None if the key does not contain it.
+    """
+    data = key.encode("utf-8", "surrogatepass")
+    month_offset = month_offset_at(data, 0, len(data))
+    if month_offset < 0 or abs(asked_us) > _LAST_TIME_US:
+        return None
+    return int(latest_before(month_offset, asked_us))
+
+
+def month_offset_at(data: bytes, at: i64, end: i64) -> i64:
+    """Return `UniqueKey.month_offset` of the key in a range of bytes, or -1."""
+    length: i64 = end - at
+    if length not in (_KEY_LENGTH, _KEY_LENGTH_V6):
+        return -1
+    if _hexadecimal_at(data, end - _COUNTER_DIGITS, _COUNTER_DIGITS) < 0:
+        return -1
+    return _hexadecimal_at(data, end - KEY_END, KEY_END - _COUNTER_DIGITS)
+
+
+def latest_before(month_offset: i64, asked_us: i64) -> i64:
+    """Return the last time in µs, not after a request, that is so many ms after a month start.
+
+    The month is that of the client's unknown time zone. Zones differ by multiples of 15 minutes, so
+    this is the creation time unless the request came later than that.
+    """
+    ahead: i64 = asked_us - month_offset * 1000 + _CLOCK_STEP_US
+    return asked_us - (ahead % _ZONE_STEP_US - _CLOCK_STEP_US)
+
+
 class RecallHandle(NamedTuple):
-    """What a producer needs to take a timer message back (send response, request 370)."""
+    """Data to recall a timer message (send response, request 370)."""
 
     version: str
     """Form of the handle, `v1`."""
     topic: str
     """Topic of the message."""
     broker_name: str
-    """Broker that has it."""
+    """Its broker."""
     deliver_time: int
-    """When it is due, ms since the epoch."""
+    """Delivery time, ms since the epoch."""
     unique_key: str
     """UNIQ_KEY of the message."""
 
 
 def decode_recall_handle(text: str) -> RecallHandle | None:
-    """Return a recall handle taken apart; None when it is none that is known."""
+    """Parse a recall handle, or return None if it is unknown."""
     if len(text) > _LONGEST_HANDLE:
         return None
     data = base64_of(text + "=" * (-len(text) % 4), b"-_")
@@ -379,7 +417,7 @@ def decode_recall_handle(text: str) -> RecallHandle | None:
 
 
 def encode_recall_handle(handle: RecallHandle) -> str:
-    """Return the text of a recall handle."""
+    """Encode a recall handle."""
     fields = (
         handle.version,
         handle.topic,

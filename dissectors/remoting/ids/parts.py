@@ -1,10 +1,10 @@
-"""Texts of header fields and message properties taken apart: ids, receipts, handles, contexts.
+"""Parse texts of header fields and message properties: ids, receipts, handles, contexts.
 
-Rules: the field or property name decides how a value is parsed, never its shape, except where
-RocketMQ itself writes ids of two kinds into one field. A text that does not parse has no parts and
-is shown as it is. Nothing raises, and texts longer than `LONGEST_TEXT` are left alone.
-RocketMQ: MessageDecoder, MessageClientIDSetter, ExtraInfoUtil, RecallMessageHandle; see
-`message_ids`, `pop_receipts` and `trace_context`.
+Rules: the field or property name selects the parser, never the shape of the value, except where
+RocketMQ writes two kinds of ids into one field. An invalid text has no parts and is shown as it is.
+Nothing raises, and texts longer than `LONGEST_TEXT` are not parsed. RocketMQ: MessageDecoder,
+MessageClientIDSetter, ExtraInfoUtil, RecallMessageHandle; see `message_ids`, `pop_receipts` and
+`trace_context`.
 """
 
 from __future__ import annotations
@@ -33,45 +33,45 @@ from .pop_receipts import (
 from .trace_context import SW8, TRACEPARENT, decode_sw8, decode_traceparent
 
 LONGEST_TEXT: Final = 64 * 1024
-"""Characters of a text that is taken apart; the offsets of a POP response have some thousands."""
+"""Maximum characters of a parsed text; the offsets of a POP response have some thousands."""
 MOST_IDS: Final = 1024
-"""Ids of a list that are taken apart; a batch may have that many messages, seldom more."""
+"""Maximum parsed ids of a list; a batch may have that many messages, seldom more."""
 
 BORN_TIME, COUNTER, UTC_OFFSET = "bornTime", "counter", "utcOffsetMinutes"
-"""Parts of a client's id, behind those of the client."""
+"""Parts of a client's id, after those of the client."""
 
 Parts = dict[str, object]
-"""Names and values in JSON types; where a value has parts itself, `parts` has them by name."""
+"""Names and values in JSON types; `parts` has the parts of values by name."""
 _Reader = Callable[[str, int], object]
-"""Parts of a text, with a time near it in ms since the epoch; None where it does not parse."""
+"""Text and a nearby time in ms since the epoch → parts, or None if invalid."""
 
 
 def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: int) -> Parts:
-    """Return the parts of the typed fields of a header class; empty where nothing has any.
+    """Return the parts of typed header fields; empty if none has any.
 
-    `reference_ms` is a time near that of the ids, ms since the epoch: when they were captured.
+    `reference_ms` is a time near that of the ids, ms since the epoch: their capture time.
     """
     parts: Parts = {}
-    if _FIELD_NAMES.isdisjoint(fields):  # as of most headers
+    if _FIELD_NAMES.isdisjoint(fields):  # the usual case
         return parts
     for field, value in fields.items():
         if field not in _FIELD_NAMES:
             continue
         reader = FIELDS.get(f"{name}.{field}") or FIELDS.get(field)
         if reader is not None and isinstance(value, str) and len(value) <= LONGEST_TEXT:
-            found = reader(value, reference_ms)
-            if found:
-                parts[field] = found
+            field_parts = reader(value, reference_ms)
+            if field_parts:
+                parts[field] = field_parts
     key = fields.get(_KEY)
     if fields.get("_UNIQUE_KEY_QUERY") == "true" and isinstance(key, str):
-        found = _unique_key(key, reference_ms)
-        if found:
-            parts[_KEY] = found
+        field_parts = _unique_key(key, reference_ms)
+        if field_parts:
+            parts[_KEY] = field_parts
     return parts
 
 
 def property_parts(properties: dict[str, str], reference_ms: int, noon: bool = False) -> Parts:
-    """Return the parts of properties; empty where no property has any.
+    """Return the parts of properties; empty if none has any.
 
     `reference_ms` is a time near that of the message's id, ms since the epoch: its bornTimestamp.
     `noon`: the client is so old that its ids may count from noon (`is_zone_told`).
@@ -106,7 +106,7 @@ def _unique_key(text: str, reference_ms: int) -> Parts | None:
 
 
 def maker_parts(text: str) -> Parts | None:
-    """Return the parts of what the ids of a client begin with; None where none begins so."""
+    """Return the parts of the start of a client's ids, or None."""
     maker = maker_of(text)
     return None if maker is None else _parts_of_maker(*maker)
 
@@ -121,30 +121,30 @@ def _hash_text(loader_hash: int) -> str:
 
 
 def _offset_id(text: str, _reference_ms: int = 0) -> Parts | None:
-    found = decode_offset_id(text)
-    if found is None:
+    offset_id = decode_offset_id(text)
+    if offset_id is None:
         return None
-    return {"storeHost": found.store_host, "commitLogOffset": found.physical_offset}
+    return {"storeHost": offset_id.store_host, "commitLogOffset": offset_id.physical_offset}
 
 
 def _any_id(text: str, reference_ms: int) -> Parts | None:
-    """Give the parts of an offset id or a client's, whichever it can only be."""
+    """Return the parts of an offset id or a client's id."""
     return _offset_id(text) or _unique_key(text, reference_ms)
 
 
 def _ids(text: str, reference_ms: int) -> object:
-    """Give the parts of an id, or of every id of a list; what is none of them stays a text."""
+    """Return the parts of an id, or of every id of a list; other texts stay."""
     if "," not in text:
         return _any_id(text, reference_ms)
     texts = text.split(",", MOST_IDS)
-    parts = [_any_id(one, reference_ms) for one in texts]
+    parts = [_any_id(item, reference_ms) for item in texts]
     if not any(parts):
         return None
-    return [one or left for one, left in zip(parts, texts, strict=True)]
+    return [part or item for part, item in zip(parts, texts, strict=True)]
 
 
 def _message_key(text: str, reference_ms: int) -> Parts | None:
-    """Give the parts of UNIQ_KEY: a client's id, or what a broker calls its own POP records."""
+    """Return the parts of UNIQ_KEY: a client's id, or a broker's name for its own POP records."""
     parts = _unique_key(text, reference_ms)
     if parts is not None:
         return parts
@@ -163,7 +163,7 @@ def _message_key(text: str, reference_ms: int) -> Parts | None:
 
 
 def _recalled_key(text: str, reference_ms: int) -> Parts | None:
-    """Give the parts of the id that a recall names, which has the topic before it since 5.3.2."""
+    """Return the parts of the id in a recall, which follows the topic since 5.3.2."""
     return _unique_key(text.rpartition("+")[2], reference_ms)
 
 
@@ -201,9 +201,9 @@ def _pop_list(name: str, *, single: bool) -> _Reader:
         return parts | {name: entry.numbers[0] if alone else list(entry.numbers)}
 
     def read(text: str, _reference_ms: int) -> object:
-        found = decode_pop_list(text)
-        # A list that is only half understood would look whole.
-        return None if found.unreadable else [entry_parts(entry) for entry in found.entries]
+        pop_list = decode_pop_list(text)
+        # A partly parsed list would look complete.
+        return None if pop_list.unreadable else [entry_parts(entry) for entry in pop_list.entries]
 
     return read
 
@@ -252,7 +252,7 @@ def _sw8(text: str, _reference_ms: int) -> Parts | None:
 
 
 FIELDS: Final[dict[str, _Reader]] = {
-    # A broker answers a send with offset ids and a recall with the client's, both as msgId.
+    # A broker returns offset ids for a send and client ids for a recall, both as msgId.
     "msgId": _ids,
     "EndTransactionRequestHeader.msgId": _unique_key,
     "CheckTransactionStateRequestHeader.msgId": _unique_key,
@@ -267,9 +267,9 @@ FIELDS: Final[dict[str, _Reader]] = {
     "msgOffsetInfo": _pop_list("offsets", single=False),
     "orderCountInfo": _pop_list("count", single=True),
 }
-"""`field` or `class.field` → its reader; the row of a class goes first."""
+"""`field` or `class.field` → its reader; a class row precedes the general one."""
 _KEY: Final = "key"
-"""a field that may be a client's id, if another one says so"""
+"""a field that is a client's id if another field says so"""
 _FIELD_NAMES: Final = frozenset(name.rpartition(".")[2] for name in FIELDS) | {_KEY}
 
 PROPERTIES: Final[dict[str, _Reader]] = {

@@ -1,8 +1,7 @@
-"""POP receipts and lists: what a broker hands out with popped messages and wants back.
+"""POP receipts and lists, which a broker sends with popped messages and expects back.
 
-Texts of another form give None, entries of a list that make no sense are left out and counted;
-nothing raises.
-RocketMQ: ExtraInfoUtil, PopCheckPoint, BatchAck, PopMessageProcessor.
+Other texts give None, invalid entries of a list are skipped and counted; nothing raises. RocketMQ:
+ExtraInfoUtil, PopCheckPoint, BatchAck, PopMessageProcessor.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ...foreign import base64_of, integer_of
 from ..topic_names import RETRY_PREFIX
 
 TOPIC_KINDS: Final = {"0": "normal", "1": "retry V1", "2": "retry V2"}
-"""Which topic the message came from: its own, or the group's POP retry topic in two spellings."""
+"""Topic of a popped message: the original one, or the group's POP retry topic in two spellings."""
 
 ORDER_REVIVE_QUEUE: Final = 999
 """Revive queue id of an ordered pop, which has no check point."""
@@ -23,12 +22,12 @@ ORDER_REVIVE_QUEUE: Final = 999
 _ENTRY_SEPARATOR: Final = ";"
 _FIELD_SEPARATOR: Final = " "
 _LEAST_FIELDS: Final = 7
-"""Fields of a receipt of a whole range."""
+"""Fields of a receipt for a whole range."""
 _MOST_FIELDS: Final = 9
-"""Fields of a receipt that a proxy completed."""
+"""Fields of a receipt completed by a proxy."""
 _ORDER_OFFSET_PREFIX: Final = "qo"
 _MOST_BIT_TEXT: Final = 10924
-"""Base64 characters read of a batch ack, 65544 bits: more than the messages of any pop."""
+"""Maximum base64 characters of a batch ack, 65544 bits: more than the messages of any pop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +35,26 @@ class PopReceipt:
     """A receipt: property POP_CK of a popped message, header extraInfo of its ack."""
 
     check_point_offset: int
-    """Queue offset at which the popped range starts."""
+    """First queue offset of the popped range."""
     pop_time: int
     """When it was popped, ms since the epoch."""
     invisible_time: int
-    """How long nobody else gets it, ms."""
+    """How long the message is invisible to others, ms."""
     revive_queue_id: int
     """Queue of the revive topic; `ORDER_REVIVE_QUEUE` for ordered pop."""
     topic_kind: str
     """Key of `TOPIC_KINDS`."""
     broker_name: str
-    """Broker that has to get the ack."""
+    """Broker for the ack."""
     queue_id: int
     """Queue of the message."""
     queue_offset: int | None = None
-    """Offset of the message; None on receipts of a whole range."""
+    """Offset of the message; None in receipts for a whole range."""
     commit_log_offset: int | None = None
-    """Offset of the message in the commit log, which proxies add; None where it is not said."""
+    """Commit log offset of the message, which proxies add, or None."""
 
     def retry_topic(self, group: str, topic: str) -> str:
-        """Return the topic that the ack has to name for a message of `topic` consumed by
-        `group`.
-        """
+        """Return the topic for the ack of a message of `topic` consumed by `group`."""
         return retry_topic_of(self.topic_kind, group, topic)
 
 
@@ -69,8 +66,9 @@ def retry_topic_of(topic_kind: str, group: str, topic: str) -> str:
 
 
 def decode_pop_receipt(text: str) -> PopReceipt | None:
-    """Return a receipt taken apart; None when it has fewer than seven fields, or one of the wrong
-    kind. Fields behind the ninth are ignored, as by Java.
+    """Parse a receipt, or return None for fewer than seven fields or an invalid one.
+
+    Fields after the ninth are ignored, as in Java.
     """
     fields = text.rstrip(_FIELD_SEPARATOR).split(_FIELD_SEPARATOR, _MOST_FIELDS)[:_MOST_FIELDS]
     if len(fields) < _LEAST_FIELDS:
@@ -86,36 +84,18 @@ def decode_pop_receipt(text: str) -> PopReceipt | None:
     )
 
 
-def encode_pop_receipt(receipt: PopReceipt) -> str:
-    """Return the text of a receipt."""
-    fields: list[object] = [
-        receipt.check_point_offset,
-        receipt.pop_time,
-        receipt.invisible_time,
-        receipt.revive_queue_id,
-        receipt.topic_kind,
-        receipt.broker_name,
-        receipt.queue_id,
-    ]
-    if receipt.queue_offset is not None:
-        fields.append(receipt.queue_offset)
-        if receipt.commit_log_offset is not None:
-            fields.append(receipt.commit_log_offset)
-    return _FIELD_SEPARATOR.join(map(str, fields))
-
-
 @dataclass(frozen=True, slots=True)
 class PopEntry:
-    """One entry of a POP response's lists: a queue of a topic kind, and its numbers."""
+    """An entry of a POP response list: a queue of a topic kind, and its numbers."""
 
     topic_kind: str
     """Key of `TOPIC_KINDS`."""
     queue_id: int
-    """Queue that the numbers belong to."""
+    """Queue of the numbers."""
     numbers: tuple[int, ...]
     """startOffsetInfo: the start; msgOffsetInfo: the offsets; orderCountInfo: the count."""
     queue_offset: int | None = None
-    """The message that a count belongs to; None for counts of a queue and in other lists."""
+    """Message of a count; None for counts of a queue and in other lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +105,7 @@ class PopList:
     entries: tuple[PopEntry, ...]
     """Entries in order."""
     unreadable: int = 0
-    """Entries that make no sense."""
+    """Number of invalid entries."""
 
 
 def decode_pop_list(text: str) -> PopList:
@@ -160,7 +140,7 @@ def _decode_entry(part: str) -> PopEntry | None:
 
 
 def encode_pop_list(entries: tuple[PopEntry, ...]) -> str:
-    """Return the text of a POP response's list."""
+    """Encode a POP response list."""
     return _ENTRY_SEPARATOR.join(
         f"{entry.topic_kind} {_queue_of(entry)} {','.join(map(str, entry.numbers))}"
         for entry in entries
@@ -174,10 +154,10 @@ def _queue_of(entry: PopEntry) -> str:
 
 
 def decode_bit_set(text: str) -> tuple[int, ...] | None:
-    """Return the places of the bits that a batch ack sets; None when the text is not base64.
+    """Return the positions of set bits in a batch ack, or None if the text is not base64.
 
-    The bytes are little-endian: bit i stands for the message at start offset + i. Of
-    longer texts the first 65544 bits are read.
+    The bytes are little-endian: bit i is the message at start offset + i. Of longer texts the first
+    65544 bits are read.
     """
     data = base64_of(text[:_MOST_BIT_TEXT])
     if data is None:
@@ -189,9 +169,7 @@ def decode_bit_set(text: str) -> tuple[int, ...] | None:
 
 
 def encode_bit_set(places: tuple[int, ...]) -> str:
-    """Return the base64 text of the bits at `places`, as Java's BitSet writes them; ValueError
-    beyond.
-    """
+    """Encode bits as base64, like Java's BitSet; raise ValueError for positions out of range."""
     if min(places, default=0) < 0 or max(places, default=0) >= _MOST_BIT_TEXT * 6:
         raise ValueError("a batch ack has no bit at such a place")
     data = bytearray(max(places, default=-1) // 8 + 1)
@@ -221,10 +199,10 @@ class PopRecordId:
 
 
 def decode_pop_record_id(text: str) -> PopRecordId | None:
-    """Return the parts of such an id, which are joined by `@`; None for any other text."""
+    """Parse such an id, whose parts are joined by `@`, or return None."""
     kind = text.rpartition("@")[2]
     count = {"ck": 7, "ack": 7, "bAck": 6}.get(kind)
-    # A topic has no "@" in it, a group or broker neither; what has more parts is something else.
+    # Topics, groups, and brokers contain no "@"; a text with more parts is something else.
     fields = text.split("@")
     if count is None or len(fields) != count:
         return None

@@ -1,7 +1,7 @@
-"""Trace contexts that clients put into message properties: W3C traceparent and SkyWalking sw8.
+"""Trace contexts in message properties: W3C traceparent and SkyWalking sw8.
 
-A value of another form gives None; nothing raises.
-W3C Trace Context, section 3.2; Apache SkyWalking Cross Process Propagation Headers Protocol v3.
+Other values give None; nothing raises. W3C Trace Context, section 3.2; Apache SkyWalking Cross
+Process Propagation Headers Protocol v3.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TraceParent:
 
 
 def decode_traceparent(text: str) -> TraceParent | None:
-    """Return a traceparent; None when it breaks the rules: zero ids, version ff, other lengths."""
+    """Parse a traceparent, or return None if it is invalid: zero ids, version ff, other lengths."""
     match = _TRACEPARENT.fullmatch(text.strip())
     if match is None:
         return None
@@ -77,9 +77,7 @@ class Sw8:
 
 
 def decode_sw8(text: str) -> Sw8 | None:
-    """Return an sw8 value: eight parts joined by `-`, all but two in base64; None when it is not
-    that.
-    """
+    """Parse an sw8 value: eight parts joined by `-`, all but two in base64; or return None."""
     parts = text.split("-", _SW8_PARTS)
     if len(parts) != _SW8_PARTS or parts[0] not in ("0", "1"):
         return None

@@ -1,8 +1,8 @@
 """Batches: the body of a batch send, and the inner batches of stored messages.
 
-A batch body is items back to back, each with its own properties; all else (topic, queue, times) is
-common and stands in the send header or in the record around them.
-RocketMQ: MessageDecoder.encodeMessages, decodeMessages, decodeMessage.
+A batch body is consecutive items, each with its own properties; everything else (topic, queue,
+times) is shared and is in the send header or the enclosing record. RocketMQ:
+MessageDecoder.encodeMessages, decodeMessages, decodeMessage.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ class BatchItem:
     offset: int = field(default=0, compare=False)
     """Where the item starts in the batch, bytes."""
     missing: int = field(default=0, compare=False)
-    """Bytes of the item that are not there."""
+    """Bytes of the item that were not captured."""
     raw_properties: bytes | None = field(default=None, compare=False, repr=False)
-    """The properties as the bytes say them; None for an item that was not decoded."""
+    """The properties as bytes; None for an item that was not decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchList:
-    """The items of a batch, and what is wrong with it."""
+    """Items of a batch, and its problems."""
 
     items: tuple[BatchItem, ...]
-    """The items in order; the last one may be cut (`missing`)."""
+    """Items in order; the last one may be truncated (`missing`)."""
     problems: tuple[tuple[int, str], ...] = ()
-    """(offset in the batch, what is wrong there)."""
+    """(offset in the batch, problem)."""
     rest: bytes = b""
-    """What follows the place where decoding had to stop."""
+    """Bytes after the place where decoding stopped."""
 
 
 def decode_batch(body: bytes) -> BatchList:
@@ -100,7 +100,7 @@ def _why_not_an_item(body: bytes, at: int, left: int) -> str | None:
 
 
 def _decode_item(data: bytes, at: int, size: int, missing: int) -> tuple[BatchItem, str | None]:
-    """Return the item of which `size` bytes are at `at`, and `missing` more are not there."""
+    """Decode an item with `size` bytes at `at` and `missing` uncaptured ones."""
     stop = at + size
     if size < _FIXED.size:
         return BatchItem(b"", offset=at, missing=missing), "the item ends inside its fixed part"
@@ -127,7 +127,7 @@ def _decode_item(data: bytes, at: int, size: int, missing: int) -> tuple[BatchIt
 
 
 def encode_batch(items: Iterable[BatchItem]) -> bytes:
-    """Return the body of a batch send; ValueError for items that cannot be encoded."""
+    """Encode the body of a batch send; raise ValueError for invalid items."""
     parts: list[bytes] = []
     for item in items:
         properties = encode_properties_bytes(item.properties, item.raw_properties)
@@ -140,17 +140,17 @@ def encode_batch(items: Iterable[BatchItem]) -> bytes:
 
 
 def is_inner_batch(message: StoredMessage) -> bool:
-    """Return whether the body of the record is a batch that the client has to take apart."""
+    """Return whether the body of a record is a batch that the client unpacks."""
     return message.sys_flag & UNWRAP_BITS == UNWRAP_BITS
 
 
 def unwrap_inner_batch(
     message: StoredMessage, limit: int = DEFAULT_LIMIT, budget: Budget | None = None
 ) -> list[StoredMessage]:
-    """Return the messages that a record stands for: itself, or the items of its inner batch.
+    """Return the messages of a record: itself, or the items of its inner batch.
 
-    Items have the queue offset of their place and all that is common from the record, except the
-    compression bits, which are spent. A batch that cannot be read gives the record itself.
+    Items have the queue offsets of their places and all shared fields of the record, except the
+    compression bits, which are cleared. An unreadable batch gives the record itself.
     """
     if not is_inner_batch(message):
         return [message]

@@ -1,8 +1,7 @@
-"""Compressed message bodies: zlib streams, LZ4 and zstd frames, each with a bound on its output.
+"""Compressed message bodies: zlib streams, LZ4 and zstd frames, with bounded output.
 
-Decompression never raises because of the data, never produces more than the bound, and gives what
-could be read of damaged data together with what is wrong. The libraries for LZ4 and zstd are
-imported when the first such body is met.
+Decompression never raises because of the data, never exceeds the limit, and returns the readable
+part of damaged data with the problem. The LZ4 and zstd libraries are imported on first use.
 RocketMQ: CompressorFactory, ZlibCompressor, Lz4Compressor, ZstdCompressor.
 """
 
@@ -14,10 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 DEFAULT_LIMIT: Final = 4 * 1024 * 1024
-"""Bytes of output at most: RocketMQ's largest message body (maxMessageSize) is 4 MiB."""
+"""Maximum output bytes: RocketMQ's largest message body (maxMessageSize) is 4 MiB."""
 
 ZSTD_WINDOW_LIMIT: Final = 8 * 1024 * 1024
-"""Bytes of history that a zstd frame may ask for: what every level below --ultra stays under."""
+"""Maximum window bytes of a zstd frame: enough for every level below --ultra."""
 
 DEFAULT_LEVEL: Final = 5
 """The level that RocketMQ's producers use (rocketmq.message.compressLevel)."""
@@ -29,20 +28,18 @@ _ZSTD_RLE_BLOCK: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class DecompressedBody:
-    """What came out of a compressed body."""
+    """A decompressed body."""
 
     data: bytes
-    """The output, at most as long as the limit; all that was readable when there is a problem."""
+    """Output up to the limit; the readable part if there is a problem."""
     truncated: bool = False
-    """Whether there is more output than the limit allows."""
+    """Whether the output exceeds the limit."""
     problem: str | None = None
-    """What is wrong with the data; None when nothing is."""
+    """Problem of the data, or None."""
 
 
 def decompress(data: bytes, kind: str, limit: int = DEFAULT_LIMIT) -> DecompressedBody:
-    """Return the output of a body compressed as `kind` ("zlib", "lz4", "zstd"), at most `limit`
-    bytes.
-    """
+    """Decompress a body of a kind ("zlib", "lz4", "zstd"), up to `limit` bytes."""
     reader = _READERS.get(kind)
     if reader is None:
         return DecompressedBody(b"", problem=f"compression {kind} is not known")
@@ -53,7 +50,7 @@ def decompress(data: bytes, kind: str, limit: int = DEFAULT_LIMIT) -> Decompress
 
 
 def compress(data: bytes, kind: str, level: int = DEFAULT_LEVEL) -> bytes:
-    """Compress `data` as a producer does; ValueError for an unknown kind."""
+    """Compress `data` like a producer; raise ValueError for an unknown kind."""
     if kind == "zlib":
         return zlib.compress(data, level)
     if kind == "lz4":
@@ -167,9 +164,9 @@ def _read_zstd(data: bytes, most: int) -> tuple[bytes, str | None]:
 
 
 def _zstd_frame_size(data: bytes) -> int | None:
-    """Return the bytes of the frame at the start by its block headers; None: its end is missing.
+    """Return the size of the frame at the start by its block headers, or None if it is truncated.
 
-    The reader of the library ends quietly where the data ends, so this tells the two ends apart.
+    The library's reader does not report truncated data, so this tells complete frames apart.
     """
     import zstandard
 

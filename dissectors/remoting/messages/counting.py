@@ -1,6 +1,6 @@
-"""Count messages in a body without decoding them: the walk over the size fields, for the hot path.
+"""Count messages in a body without decoding them, by their size fields, for the hot path.
 
-A count never exceeds what the body proves: it stops at the first size or magic that cannot be.
+A count never exceeds what the body proves: it stops at the first impossible size or magic.
 RocketMQ: MessageDecoder.decodes (stored records), MessageDecoder.decodeMessages (batch items).
 """
 
@@ -12,13 +12,13 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 MAGIC_V1: Final = 0xDAA320A7
-"""Marks a stored record whose topic length is one byte."""
+"""Magic of a stored record with a topic length of one byte."""
 MAGIC_V2: Final = 0xDAA320AB
-"""Marks a stored record whose topic length is two bytes."""
+"""Magic of a stored record with a topic length of two bytes."""
 RECORD_MAGICS: Final = (MAGIC_V1, MAGIC_V2)
 """Both kinds of stored record."""
 MAGIC_FILLER: Final = 0xCBD43194
-"""Marks the unused end of a commit log file."""
+"""Magic of the unused end of a commit log file."""
 
 MIN_RECORD_SIZE: Final = 91
 """Bytes of a V1 record with IPv4 hosts, no body, no topic and no properties."""
@@ -31,9 +31,9 @@ MIN_ITEM_SIZE: Final = 22
 def count_messages(body: bytes, missing: int = 0) -> int:
     """Return the number of stored records in a pull, pop or query body.
 
-    `missing` is how many bytes of the body the capture lacks: a last record that is cut is counted
-    only when the missing bytes can hold its rest, because then it was sent whole. Records that lie
-    wholly in the missing part are not counted.
+    `missing` is the number of uncaptured bytes: a truncated last record counts only if the missing
+    bytes can hold its rest, because then it was sent completely. Records entirely in the missing
+    part do not count.
     """
     at: i64 = 0
     count: i64 = 0

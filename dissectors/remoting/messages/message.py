@@ -1,7 +1,7 @@
-"""Stored messages, V1 and V2: what a record says, and its bytes.
+"""Stored messages, V1 and V2: fields and encoding.
 
-The order of the bytes is spelled once, in `record_layout`; `records` decodes them.
-RocketMQ: MessageVersion, MessageExtEncoder, CommitLog.
+The byte order is defined once, in `record_layout`; `records` decodes it. RocketMQ: MessageVersion,
+MessageExtEncoder, CommitLog.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ __all__ = [
 
 
 class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """One record as a broker stores and delivers it; names and units are RocketMQ's.
+    """A record as a broker stores and delivers it; names and units are RocketMQ's.
 
-    Equality leaves out where the record was found and how its properties were spelled.
+    Equality ignores the place of the record and the spelling of its properties.
     """
 
     topic: str
-    """Topic that it was read from; retried and scheduled messages name theirs in a property."""
+    """Stored topic; retried and scheduled messages have the original topic in a property."""
     body: bytes = b""
     """The body as stored: compressed when `sys_flag` says so."""
     properties: dict[str, str] = {}
     """All properties, in the order written."""
     total_size: int = 0
-    """Bytes of the record, as it says itself."""
+    """Size of the record, by its size field."""
     magic: int = MAGIC_V1
     """`MAGIC_V1` or `MAGIC_V2`."""
     body_crc: int = 0
-    """CRC-32 of the stored body, top bit cleared, as the record says."""
+    """CRC-32 of the stored body in the record, top bit cleared."""
     queue_id: int = 0
     """Queue of the topic."""
     flag: int = 0
     """The application's flag; RocketMQ does not look at it."""
     queue_offset: int = 0
-    """Place in the queue; 0 in prepared and rollback records."""
+    """Offset in the queue; 0 in prepared and rollback records."""
     physical_offset: int = 0
     """Byte offset in the commit log."""
     sys_flag: int = 0
@@ -70,23 +70,23 @@ class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
     born_timestamp: int = 0
     """When the producer sent it, ms since the epoch."""
     born_host: str = "0.0.0.0:0"
-    """The producer's address, `ip:port`, IPv6 in brackets; empty when not read."""
+    """The producer's address, `ip:port`, IPv6 in brackets; empty if unknown."""
     store_timestamp: int = 0
     """When the broker stored it, ms since the epoch."""
     store_host: str = "0.0.0.0:0"
-    """The broker's address, as `born_host`."""
+    """The broker's address, like `born_host`."""
     reconsume_times: int = 0
-    """How often it was given back by consumers."""
+    """Number of returns by consumers."""
     prepared_transaction_offset: int = 0
     """Commit log offset of the half message that this record ends; 0 for others."""
     offset: int = 0
-    """Where the record starts in the body that it came from, bytes."""
+    """Byte offset of the record in its body."""
     missing: int = 0
-    """Bytes of the record that are not there; fields that could not be read have their defaults."""
+    """Bytes of the record that were not captured; unread fields have their defaults."""
     raw_properties: bytes | None = None
-    """The properties as the bytes say them; None for a message that was not decoded."""
+    """The properties as bytes; None for a message that was not decoded."""
     properties_crc_ok: bool | None = None
-    """Whether the property `__CRC32#` fits the record; None where there is none."""
+    """Whether the property `__CRC32#` matches the record, or None if absent."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StoredMessage):
@@ -100,19 +100,19 @@ class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def crc_ok(self) -> bool | None:
-        """Whether the body has its CRC; None for a cut record and where no CRC was filled in."""
+        """Whether the body matches its CRC; None for a truncated record or without a CRC."""
         if self.missing or (self.body_crc == 0 and self.body):
             return None
         return zlib.crc32(self.body) & CRC_MASK == self.body_crc
 
     @property
     def offset_msg_id(self) -> str | None:
-        """The id made of store host and commit log offset; None when the host was not read."""
+        """Message id from store host and commit log offset, or None if the host is unknown."""
         return encode_offset_id(self.store_host, self.physical_offset)
 
     @property
     def unique_key(self) -> str | None:
-        """The id that the producer gave to the message (property UNIQ_KEY)."""
+        """Message id assigned by the producer (property UNIQ_KEY)."""
         return self.properties.get("UNIQ_KEY")
 
     @property
@@ -132,15 +132,15 @@ class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def compression(self) -> str | None:
-        """How the body is compressed; None when it is not."""
+        """Compression of the body, or None."""
         return compression_of(self.sys_flag)
 
     def decompressed(
         self, limit: int = DEFAULT_LIMIT, budget: Budget | None = None
     ) -> DecompressedBody:
-        """Return the body as the application sees it, at most `limit` bytes of it.
+        """Return the body as the application sees it, up to `limit` bytes.
 
-        Of a compressed body no more than `budget` has room for.
+        Decompression is limited by `budget`.
         """
         kind = compression_of(self.sys_flag)
         if kind is not None:
@@ -152,9 +152,7 @@ class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
         return DecompressedBody(self.body[:limit], truncated=len(self.body) > limit)
 
     def sealed(self) -> StoredMessage:
-        """Return the same message with what follows from its parts: size, CRCs, version,
-        host bits.
-        """
+        """Return the message with updated derived fields: size, CRCs, version, host bits."""
         sys_flag = self.sys_flag & ~HOST_BITS
         sys_flag |= SysFlag.BORNHOST_V6 if "[" in self.born_host else 0
         sys_flag |= SysFlag.STOREHOST_V6 if "[" in self.store_host else 0
@@ -179,13 +177,13 @@ class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 _NOT_COMPARED: Final = {"offset", "missing", "raw_properties", "properties_crc_ok"}
 COMPARED: Final = tuple(n for n in StoredMessage.__struct_fields__ if n not in _NOT_COMPARED)
-"""Fields by which two messages are equal."""
+"""Fields compared for equality."""
 
 
 def encode_message(message: StoredMessage) -> bytes:
-    """Return the record of a message, with its size computed and all else as the message says.
+    """Encode the record of a message, with a computed size and all other fields unchanged.
 
-    ValueError when it cannot be a record: a part is cut or too long, or a host does not fit the
+    Raise ValueError if it is invalid: a part is truncated or too long, or a host does not fit the
     host bits of `sys_flag` (`StoredMessage.sealed` sets them).
     """
     if message.missing:

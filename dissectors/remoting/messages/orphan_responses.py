@@ -1,8 +1,8 @@
-"""Recognize a response with stored messages by its own content, when its request was not captured.
+"""Recognise responses with stored messages by their content, if the request was not captured.
 
-A pull that waits when a capture begins is answered within it. Rules: the ext fields have to be
-those of one operation alone, and the body has to be whole stored records; anything else stays
-unknown. RocketMQ: PullMessageResponseHeader, PopMessageResponseHeader,
+A pull that waits when a capture begins gets its response inside the capture. Rules: the ext fields
+must be those of exactly one operation, and the body must be complete stored records; anything else
+stays unknown. RocketMQ: PullMessageResponseHeader, PopMessageResponseHeader,
 PopLiteMessageResponseHeader, QueryMessageResponseHeader.
 """
 
@@ -18,16 +18,16 @@ from .records import decode_messages
 _PULLED: Final = ("nextBeginOffset", "minOffset", "maxOffset")
 _POPPED: Final = ("popTime", "invisibleTime", "reviveQid")
 _REST: Final = "restNum"
-"""what a pop says beyond a pop of lite topics"""
+"""field of a pop that a pop of lite topics lacks"""
 _QUERIED: Final = ("indexLastUpdateTimestamp", "indexLastUpdatePhyoffset")
 
 
 def request_code_of_response(
     response_code: int, ext_fields: Mapping[str, str], body: bytes, missing: int = 0
 ) -> RequestCode | None:
-    """Return the code of the request that a response answers; None if its content does not say.
+    """Return the request code for a response, or None if its content does not tell.
 
-    `missing`: bytes of the body that were not captured.
+    `missing`: body bytes that were not captured.
     """
     if response_code != ResponseCode.SUCCESS or missing or not body:
         return None
@@ -43,7 +43,7 @@ def _code_of_fields(ext_fields: Mapping[str, str]) -> RequestCode | None:
         return RequestCode.PULL_MESSAGE
     if _has_numbers(ext_fields, _POPPED):
         if natural_of(ext_fields["popTime"]) == 0:
-            return None  # a peek has the header of a pop, with nothing in it
+            return None  # a peek has the header of a pop, with empty values
         if _REST in ext_fields:
             return RequestCode.POP_MESSAGE
         return RequestCode.POP_LITE_MESSAGE

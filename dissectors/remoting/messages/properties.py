@@ -1,8 +1,8 @@
-"""Message properties: the text between two control characters, and what the reserved names mean.
+"""Message properties: their text format, and the meanings of reserved names.
 
-Rules: reading is tolerant as Java's reader is (a final separator or none, entries without a value
-skipped, the later of two equal names wins) and never raises. There is no escaping in this format.
-RocketMQ: MessageDecoder.string2messageProperties, messageProperties2String, MessageConst.
+Rules: reading is as tolerant as Java's (optional final separator, entries without a value skipped,
+the later of two equal names wins) and never raises. The format has no escaping. RocketMQ:
+MessageDecoder.string2messageProperties, messageProperties2String, MessageConst.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ...table_text import entries
 NAME_VALUE_SEPARATOR: Final = "\x01"
 PROPERTY_SEPARATOR: Final = "\x02"
 KEY_SEPARATOR: Final = " "
-"""Between the keys inside the value of KEYS."""
+"""Separator of keys in the value of KEYS."""
 TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
-"""Names with this prefix live inside a process and are not meant for the wire."""
+"""Prefix of names that live inside a process and are not meant for the wire."""
 
 
 class PropertyType(StrEnum):
-    """What the text of a property's value stands for."""
+    """Type of a property value."""
 
     TEXT = "text"
     INT = "int"
@@ -35,16 +35,16 @@ class PropertyType(StrEnum):
 
 
 class Property(NamedTuple):
-    """One property name that RocketMQ itself gives a meaning."""
+    """A property name with a meaning to RocketMQ."""
 
     name: str
     """Name on the wire."""
     constant: str
     """Constant of MessageConst."""
     type: PropertyType
-    """How to read the value."""
+    """Type of the value."""
     meaning: str
-    """What it says."""
+    """Meaning of the value."""
     reserved: bool = True
     """Applications may not set it as a user property."""
     since: str = ""
@@ -54,7 +54,7 @@ class Property(NamedTuple):
 def _property_of(name: str, text: str) -> Property:
     columns, _, meaning = text.partition("; ")
     constant, type_, *rest = columns.split(", ")
-    since = next((one.removeprefix("since ") for one in rest if one != "not reserved"), "")
+    since = next((part.removeprefix("since ") for part in rest if part != "not reserved"), "")
     kind = PropertyType[type_.upper()]
     return Property(name, constant, kind, meaning, "not reserved" not in rest, since)
 
@@ -161,7 +161,7 @@ _BY_NAME: Final = {item.name: item for item in PROPERTIES}
 
 
 def property_of(name: str) -> Property | None:
-    """Return what RocketMQ means by a property name; None for the application's own names."""
+    """Return RocketMQ's meaning of a property name, or None for application names."""
     return _BY_NAME.get(name)
 
 
@@ -179,9 +179,9 @@ def decode_properties(text: str) -> dict[str, str]:
 
 
 def value_in(text: str, name: str) -> str | None:
-    """Return the value of the first property of this name in a text of them; None for an empty one.
+    """Return the value of the first property of this name; None if it is empty.
 
-    Nothing else of the text is taken apart.
+    The rest of the text is not parsed.
     """
     start: i64 = 0
     if not text.startswith(f"{name}{NAME_VALUE_SEPARATOR}"):
@@ -195,10 +195,10 @@ def value_in(text: str, name: str) -> str | None:
 
 
 def encode_properties(properties: Mapping[str, str | None], *, final_separator: bool = True) -> str:
-    """Return the text of properties; None values are left out.
+    """Encode properties; None values are omitted.
 
-    `final_separator`: releases up to 4.9.0 and from 5.2.0 end the last entry with 0x02, those
-    from 4.9.1 to 5.1.4 do not. ValueError if a separator inside a name or value would tear it.
+    `final_separator`: releases up to 4.9.0 and from 5.2.0 end the last entry with 0x02, those from
+    4.9.1 to 5.1.4 do not. Raise ValueError for a separator inside a name or value.
     """
     entries = [
         f"{name}{NAME_VALUE_SEPARATOR}{value}"
@@ -206,7 +206,7 @@ def encode_properties(properties: Mapping[str, str | None], *, final_separator: 
         if value is not None
     ]
     text = PROPERTY_SEPARATOR.join(entries)
-    # Counted once and not looked for in each: this is run for every message that is sent.
+    # Counted once instead of searched in each: this runs for every message that is sent.
     torn = text.count(NAME_VALUE_SEPARATOR) != len(entries)
     if torn or text.count(PROPERTY_SEPARATOR) != max(len(entries) - 1, 0):
         _refuse_torn(properties)
@@ -214,7 +214,7 @@ def encode_properties(properties: Mapping[str, str | None], *, final_separator: 
 
 
 def _refuse_torn(properties: Mapping[str, str | None]) -> None:
-    """Raise ValueError for a separator that would tear an entry; in a value 0x01 would not."""
+    """Raise ValueError for a separator that would split an entry; 0x01 in a value would not."""
     for name, value in properties.items():
         if value is not None and (
             NAME_VALUE_SEPARATOR in name

@@ -1,8 +1,7 @@
-"""The bytes of a stored record: the order of its fields, its hosts, its properties, its CRCs.
+"""Byte layout of a stored record: field order, hosts, properties, CRCs.
 
-Spelled here once; `message` decodes, encodes and reads cut records by it, `batch` shares the
-properties.
-RocketMQ: MessageDecoder, MessageExtEncoder, MessageVersion.
+Defined once: `message` decodes, encodes, and reads truncated records by it, `batch` shares the
+properties. RocketMQ: MessageDecoder, MessageExtEncoder, MessageVersion.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ...foreign import integer_of
 from .properties import decode_properties, encode_properties
 
 CRC_MASK: Final = 0x7FFFFFFF
-"""RocketMQ clears the top bit of every CRC-32, so that it stays positive in Java."""
+"""RocketMQ clears the top bit of every CRC-32, to keep it positive in Java."""
 
 CRC_PROPERTY: Final = "__CRC32#"
 """The property that a broker with enabledAppendPropCRC writes last into a record."""
@@ -29,7 +28,7 @@ CRC_ENTRY_SIZE: Final = len(CRC_PROPERTY) + 1 + CRC_DIGITS + 1
 """Bytes of the whole entry, separators included."""
 
 V1_TOPIC_LIMIT: Final = 127
-"""Bytes of the longest topic that a broker still writes as V1: Java reads the byte as signed."""
+"""Maximum topic bytes that a broker still writes as V1: Java reads the byte as signed."""
 
 # (field, format) in the order of the bytes; "a" and "b" stand for the host addresses, whose length
 # (4 or 16 bytes) sysFlag tells.
@@ -57,12 +56,12 @@ SYS_FLAG: Final = struct.Struct(">i")
 SIZE_AND_MAGIC: Final = struct.Struct(">iI")
 BORN_PORT: Final = 11
 STORE_PORT: Final = 14
-"""Fields read when the host is complete, as indices into `FIELD_ENDS`."""
+"""Fields read if the host is complete, as indices into `FIELD_ENDS`."""
 
 
 def _forms(hosts: int) -> list[str]:
-    """Return the formats of the fixed part; bit 0 of `hosts`: born host is IPv6, bit 1: store host
-    is.
+    """Return the formats of the fixed part; bit 0 of `hosts`: IPv6 born host, bit 1: IPv6 store
+    host.
     """
     sizes = {"a": "16s" if hosts & 1 else "4s", "b": "16s" if hosts & 2 else "4s"}
     return [sizes.get(form, form) for _, form in FIXED_PART]
@@ -74,20 +73,18 @@ FIELD_ENDS: Final = tuple(
     for hosts in range(4)
 )
 FIELD_STARTS: Final = {name: FIELD_ENDS[0][place] for place, (name, _) in enumerate(FIXED_PART)}
-"""field → where it is in a record, as long as the hosts before it are IPv4"""
+"""field → its place in a record, if the hosts before it are IPv4"""
 
 
 def properties_of(raw: bytes, cut: bool = False) -> dict[str, str]:
-    """Return the properties that the bytes spell; of cut bytes only the entries that are surely
-    whole.
-    """
+    """Decode properties; if truncated, only the entries that are certainly complete."""
     if cut:
         raw = raw[: raw.rfind(b"\x02") + 1]
     return decode_properties(raw.decode("utf-8", "replace"))
 
 
 def encode_properties_bytes(properties: dict[str, str], raw: bytes | None) -> bytes:
-    """Return the properties as bytes: as they were spelled in `raw` if that still says the same."""
+    """Encode properties, reusing the bytes of `raw` if they have the same meaning."""
     if raw is not None and properties_of(raw) == properties:
         return raw
     return encode_properties(properties).encode()
@@ -95,12 +92,12 @@ def encode_properties_bytes(properties: dict[str, str], raw: bytes | None) -> by
 
 @lru_cache(maxsize=4096)
 def host_of(address: bytes, port: int) -> str:
-    """Return `ip:port` of address bytes, IPv6 in brackets."""
+    """Format address bytes and port as `ip:port`, IPv6 in brackets."""
     return endpoint_text(str(ip_address(address)), port)
 
 
 def address_of(host: str) -> tuple[bytes, int]:
-    """Return address bytes and port of `ip:port`; raise ValueError when it is not that."""
+    """Parse `ip:port` into address bytes and port; raise ValueError if invalid."""
     address, port = host_and_port_text(host)
     number = integer_of(port)
     if number is None:
@@ -109,13 +106,13 @@ def address_of(host: str) -> tuple[bytes, int]:
 
 
 def crc_digits(record: bytes) -> str:
-    """Return what `__CRC32#` must say for a record that ends with that entry: least digit first."""
+    """Return the value of `__CRC32#` for a record that ends with it: least digit first."""
     crc = zlib.crc32(record[:-CRC_ENTRY_SIZE]) & CRC_MASK
     return f"{crc:0{CRC_DIGITS}d}"[::-1]
 
 
 def properties_crc_ok_of(record: bytes, raw: bytes) -> bool | None:
-    """Return whether the CRC entry that ends the properties fits; None when they end otherwise."""
+    """Return whether the final CRC entry of the properties matches, or None if they lack one."""
     entry = raw[-CRC_ENTRY_SIZE:]
     if len(entry) < CRC_ENTRY_SIZE or not entry.startswith(CRC_PROPERTY.encode() + b"\x01"):
         return None

@@ -1,9 +1,8 @@
-"""Decode stored messages, V1 and V2: the records of pull, pop, query, view and check bodies.
+"""Decode stored messages, V1 and V2: records of pull, pop, query, view, and check bodies.
 
-Every record that is whole is decoded; of one that is cut, what is there. What is odd about a record
-is a problem with its offset, never an exception; decoding stops where the chain of sizes breaks,
-and the rest is handed out as it is.
-RocketMQ: MessageDecoder.
+Every complete record is decoded; of a truncated one, the present part. Oddities of a record are
+problems with its offset, never exceptions; decoding stops where the chain of sizes breaks, and the
+rest is returned unchanged. RocketMQ: MessageDecoder.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from .record_layout import (
 
 
 class MessageList(NamedTuple):
-    """The records of a body, and what is wrong with it."""
+    """Records of a body, and its problems."""
 
     messages: tuple[StoredMessage, ...]
-    """The records in order; the last one may be cut (`missing`)."""
+    """Records in order; the last one may be truncated (`missing`)."""
     problems: tuple[tuple[int, str], ...] = ()
-    """(offset in the body, what is wrong there)."""
+    """(offset in the body, problem)."""
     rest: bytes = b""
-    """What follows the place where decoding had to stop."""
+    """Bytes after the place where decoding stopped."""
 
 
 def decode_messages(body: bytes) -> MessageList:
@@ -54,7 +53,7 @@ def decode_messages(body: bytes) -> MessageList:
 def _decode_at(
     body: bytes, at: int, messages: list[StoredMessage], problems: list[tuple[int, str]]
 ) -> int:
-    """Decode what stands at `at` and return the bytes taken; 0 where decoding has to stop."""
+    """Decode the record at `at` and return its size; 0 if decoding must stop."""
     left = len(body) - at
     if left < MIN_FILLER_SIZE:
         problems.append((at, f"{left} bytes are too few for a record"))
@@ -80,7 +79,7 @@ def _decode_at(
 
 
 class _Tail(NamedTuple):
-    """What follows the fixed part of a record."""
+    """The part of a record after its fixed fields."""
 
     body: bytes = b""
     topic: str = ""
@@ -92,7 +91,7 @@ class _Tail(NamedTuple):
 def _decode_record(
     data: bytes, at: int, size: int, missing: int
 ) -> tuple[StoredMessage, str | None]:
-    """Return the record of which `size` bytes are at `at`, and `missing` more are not there."""
+    """Decode a record with `size` bytes at `at` and `missing` uncaptured ones."""
     hosts = _hosts_of(data, at, size)
     fixed, ends = FIXED[hosts], FIELD_ENDS[hosts]
     stop = at + size
@@ -132,7 +131,7 @@ def _decode_record(
 
 
 def _hosts_of(data: bytes, at: int, size: int) -> int:
-    """Return which hosts are IPv6, as `FIXED` counts them; 0 when the record ends before."""
+    """Return which hosts are IPv6, as in `FIXED`; 0 if the record ends before."""
     if size < SYS_FLAG_AT + 4:
         return 0
     sys_flag: int = SYS_FLAG.unpack_from(data, at + SYS_FLAG_AT)[0]
@@ -142,9 +141,9 @@ def _hosts_of(data: bytes, at: int, size: int) -> int:
 def _decode_tail(
     data: bytes, at: int, stop: int, missing: int, body_length: int, magic: int
 ) -> _Tail:
-    """Decode body, topic and properties from `at`; each is given only when its length can be true.
+    """Decode body, topic, and properties from `at`, each only if its length is plausible.
 
-    `end` is where the properties end, beyond `stop` when they are cut.
+    `end` is the end of the properties, beyond `stop` if they are truncated.
     """
     topic_at = at + body_length
     if body_length < 0 or topic_at > stop + missing:

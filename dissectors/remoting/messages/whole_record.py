@@ -1,7 +1,7 @@
-"""What a whole stored record says in numbers, and where its parts are: no object for any of them.
+"""Numbers and places of the parts of a complete stored record, without objects for them.
 
-A record in which anything is odd (it is cut, it is an inner batch, a length does not fit) is not
-told: who asks decodes it by `records`. The order of the bytes is that of `record_layout`.
+A record with any oddity (truncated, inner batch, invalid length) is refused: callers decode it with
+`records`. The byte order is that of `record_layout`.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _ODD_BITS: Final[i64] = UNWRAP_BITS
 _HOSTS: Final[i64] = HOST_BITS
 _BODY: Final[i64] = FIXED[0].size
 _WIDER: Final[i64] = FIXED[1].size - FIXED[0].size
-"""bytes more of a host that is IPv6"""
+"""additional bytes of an IPv6 host"""
 _CRC: Final[i64] = FIELD_STARTS["body_crc"]
 _QUEUE_ID: Final[i64] = FIELD_STARTS["queue_id"]
 _QUEUE_OFFSET: Final[i64] = FIELD_STARTS["queue_offset"]
 _BORN: Final[i64] = FIELD_STARTS["born_timestamp"]
 _BORN_HOST: Final[i64] = FIELD_STARTS["born_address"]
 _HOST: Final[i64] = FIELD_STARTS["store_timestamp"] - FIELD_STARTS["born_address"]
-"""bytes of a host and its port with IPv4"""
+"""bytes of an IPv4 host and its port"""
 _MASK: Final[i64] = CRC_MASK
 OFFSET_AT: Final = FIELD_STARTS["physical_offset"]
-"""where the offset in the commit log is in a record"""
+"""place of the commit log offset in a record"""
 
 UNKNOWN: Final = -1
 WRONG: Final = 0
 RIGHT: Final = 1
-"""whether a body fits its CRC; it need not have one"""
+"""result of a CRC check, which a body need not have"""
 
 
 @final
 class WholeRecord:
-    """The places of one record; `find` sets them, `read` the numbers."""
+    """Places in one record; `find` sets them, `read` the numbers."""
 
     __slots__ = (
         "at", "body_at", "body_crc", "body_length", "born_host_at", "born_ms", "hosts", "offset",
@@ -54,31 +54,31 @@ class WholeRecord:
 
     def __init__(self) -> None:
         self.at: i64 = 0
-        """where the record is"""
+        """start of the record"""
         self.stop: i64 = 0
-        """where it ends, and its properties do"""
+        """end of the record and its properties"""
         self.sys_flag: i64 = 0
         """bits of `SysFlag`"""
         self.hosts: i64 = 0
-        """which hosts are IPv6, as `FIXED` counts them"""
+        """which hosts are IPv6, as in `FIXED`"""
         self.body_at: i64 = 0
-        """where its body is"""
+        """start of its body"""
         self.body_length: i64 = 0
         """bytes of its body"""
         self.topic_at: i64 = 0
-        """where the name of its topic is"""
+        """start of its topic name"""
         self.topic_stop: i64 = 0
-        """where that ends"""
+        """end of its topic name"""
         self.properties_at: i64 = 0
-        """where its properties are"""
+        """start of its properties"""
         self.born_host_at: i64 = 0
-        """where the host is that sent it, with its port"""
+        """start of the host that sent it, with its port"""
         self.stored_at: i64 = 0
-        """where that ends"""
+        """end of that host"""
         self.store_host_at: i64 = 0
-        """where the host is that stored it, with its port"""
+        """start of the host that stored it, with its port"""
         self.store_host_stop: i64 = 0
-        """where that ends"""
+        """end of that host"""
         self.queue_id: i64 = 0
         self.queue_offset: i64 = 0
         self.offset: i64 = 0
@@ -89,7 +89,7 @@ class WholeRecord:
         self.body_crc: i64 = 0
 
     def find(self, body: bytes, at: i64) -> bool:
-        """Find the parts of the record at a place of a body; False: none, or an odd one."""
+        """Find the parts of the record at a place; return False if it is invalid or odd."""
         left: i64 = len(body) - at
         if left < _LEAST:
             return False
@@ -135,7 +135,7 @@ class WholeRecord:
         return True
 
     def read(self, body: bytes) -> None:
-        """Read the numbers of the record that was found in a body."""
+        """Read the numbers of the current record."""
         at: i64 = self.at
         self.queue_id = i64(read_i32_be(body, at + _QUEUE_ID))
         self.queue_offset = read_i64_be(body, at + _QUEUE_OFFSET)
@@ -154,7 +154,7 @@ class WholeRecord:
         self.reconsume_times = i64(read_i32_be(body, self.store_host_stop))
 
     def crc_of(self, content: bytes) -> i64:
-        """Return whether its body, which is `content`, fits its CRC: RIGHT, WRONG or UNKNOWN."""
+        """Return whether its body, `content`, matches its CRC: RIGHT, WRONG or UNKNOWN."""
         if self.body_crc == 0 and self.body_length > 0:
             return UNKNOWN
         if i64(zlib.crc32(content)) & _MASK == self.body_crc:

@@ -1,4 +1,4 @@
-"""Tables of operations: what each request code carries, and what each response code says.
+"""Tables of operations: contents of each request code, and meaning of each response code.
 
 Imports nothing else of the project but the reader of such tables.
 """

@@ -1,8 +1,7 @@
-"""What each request code carries, and who sends it to whom, in the order of the codes.
+"""Headers, bodies, sender, and receiver of each request code, in numeric order.
 
 `CODE: sender->receiver, mode, since; request HEADER + BODY; response HEADER + BODY; note text`:
-what there is none of is left out, `-` is an empty column. `code_names.OPERATIONS` has them by
-number.
+absent parts are omitted, `-` is an empty column. `code_names.OPERATIONS` has them by number.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from ...table_text import entries, parts_of
 
 
 class Operation(NamedTuple):
-    """What is known of one request code."""
+    """Description of a request code."""
 
     request_header: str | None = None
     """Java class of the request's ext fields."""
@@ -30,13 +29,13 @@ class Operation(NamedTuple):
     since: str = ""
     """First release with the code; `>5.5.0` is in none up to that one."""
     note: str = ""
-    """What the columns cannot say."""
+    """Additional remarks."""
 
 
 def _operation_of(text: str) -> Operation:
     text, _, note = text.partition("; note ")
     columns, *sides = parts_of(text)
-    who, mode, since = ("" if one == "-" else one for one in columns.split(", "))
+    who, mode, since = ("" if column == "-" else column for column in columns.split(", "))
     carried: dict[str, str] = {}
     for part in sides:
         side, *words = part.split(" ")
@@ -420,4 +419,4 @@ DELETE_TOPIC_LOGICAL_QUEUE_MAPPING: admin->broker, sync, 5.0.0-PREVIEW;
   request DeleteTopicLogicalQueueRequestHeader
 """
 OPERATION_ROWS: Final = {code: _operation_of(text) for code, text in entries(_TABLE)}
-"""request code by name → what is known of it"""
+"""request code by name → its operation"""

@@ -1,8 +1,8 @@
-"""What each response code says, and the release it came with.
+"""Meanings of response codes, and their first releases.
 
-One row per constant, in the order of the numbers; `code_names.RESPONSES` has them by number. Codes
-that went away are `codes.FORMER_RESPONSES`.
-RocketMQ: ResponseCode, RemotingSysResponseCode, and the processors that answer with them.
+One row per constant, in numeric order; `code_names.RESPONSES` has them by number. Removed codes are
+in `codes.FORMER_RESPONSES`. RocketMQ: ResponseCode, RemotingSysResponseCode, and the processors
+that use them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 
 class Response(NamedTuple):
-    """What is known of one response code."""
+    """Description of a response code."""
 
     meaning: str
-    """What the responder says with it; begins with `unused` where no release answers so."""
+    """Meaning; begins with `unused` if no release sends it."""
     since: str = "4.0.0"
     """First release with the code."""
     remarks: tuple[str, ...] = ()
-    """Remarks that it comes with, as far as they are always the same."""
+    """Its remarks, if they are constant."""
 
 
 RESPONSE_ROWS: dict[str, Response] = {
-    # a client's own words for what went wrong without an answer
+    # set by a client that got no response
     "RPC_TIME_OUT": Response("no answer in time; made up by the caller, never sent", "5.0.0"),
     "RPC_SEND_TO_CHANNEL_FAILED": Response(
         "the request could not be written; made up by the caller, never sent", "5.0.0"
@@ -141,4 +141,4 @@ FORMER_MEANINGS: dict[str, str] = {
     "CONTROLLER_ELECT_MASTER_FAILED": "no broker could become master; 2012 since 5.1.1",
     "CONTROLLER_REGISTER_BROKER_FAILED": "the broker was not registered",
 }
-"""What responses said that releases had once, by constant name."""
+"""Meanings of removed responses, by constant name."""

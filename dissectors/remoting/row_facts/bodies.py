@@ -1,4 +1,4 @@
-"""Facts in bodies, told by the request code, or by what is in a response.
+"""Facts in bodies, by request code, or by the content of a response.
 
 RocketMQ: HeartbeatData, TopicRouteData, LockBatchRequestBody, LockBatchResponseBody,
 GetConsumerListByGroupResponseBody.
@@ -20,6 +20,7 @@ from ..messages.counting import RECORD_MAGICS
 from .heartbeats import heartbeat_facts
 from .names import (
     CLIENT,
+    FIRST_KEY,
     GROUP,
     MAX_FACTS,
     MEMBER,
@@ -31,7 +32,7 @@ from .names import (
     STORED_MS,
     TIMER,
     fact,
-    given,
+    present_facts,
 )
 from .routes import route_facts
 from .values import MAX_BODY, object_in, text_in
@@ -45,11 +46,11 @@ _CONFIGS: Final = frozenset(
 _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 
 LOCK_CLASSES: Final = ("LockBatchRequestBody", "MessageQueue")
-"""The classes of the body of a lock; that of an unlock has the same members."""
+"""Classes in the body of a lock; an unlock has the same members."""
 MAX_RESPELLED: Final = 8
-"""members of one body whose spelling is told"""
+"""maximum reported spellings of a body"""
 BODY_REQUESTS: Final = (*sorted(_LOCKS), *sorted(_CONFIGS), _HEARTBEAT)
-"""Requests of which the body gives facts."""
+"""Requests whose bodies give facts."""
 
 _RECORD: Final = struct.Struct(">iI28xi")
 _STORE_TIME: Final = struct.Struct(">q")
@@ -59,11 +60,12 @@ _TIMER_NAMES: Final = ("TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS", 
 _TIMERS: Final = {
     name: re.compile(name.encode() + rb"\x01(\d{1,15})(?:\x02|$)") for name in _TIMER_NAMES
 }
-"""properties of the timer: name, a byte 1, value, a byte 2"""
+"""timer properties: name, a byte 1, value, a byte 2"""
+_UNIQUE_KEY: Final = re.compile(rb"UNIQ_KEY\x01([\x20-\x7e]{1,128})(?:\x02|$)")
 
 
 def request_body_facts(code: int, body: bytes) -> list[str]:
-    """Return the facts in the body of a request of `BODY_REQUESTS`."""
+    """Return the facts in a request body of `BODY_REQUESTS`."""
     if code in _CONFIGS:
         return _settings(body)
     value = object_in(body)
@@ -71,10 +73,10 @@ def request_body_facts(code: int, body: bytes) -> list[str]:
         return []
     if code == _HEARTBEAT:
         named, others = with_java_names(value, HEARTBEAT_CLASSES)
-        return heartbeat_facts(named) + [fact(RESPELLED, one) for one in others[:MAX_RESPELLED]]
+        return heartbeat_facts(named) + [fact(RESPELLED, name) for name in others[:MAX_RESPELLED]]
     value = with_java_names(value, LOCK_CLASSES)[0]
     queues = value.get("mqSet")
-    return given(
+    return present_facts(
         (CLIENT, text_in(value.get("clientId"))),
         (GROUP, text_in(value.get("consumerGroup"))),
         (QUEUES_ASKED, str(len(queues)) if isinstance(queues, list) else None),
@@ -82,19 +84,23 @@ def request_body_facts(code: int, body: bytes) -> list[str]:
 
 
 def response_body_facts(body: bytes) -> list[str]:
-    """Return the facts in the body of a good response, told by what is in it."""
+    """Return the facts in the body of a success response, by its content."""
     if body.find(b'"queueDatas"') >= 0:
         if len(body) <= MOST_REMEMBERED:
             return list(_route_remembered(body))
         return route_facts(object_in(body) or {})
     if body.find(b'"lockOKMQSet"') >= 0:
         queues = (object_in(body) or {}).get("lockOKMQSet")
-        return given((QUEUES_LOCKED, str(len(queues)) if isinstance(queues, list) else None))
+        return present_facts(
+            (QUEUES_LOCKED, str(len(queues)) if isinstance(queues, list) else None)
+        )
     if body.find(b'"consumerIdList"') >= 0:
         members = (object_in(body) or {}).get("consumerIdList")
         if not isinstance(members, list):
             return []
-        named = [fact(MEMBER, one) for one in members[: MAX_FACTS - 1] if isinstance(one, str)]
+        named = [
+            fact(MEMBER, member) for member in members[: MAX_FACTS - 1] if isinstance(member, str)
+        ]
         return [fact(MEMBERS, len(members)), *named]
     return []
 
@@ -105,7 +111,7 @@ def _route_remembered(body: bytes) -> tuple[str, ...]:
 
 
 def message_facts(body: bytes) -> list[str]:
-    """Return the facts of a body of stored messages: of its first."""
+    """Return the facts of the first stored message in a body."""
     if len(body) < 76:
         return []
     size, magic, flag = _RECORD.unpack_from(body)
@@ -113,23 +119,34 @@ def message_facts(body: bytes) -> list[str]:
         return []
     (stored,) = _STORE_TIME.unpack_from(body, 68 if flag & _BORN_HOST_V6 else 56)
     facts = [fact(STORED_MS, stored)]
-    timer = _timer(body, size, flag, stored)
+    begin = _after_content(body, size, flag)
+    if begin is None:
+        return facts
+    key = _UNIQUE_KEY.search(body, begin, size)
+    if key is not None:
+        facts.append(fact(FIRST_KEY, key[1].decode()))
+    timer = _timer(body, begin, size, stored)
     return facts if timer is None else [*facts, fact(TIMER, timer)]
 
 
-def _timer(body: bytes, size: int, flag: int, stored: int) -> str | None:
-    """Return delays of the first message, as its timer properties say them; None: it has none."""
+def _after_content(body: bytes, size: int, flag: int) -> int | None:
+    """Return the place of topic and properties of the first message, or None."""
     after_hosts = 84 + (12 if flag & _BORN_HOST_V6 else 0) + (12 if flag & _STORE_HOST_V6 else 0)
     if not after_hosts + 4 < size <= len(body):
         return None
     (length,) = _LENGTH.unpack_from(body, after_hosts)
     begin = after_hosts + 4 + length
-    if length < 0 or begin >= size or body.find(_TIMER_PREFIX, begin, size) < 0:
+    return None if length < 0 or begin >= size else begin
+
+
+def _timer(body: bytes, begin: int, size: int, stored: int) -> str | None:
+    """Return the delays in the timer properties of the first message, or None."""
+    if body.find(_TIMER_PREFIX, begin, size) < 0:
         return None
     values: dict[str, int] = {}
     for name in _TIMER_NAMES:
-        found = _TIMERS[name].search(body, begin, size)
-        number = None if found is None else natural_of(found[1].decode())
+        match = _TIMERS[name].search(body, begin, size)
+        number = None if match is None else natural_of(match[1].decode())
         if number is not None:
             values[name] = number
     (born,) = _STORE_TIME.unpack_from(body, 40)
@@ -147,15 +164,15 @@ def _timer(body: bytes, size: int, flag: int, stored: int) -> str | None:
 def _settings(body: bytes) -> list[str]:
     """Return the names of `name=value` lines; values may be secrets.
 
-    A value may go on in the next line: after a backslash, or because it has line ends itself. Such
-    a line is not a setting, as far as can be told.
+    A value may continue on the next line, after a backslash or because it contains line ends. Such
+    a line is not a setting, as far as can be detected.
     """
     names: dict[str, None] = {}
     goes_on = False
     for line in body[:MAX_BODY].splitlines():
-        found = None if goes_on else _SETTING_LINE.match(line)
-        if found is not None:
-            names[found[1].decode("ascii")] = None
+        match = None if goes_on else _SETTING_LINE.match(line)
+        if match is not None:
+            names[match[1].decode("ascii")] = None
         goes_on = line.endswith(b"\\")
     return [fact(SETTING, name) for name in list(names)[:MAX_FACTS]]
 

@@ -1,4 +1,4 @@
-"""Facts in the ext fields of requests and answers.
+"""Facts in the ext fields of requests and responses.
 
 RocketMQ: EndTransactionRequestHeader, PullMessageResponseHeader, AckMessageRequestHeader,
 ExtraInfoUtil, MessageSysFlag.
@@ -16,6 +16,7 @@ from ..send_fields import V1, send_fields_of
 from ..sysflag import COMMIT, NO_TRANSACTION, PREPARED, ROLLBACK, TRANSACTION_MASK
 from .names import (
     ACCOUNT,
+    BORN_MS,
     CHECKED,
     CLIENT,
     CORRELATION,
@@ -33,7 +34,7 @@ from .names import (
     TTL_MS,
     fact,
     fact_in,
-    given,
+    present_facts,
 )
 from .values import LONGEST_NUMBER, number_of, number_or_zero
 
@@ -43,7 +44,11 @@ _DECISIONS: Final = {
     str(NO_TRANSACTION): "unknown",
 }
 PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
-"""Requests of which the offsets are facts, with those of the answer."""
+"""Requests with offsets as facts, including those of the response."""
+
+POPS: Final = frozenset((int(RequestCode.POP_MESSAGE), int(RequestCode.POP_LITE_MESSAGE)))
+"""Requests with times as facts if the broker reports them as expired."""
+POLLING_TIMEOUT: Final = int(ResponseCode.POLLING_TIMEOUT)
 
 _SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _END: Final = int(RequestCode.END_TRANSACTION)
@@ -56,62 +61,69 @@ _ACKS: Final = frozenset(
 _CLIENT_REQUESTS: Final = frozenset((int(RequestCode.UNREGISTER_CLIENT),))
 
 NOT_ALLOWED: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
-"""How 4.x and 5.x answer a client that may not do what it asks."""
+"""Codes of 4.x and 5.x for a client without permission."""
 _ACCESS_KEY: Final = "AccessKey"
 """SessionCredentials.ACCESS_KEY"""
 _SUSPENDS: Final = 2
 """PullSysFlag.FLAG_SUSPEND"""
 CORRELATION_ID: Final = "CORRELATION_ID"
-"""property of a request and of its reply"""
+"""property of a request message and of its reply"""
 
 HEADER_FACTS: Final = (
-    PULLS | SENDS | _ACKS | _CLIENT_REQUESTS | frozenset((_SEND_BACK, _END, _CHECK, _PUSHED_REPLY))
+    PULLS
+    | POPS
+    | SENDS
+    | _ACKS
+    | _CLIENT_REQUESTS
+    | frozenset((_SEND_BACK, _END, _CHECK, _PUSHED_REPLY))
 )
-"""Requests of which ext fields give facts."""
+"""Requests whose ext fields give facts."""
 
 
 def header_facts(
-    code: int, asked: dict[str, str], answer_code: int, answered: dict[str, str] | None
+    code: int, request: dict[str, str], response_code: int, response: dict[str, str] | None
 ) -> list[str]:
-    """Return the facts in the ext fields of a request of `HEADER_FACTS` and of its answer.
+    """Return the facts in the ext fields of a request of `HEADER_FACTS` and of its response.
 
-    `answer_code` is -1 and `answered` None where there is no answer.
+    `response_code` is -1 and `response` None without a response.
     """
-    facts = _facts_of_kind(code, asked, answer_code, answered)
-    if answer_code in NOT_ALLOWED and (account := asked.get(_ACCESS_KEY)):
+    facts = _facts_of_kind(code, request, response_code, response)
+    if response_code in NOT_ALLOWED and (account := request.get(_ACCESS_KEY)):
         facts.append(fact(ACCOUNT, account))
     return facts
 
 
 def _facts_of_kind(
-    code: int, asked: dict[str, str], answer_code: int, answered: dict[str, str] | None
+    code: int, request: dict[str, str], response_code: int, response: dict[str, str] | None
 ) -> list[str]:
     if code in SENDS:
-        return _send_facts(code, asked, answer_code)
-    get = asked.get
+        return _send_facts(code, request, response_code)
+    get = request.get
     if code in PULLS:
-        return _pull_facts(asked, answered)
+        return _pull_facts(request, response)
     if code == _SEND_BACK:
-        return given((DELAY_LEVEL, get("delayLevel")))
+        return present_facts((DELAY_LEVEL, get("delayLevel")))
     if code == _END:
         flag = get("commitOrRollback")
         decision = _DECISIONS.get(flag, flag) if flag is not None else None
         checked = "true" if get("fromTransactionCheck") == "true" else None
-        return given(
+        return present_facts(
             (DECISION, decision), (CHECKED, checked), (TRANSACTION_ID, get("transactionId"))
         )
     if code == _CHECK:
-        return given((TRANSACTION_ID, get("transactionId") or get("msgId")))
+        return present_facts((TRANSACTION_ID, get("transactionId") or get("msgId")))
+    if code in POPS and response_code == POLLING_TIMEOUT:
+        return present_facts((BORN_MS, get("bornTime")), (SUSPEND_MS, get("pollTime")))
     if code in _ACKS:
-        return given((DEADLINE_MS, deadline_of(get("extraInfo"))))
+        return present_facts((DEADLINE_MS, deadline_of(get("extraInfo"))))
     if code == _PUSHED_REPLY:
         return _reply_facts(get(V1.properties))
-    return given((CLIENT, get("clientID")))
+    return [] if code in POPS else present_facts((CLIENT, get("clientID")))
 
 
-def _send_facts(code: int, asked: dict[str, str], answer_code: int) -> list[str]:
+def _send_facts(code: int, request: dict[str, str], response_code: int) -> list[str]:
     names = send_fields_of(code)
-    get = asked.get
+    get = request.get
     facts: list[str] = []
     flag = get(names.sys_flag)
     if flag is not None and flag != "0" and number_or_zero(flag) & TRANSACTION_MASK == PREPARED:
@@ -122,7 +134,7 @@ def _send_facts(code: int, asked: dict[str, str], answer_code: int) -> list[str]
         if limit := get(names.max_reconsume_times):
             facts.append(fact(RECONSUME_LIMIT, limit))
     properties = get(names.properties)
-    if properties and answer_code > 0:
+    if properties and response_code > 0:
         facts.append(fact(PROPERTIES, len(properties.encode("utf-8", "replace"))))
     return facts + _reply_facts(properties)
 
@@ -131,16 +143,16 @@ def _reply_facts(properties: str | None) -> list[str]:
     if not properties or CORRELATION_ID not in properties:
         return []
     values = decode_properties(properties)
-    return given((CORRELATION, values.get(CORRELATION_ID)), (TTL_MS, values.get("TTL")))
+    return present_facts((CORRELATION, values.get(CORRELATION_ID)), (TTL_MS, values.get("TTL")))
 
 
-def _pull_facts(asked: dict[str, str], answered: dict[str, str] | None) -> list[str]:
-    begin = asked.get("queueOffset")
-    if answered is None:
-        suspends = number_or_zero(asked.get("sysFlag", "")) & _SUSPENDS
-        held = asked.get("suspendTimeoutMillis") if suspends else "0"
-        return pull_facts(begin, None, None, None, None) + given((SUSPEND_MS, held))
-    get = answered.get
+def _pull_facts(request: dict[str, str], response: dict[str, str] | None) -> list[str]:
+    begin = request.get("queueOffset")
+    if response is None:
+        suspends = number_or_zero(request.get("sysFlag", "")) & _SUSPENDS
+        held = request.get("suspendTimeoutMillis") if suspends else "0"
+        return pull_facts(begin, None, None, None, None) + present_facts((SUSPEND_MS, held))
+    get = response.get
     return pull_facts(
         begin, get("nextBeginOffset"), get("minOffset"), get("maxOffset"),
         get("suggestWhichBrokerId"),
@@ -154,7 +166,7 @@ def pull_facts(
     most: str | None,
     broker: str | None,
 ) -> list[str]:
-    """Return the facts of a pull: where it asked from, and what the answer says, None: nothing."""
+    """Return the facts of a pull: its offset, and the offsets in the response, or None."""
     offsets = f"{_short(begin)} {_short(following)} {_short(least)} {_short(most)}"
     facts = [fact(OFFSETS, offsets)]
     if broker is not None and broker != "0":
@@ -167,7 +179,7 @@ def _short(text: str | None) -> str:
 
 
 def offsets_in(facts: Iterable[str]) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return (asked, next, min, max) of a pull; None for what is absent."""
+    """Return (asked, next, min, max) of a pull, each None if absent."""
     value = fact_in(facts, OFFSETS)
     parts = value.split(" ") if value is not None else []
     if len(parts) != 4:

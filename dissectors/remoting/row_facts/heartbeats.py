@@ -17,14 +17,14 @@ from .names import (
     SUBSCRIPTION,
     fact,
     facts_in,
-    given,
+    present_facts,
 )
 from .values import objects_in, text_in
 
 
 def heartbeat_facts(value: dict[str, object]) -> list[str]:
     """Return the facts in the body of a heartbeat."""
-    facts = given((CLIENT, text_in(value.get("clientID"))))
+    facts = present_facts((CLIENT, text_in(value.get("clientID"))))
     for group in objects_in(value.get("producerDataSet")):
         if name := text_in(group.get("groupName")):
             facts.append(fact(PRODUCER, name))
@@ -32,21 +32,21 @@ def heartbeat_facts(value: dict[str, object]) -> list[str]:
         name = text_in(group.get("groupName"))
         if name is None:
             continue
-        kind = (text_in(group.get("consumeType")) or "-").upper()  # Java's readers ignore the case
+        kind = (text_in(group.get("consumeType")) or "-").upper()  # Java's readers ignore case
         model = (text_in(group.get("messageModel")) or "-").upper()
         facts.append(fact(CONSUMER, f"{kind} {model} {name}"))
         if where := text_in(group.get("consumeFromWhere")):
             facts.append(fact(CONSUME_FROM, f"{where.upper()} {name}"))
-        for one in objects_in(group.get("subscriptionDataSet")):
-            topic = text_in(one.get("topic")) or "-"
-            type_ = text_in(one.get("expressionType")) or "TAG"
-            expression = text_in(one.get("subString")) or "*"
+        for subscription in objects_in(group.get("subscriptionDataSet")):
+            topic = text_in(subscription.get("topic")) or "-"
+            type_ = text_in(subscription.get("expressionType")) or "TAG"
+            expression = text_in(subscription.get("subString")) or "*"
             facts.append(fact(SUBSCRIPTION, f"{name} {topic} {type_} {expression}"))
     return facts[:MAX_FACTS]
 
 
 class AnnouncedSubscription(NamedTuple):
-    """One subscription of a heartbeat."""
+    """A subscription in a heartbeat."""
 
     group: str
     topic: str
@@ -55,13 +55,13 @@ class AnnouncedSubscription(NamedTuple):
 
 
 def subscriptions_in(facts: Iterable[str]) -> list[AnnouncedSubscription]:
-    """Return the subscriptions that a heartbeat announces."""
+    """Return the subscriptions in a heartbeat."""
     parts = (value.split(" ", 3) for value in facts_in(facts, SUBSCRIPTION))
-    return [AnnouncedSubscription(*one) for one in parts if len(one) == 4]
+    return [AnnouncedSubscription(*part) for part in parts if len(part) == 4]
 
 
 class AnnouncedGroup(NamedTuple):
-    """One consumer group of a heartbeat."""
+    """A consumer group in a heartbeat."""
 
     type: str
     """CONSUME_ACTIVELY (pull) or CONSUME_PASSIVELY (push)"""
@@ -71,12 +71,12 @@ class AnnouncedGroup(NamedTuple):
 
 
 def starts_in(facts: Iterable[str]) -> dict[str, str]:
-    """Return group -> where it starts without an offset, as a heartbeat announces it."""
+    """Return group → start position without an offset, from a heartbeat."""
     parts = (value.split(" ", 1) for value in facts_in(facts, CONSUME_FROM))
-    return {one[1]: one[0] for one in parts if len(one) == 2}
+    return {part[1]: part[0] for part in parts if len(part) == 2}
 
 
 def consumers_in(facts: Iterable[str]) -> list[AnnouncedGroup]:
-    """Return the consumer groups that a heartbeat announces."""
+    """Return the consumer groups in a heartbeat."""
     parts = (value.split(" ", 2) for value in facts_in(facts, CONSUMER))
-    return [AnnouncedGroup(*one) for one in parts if len(one) == 3]
+    return [AnnouncedGroup(*part) for part in parts if len(part) == 3]

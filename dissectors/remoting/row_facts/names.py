@@ -1,4 +1,4 @@
-"""Names of facts, what each stands for, and how a fact is written and looked up."""
+"""Names and meanings of facts, and how facts are written and looked up."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 from ...facts import value_in
 
 MAX_FACTS: Final = 128
-"""facts of one exchange"""
+"""maximum facts of an exchange"""
 MAX_VALUE: Final = 400
-"""characters of one value"""
+"""maximum characters of a value"""
 
 
 class FactKind(NamedTuple):
-    """What one name stands for."""
+    """Meaning of a fact name."""
 
     name: str
     meaning: str
@@ -35,6 +35,7 @@ MEMBER: Final = "member"
 OFFSETS: Final = "offsets"
 FROM_BROKER: Final = "from_broker"
 STORED_MS: Final = "stored_ms"
+FIRST_KEY: Final = "first_key"
 TIMER: Final = "timer"
 DELAY_LEVEL: Final = "delay_level"
 TRANSACTION: Final = "transaction"
@@ -42,6 +43,7 @@ TRANSACTION_ID: Final = "transaction_id"
 DECISION: Final = "decision"
 CHECKED: Final = "checked"
 DEADLINE_MS: Final = "deadline_ms"
+BORN_MS: Final = "born_ms"
 SETTING: Final = "setting"
 RECONSUMED: Final = "reconsumed"
 RECONSUME_LIMIT: Final = "reconsume_limit"
@@ -60,6 +62,7 @@ SUSPEND_MS: Final = "suspend_ms"
 CORRELATION: Final = "correlation"
 TTL_MS: Final = "ttl_ms"
 SERVER_VERSION: Final = "server_version"
+FAULT: Final = "fault"
 
 FACTS: Final = (
     FactKind(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
@@ -96,10 +99,15 @@ FACTS: Final = (
         "id of the broker that the next pull should go to, unless it is the master's",
         "ext field `suggestWhichBrokerId`",
     ),
-    FactKind(STORED_MS, "store time of the first message of a pull, ms", "response body"),
+    FactKind(
+        STORED_MS,
+        "store time of the first message of a pull or of ReceiveMessage, ms",
+        "response body",
+    ),
+    FactKind(FIRST_KEY, "UNIQ_KEY of that message", "response body"),
     FactKind(
         TIMER,
-        "`ASKED TOOK LATE` of the first message of a pull, where it has a timer property: ms of"
+        "`ASKED TOOK LATE` of the first message of a pull or of ReceiveMessage, if timed: ms of"
         " delay that its producer asked for, ms from its creation to its delivery to the queue, ms"
         " that the broker delivered it after it was due (`-`: the broker did not delay it)",
         "response body",
@@ -119,6 +127,11 @@ FACTS: Final = (
         DEADLINE_MS,
         "time until which a message of POP may be acknowledged, ms",
         "ext field `extraInfo`; gRPC: receipt handle",
+    ),
+    FactKind(
+        BORN_MS,
+        "time of a pop by its client's clock, ms, where the broker says that its time is over",
+        "ext field `bornTime`",
     ),
     FactKind(SETTING, "name of a setting that is changed, without its value", "request body"),
     FactKind(
@@ -167,24 +180,29 @@ FACTS: Final = (
         "release of the broker, of a pull with the fact `timer`",
         "field `version` of the response",
     ),
+    FactKind(
+        FAULT,
+        "fault that `rmqtool proxy` injected into the request or its response",
+        "comment of the packet of the request, pcapng",
+    ),
 )
-"""All names, in the order of the document."""
+"""All names, in document order."""
 
 
 fact_in = value_in
 
 
 def fact(name: str, value: object) -> str:
-    """Return a fact as it stands in the column."""
+    """Format a fact for its column."""
     return f"{name}={str(value)[:MAX_VALUE]}"
 
 
 def facts_in(facts: Iterable[str], name: str) -> list[str]:
     """Return the values of all facts of that name."""
     start = name + "="
-    return [one[len(start) :] for one in facts if one.startswith(start)]
+    return [text[len(start) :] for text in facts if text.startswith(start)]
 
 
-def given(*named: tuple[str, str | None]) -> list[str]:
-    """Return facts of the values that are there and not empty."""
+def present_facts(*named: tuple[str, str | None]) -> list[str]:
+    """Return facts for the non-empty values."""
     return [fact(name, value) for name, value in named if value]

@@ -17,24 +17,24 @@ MASTER_ID: Final = "0"
 
 
 class RoutedBroker(NamedTuple):
-    """One broker of a route."""
+    """A broker of a route."""
 
     perm: int | None
-    """bits: 4 readable, 2 writable, 1 inherited; None: it has no queues of the topic"""
+    """bits: 4 readable, 2 writable, 1 inherited; None without queues of the topic"""
     read_queues: int
     write_queues: int
     ids: tuple[str, ...]
-    """ids of its addresses; `0` is the master"""
+    """keys of its addresses; `0` is the master"""
     name: str
 
 
 def routed_brokers_in(facts: Iterable[str]) -> list[RoutedBroker]:
-    """Return the brokers that a route names."""
-    found = map(_routed_broker, facts_in(facts, ROUTE))
-    return [one for one in found if one is not None]
+    """Return the brokers of a route."""
+    brokers = map(_routed_broker, facts_in(facts, ROUTE))
+    return [broker for broker in brokers if broker is not None]
 
 
-@lru_cache(maxsize=4096)  # clients ask for the same routes all the time
+@lru_cache(maxsize=4096)  # clients request the same routes all the time
 def _routed_broker(value: str) -> RoutedBroker | None:
     parts = value.split(" ", 4)
     if len(parts) != 5:
@@ -45,7 +45,7 @@ def _routed_broker(value: str) -> RoutedBroker | None:
 
 
 def route_facts(value: dict[str, object]) -> list[str]:
-    """Return the facts in a route."""
+    """Return the facts of a route."""
     queues = {text_in(one.get("brokerName")): one for one in objects_in(value.get("queueDatas"))}
     brokers = {text_in(one.get("brokerName")): one for one in objects_in(value.get("brokerDatas"))}
     facts: list[str] = []
@@ -67,19 +67,19 @@ def route_facts(value: dict[str, object]) -> list[str]:
 
 
 def _is_id(value: object) -> bool:
-    """Return whether that may be the id of a broker; a blank or comma would shift what follows."""
+    """Return whether a value is a broker id; a blank or comma would shift the following parts."""
     return number_of(str(value)) is not None and not isinstance(value, float)
 
 
 def _whole_number(value: object) -> str:
-    """Return a 32-bit number as text; `-` for anything else."""
+    """Format a 32-bit number; `-` for anything else."""
     return str(value) if type(value) is int and -(1 << 31) <= value < 1 << 31 else "-"
 
 
 def slaves_in(facts: Iterable[str]) -> dict[str, str]:
-    """Return address -> id of the slaves that a route names."""
+    """Return address → id of the slaves of a route."""
     parts = (value.split(" ", 1) for value in facts_in(facts, SLAVE))
-    return {one[1]: one[0] for one in parts if len(one) == 2}
+    return {part[1]: part[0] for part in parts if len(part) == 2}
 
 
 _QUEUE_FIELDS: Final = ("perm", "readQueueNums", "writeQueueNums")

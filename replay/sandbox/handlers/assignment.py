@@ -1,4 +1,4 @@
-"""Queues that the broker assigns to the clients of a group, to pull or to pop them (5.x).
+"""Queue assignment by the broker, for pull or POP (5.x).
 
 RocketMQ: QueryAssignmentProcessor, MessageRequestModeManager.
 """
@@ -23,7 +23,7 @@ _MOST_QUEUES: Final = 100_000
 
 
 class AssignmentHandlers:
-    """Serves clients that leave the rebalance to the broker."""
+    """Serves clients that use the broker's rebalance."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -32,7 +32,7 @@ class AssignmentHandlers:
         )
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.QUERY_ASSIGNMENT: self.assignment,
             RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
@@ -52,7 +52,7 @@ class AssignmentHandlers:
         return Answer()
 
     def all_modes(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 402: return how groups read topics, where that was set."""
+        """Answer 402: return the configured modes of groups and topics."""
         modes: dict[str, dict[str, object]] = {}
         for (topic, group), mode in self._modes.items():
             value = {"consumerGroup": group, "mode": mode, "popShareQueueNum": 0, "topic": topic}
@@ -60,7 +60,7 @@ class AssignmentHandlers:
         return Answer(0, None, encode_json({"messageRequestModeMap": modes}))
 
     def assignment(self, request: ReceivedRequest) -> Answer:
-        """Answer 400: return the queues that a client of a group has to read, and how."""
+        """Answer 400: return the queues assigned to a client, and the mode."""
         value = json_object(request.body)
         topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
         client_id = text_of(value.get("clientId"))
@@ -69,7 +69,7 @@ class AssignmentHandlers:
         if sum(count for _, count in route) > _MOST_QUEUES:
             raise BadRequest(f"topic {topic} has more than {_MOST_QUEUES} queues")
         if mode == "POP":
-            # Every client may take from every queue.
+            # Every client may pop from every queue.
             mine = [(broker, ANY_QUEUE) for broker, _ in route]
         else:
             known = self._state.clients.consumers.get(group)
@@ -89,7 +89,7 @@ class AssignmentHandlers:
 def _share(
     queues: list[tuple[str, int]], members: list[str], client_id: str
 ) -> list[tuple[str, int]]:
-    """Return the queues of one member, by RocketMQ's AVG: ranges, the first ones longer by one."""
+    """Return the queues of one member, by RocketMQ's AVG: ranges, the first ones one longer."""
     if client_id not in members:
         return []
     place = members.index(client_id)

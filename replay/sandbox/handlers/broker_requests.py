@@ -1,4 +1,4 @@
-"""Requests about the broker itself: what it is doing, its settings.
+"""Requests about the broker itself: runtime information and settings.
 
 RocketMQ: AdminBrokerProcessor.
 """
@@ -39,13 +39,13 @@ _ACL_REQUESTS: Final = (
 
 
 class BrokerHandlers:
-    """Serves questions about one broker."""
+    """Serves requests about one broker."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime,
             RequestCode.GET_BROKER_CONFIG: self.config,
@@ -66,7 +66,7 @@ class BrokerHandlers:
         }
 
     def runtime(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 28: return figures, as `mqadmin brokerStatus` shows them."""
+        """Answer 28: return runtime figures, as shown by `mqadmin brokerStatus`."""
         state = self._state
         now = state.now_ms()
         seconds = max(1, (now - state.started_ms) // 1000)
@@ -84,11 +84,11 @@ class BrokerHandlers:
             "commitLogMinOffset": str(state.store.begin_offset),
             "consumeQueueDiskRatio": "0.0",
             "earliestMessageTimeStamp": str(first if first is not None else -1),
-            "getFoundTps": _three(got),
-            "getTotalTps": _three(got),
-            "getTransferredTps": _three(got),
-            "getTransferedTps": _three(got),
-            "putTps": _three(put),
+            "getFoundTps": _rates_text(got),
+            "getTotalTps": _rates_text(got),
+            "getTransferredTps": _rates_text(got),
+            "getTransferedTps": _rates_text(got),
+            "putTps": _rates_text(put),
             "putMessageTimesTotal": str(state.messages_in),
             "runtime": f"[ 0 days, 0 hours, {seconds // 60} minutes, {seconds % 60} seconds ]",
             "startAcceptSendRequestTimeStamp": "0",
@@ -125,7 +125,7 @@ class BrokerHandlers:
             if name not in config and len(config) >= _SETTINGS_LIMIT:
                 continue
             if name == _PERMISSION and integer_of(value) is None:
-                continue  # as a broker does: what is not a number changes nothing
+                continue  # as in a real broker, an invalid number changes nothing
             config[name] = value
         return Answer()
 
@@ -146,7 +146,7 @@ class BrokerHandlers:
         raise BadRequest(f"The stats <{name}> <{key}> not exist")
 
     def delay_offsets(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 45: return how far each delay level is: none is kept by level."""
+        """Answer 45: return the offsets of delay levels, of which the sandbox keeps none."""
         version = {"dataVersion": self._state.data_version(0)} if self._state.options.is_5 else {}
         return Answer(0, None, encode_json({**version, "offsetTable": {}}))
 
@@ -165,7 +165,7 @@ class BrokerHandlers:
         return Answer(0, None, encode_json(value))
 
     def epochs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 1007: refuse it, as a broker without a controller does."""
+        """Answer 1007: reject it, as a broker without a controller does."""
         raise BadRequest("this request only for controllerMode ")
 
     def cold_data(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
@@ -180,11 +180,11 @@ class BrokerHandlers:
         return Answer(0, None, encode_json(value))
 
     def users(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 3001 to 3005: refuse them, as a broker without authentication does."""
+        """Answer 3001 to 3005: reject them, as a broker without authentication does."""
         raise BadRequest("An system error occurred, please try again later.")
 
     def acls(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 3006 to 3010: refuse them, as a broker without authorization does."""
+        """Answer 3006 to 3010: reject them, as a broker without authorization does."""
         what = "authorization" if self._state.options.version > V5_3_3 else "authentication"
         raise BadRequest(
             f"java.lang.IllegalStateException: The {what}MetadataProvider is not configured."
@@ -195,6 +195,6 @@ class BrokerHandlers:
         return Answer()
 
 
-def _three(rate: float) -> str:
-    """Return a rate over the last 10, 60 and 600 seconds, of which there is only one."""
+def _rates_text(rate: float) -> str:
+    """Return the rate as the values over 10, 60, and 600 seconds."""
     return f"{rate:.2f} {rate:.2f} {rate:.2f}"

@@ -1,4 +1,4 @@
-"""Requests about clients: heartbeats, groups and their members, locks of queues.
+"""Requests about clients: heartbeats, group members, queue locks.
 
 RocketMQ: ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor (locks).
 """
@@ -26,7 +26,7 @@ _QUEUES: Final = 1 << 31
 
 
 def json_object(body: bytes) -> dict[str, object]:
-    """Return the members of a JSON body; BadRequest when it is not an object."""
+    """Return the members of a JSON body; BadRequest if it is not an object."""
     value = decode_json(body).value
     if not isinstance(value, dict):
         raise BadRequest("the body is not a JSON object")
@@ -34,18 +34,18 @@ def json_object(body: bytes) -> dict[str, object]:
 
 
 def text_of(value: object) -> str:
-    """Return a text, or a whole number as one; empty for anything else."""
+    """Return a text, or an integer as text; empty for anything else."""
     return str(value) if isinstance(value, str) or type(value) is int else ""
 
 
 def name_of(value: object) -> str:
-    """Return a text as `text_of` does; empty for one that is too long to be kept."""
+    """Return a text as `text_of` does; empty if it is too long."""
     text = text_of(value)
     return text if len(text) <= NAME_LIMIT else ""
 
 
 def objects_of(value: object) -> list[dict[str, object]]:
-    """Return the objects of a list; one alone is a list of it, as it is to Java."""
+    """Return the objects of a list; a single object counts as a list, as in Java."""
     items = value if isinstance(value, list) else [value]
     return [item for item in items if isinstance(item, dict)]
 
@@ -59,13 +59,13 @@ def queues_of(value: object) -> Iterable[tuple[str, int]]:
 
 
 class ClientHandlers:
-    """Serves what clients say about themselves at one broker."""
+    """Serves heartbeats and locks of clients at one broker."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.HEART_BEAT: self.heartbeat,
             RequestCode.UNREGISTER_CLIENT: self.unregister,
@@ -78,14 +78,14 @@ class ClientHandlers:
     def _object(self, body: bytes, class_names: tuple[str, ...]) -> dict[str, object]:
         """Return the members of a JSON body as this release reads them."""
         value = json_object(body)
-        if self._state.options.version > V5_3_3:  # fastjson2 wants the names as Java writes them
+        if self._state.options.version > V5_3_3:  # fastjson2 requires Java's spelling of the names
             return value
         return with_java_names(value, class_names)[0]
 
     # -- heartbeats -----------------------------------------------------------------------------
 
     def heartbeat(self, request: ReceivedRequest) -> Answer:
-        """Answer 34: note who is there and what it wants."""
+        """Answer 34: register a client with its groups and subscriptions."""
         value = self._object(request.body, HEARTBEAT_CLASSES)
         client_id = text_of(value.get("clientID"))
         client = GroupMember(
@@ -100,7 +100,7 @@ class ClientHandlers:
             group = text_of(member.get("groupName"))
             if group and self._state.clients.add_producer(group, client):
                 new = True
-                self._tell(client, f"producer group {group}")
+                self._notify(client, f"producer group {group}")
         without = value.get("withoutSub") is True
         for member in objects_of(value.get("consumerDataSet")):
             new |= self._consumer(client, member, without)
@@ -126,11 +126,11 @@ class ClientHandlers:
         changed = state.clients.add_consumer(group, client, subscriptions)
         if changed:
             topics = ", ".join(sorted(state.clients.consumers[name].subscriptions))
-            self._tell(client, f"consumer group {name} of {topics or 'nothing'}")
+            self._notify(client, f"consumer group {name} of {topics or 'nothing'}")
             state.notify_group(name)
         return changed
 
-    def _tell(self, client: GroupMember, detail: str) -> None:
+    def _notify(self, client: GroupMember, detail: str) -> None:
         self._state.tell(EventKind.CLIENT, client.connection, f"{client.client_id}: {detail}")
 
     def unregister(self, request: ReceivedRequest) -> Answer:
@@ -158,7 +158,7 @@ class ClientHandlers:
         return Answer(0, None, encode_json({"consumerIdList": ids}))
 
     def check(self, request: ReceivedRequest) -> Answer:
-        """Answer 46: check whether a subscription can be served; SQL92 cannot."""
+        """Answer 46: check whether a subscription is supported; SQL92 is not."""
         value = self._object(request.body, ("CheckClientRequestBody", "SubscriptionData"))
         subscription = value.get("subscriptionData")
         kind = subscription.get("expressionType") if isinstance(subscription, dict) else None
@@ -172,7 +172,7 @@ class ClientHandlers:
     # -- locks ----------------------------------------------------------------------------------
 
     def lock(self, request: ReceivedRequest) -> Answer:
-        """Answer 41: lock queues for one client alone and return those that it got."""
+        """Answer 41: lock queues for one client; return the locked ones."""
         value = self._object(request.body, LOCK_CLASSES)
         got = self._state.locks.lock(
             text_of(value.get("consumerGroup")),
@@ -198,12 +198,12 @@ class ClientHandlers:
 
 
 def _subscriptions(value: object) -> list[Subscription]:
-    found = []
+    subscriptions = []
     for item in objects_of(value):
         topic = text_of(item.get("topic"))
         version = item.get("subVersion")
         if topic:
-            found.append(
+            subscriptions.append(
                 subscription_of(
                     topic,
                     text_of(item.get("subString")),
@@ -211,4 +211,4 @@ def _subscriptions(value: object) -> list[Subscription]:
                     version if isinstance(version, int) and abs(version) < 1 << 63 else 0,
                 )
             )
-    return found
+    return subscriptions

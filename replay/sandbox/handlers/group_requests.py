@@ -1,4 +1,4 @@
-"""Requests about groups: settings, connections, progress, resetting offsets, asking their clients.
+"""Requests about groups: settings, connections, progress, offset resets, client queries.
 
 RocketMQ: AdminBrokerProcessor, Broker2Client.
 """
@@ -40,7 +40,7 @@ class GroupHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.update,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_list,
@@ -65,12 +65,12 @@ class GroupHandlers:
     # -- settings -------------------------------------------------------------------------------
 
     def update(self, request: ReceivedRequest) -> Answer:
-        """Answer 200: make or change a group as an administrator wants it."""
+        """Answer 200: create or change a group."""
         self._put(json_object(request.body))
         return Answer()
 
     def update_list(self, request: ReceivedRequest) -> Answer:
-        """Answer 225: make or change several groups."""
+        """Answer 225: create or change several groups."""
         for value in objects_of(json_object(request.body).get("groupConfigList")):
             self._put(value)
         return Answer()
@@ -105,7 +105,7 @@ class GroupHandlers:
         return Answer(0, None, encode_json(config.value()))
 
     def delete(self, request: ReceivedRequest) -> Answer:
-        """Answer 207: remove a group, with its offsets when asked to."""
+        """Answer 207: remove a group, and its offsets if requested."""
         name = request.text("groupName")
         self._state.drop_group(name, with_offsets=request.flag("cleanOffset"))
         return Answer()
@@ -113,7 +113,7 @@ class GroupHandlers:
     # -- connections ----------------------------------------------------------------------------
 
     def consumers(self, request: ReceivedRequest) -> Answer:
-        """Answer 203: return the clients of a consumer group and what it wants."""
+        """Answer 203: return the clients and subscriptions of a consumer group."""
         group = self._online(request.text("consumerGroup"))
         value = {
             "connectionSet": [client.value() for client in group.members.values()],
@@ -163,7 +163,7 @@ class GroupHandlers:
     # -- progress -------------------------------------------------------------------------------
 
     def progress(self, request: ReceivedRequest) -> Answer:
-        """Answer 208: return how far a group is in the queues of its topics."""
+        """Answer 208: return a group's progress in the queues of its topics."""
         group = request.text("consumerGroup")
         wanted = request.fields.get("topic")
         topics = [wanted] if wanted else self._topics_of(group)
@@ -173,9 +173,9 @@ class GroupHandlers:
         return Answer(0, None, encode_body(RequestCode.GET_CONSUME_STATS, True, value))
 
     def _check_rows(self, topics: Iterable[str]) -> None:
-        """Raise BadRequest where so many queues are over the limit of a frame in any case."""
-        found = [self._state.topics.get(topic) for topic in topics]
-        if sum(config.read_queues for config in found if config is not None) > _MOST_ROWS:
+        """Raise BadRequest for so many queues that the response exceeds the frame limit."""
+        configs = [self._state.topics.get(topic) for topic in topics]
+        if sum(config.read_queues for config in configs if config is not None) > _MOST_ROWS:
             raise BadRequest(f"there are more than {_MOST_ROWS} queues")
 
     def _progress_in(self, group: str, topic: str) -> Iterable[dict[str, dict[str, Any]]]:
@@ -195,7 +195,7 @@ class GroupHandlers:
             }
 
     def progress_of_all(self, request: ReceivedRequest) -> Answer:
-        """Answer 317: return how far every group is, or in ordered topics alone."""
+        """Answer 317: return the progress of all groups, or only in ordered topics."""
         ordered = request.flag("isOrder")
         state = self._state
         topics_of = state.offsets.topics_by_group()
@@ -223,7 +223,9 @@ class GroupHandlers:
         return Answer(0, None, encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value))
 
     def time_spans(self, request: ReceivedRequest) -> Answer:
-        """Answer 303: return when the messages of a topic were stored, and those consumed last."""
+        """Answer 303: return store times of the messages of a topic, and of the last consumed
+        ones.
+        """
         group, topic = request.text("group"), request.text("topic")
         config = self._state.topics.get(topic)
         if config is None:
@@ -251,13 +253,15 @@ class GroupHandlers:
         return {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
 
     def _topics_of(self, group: str) -> list[str]:
-        """Return the topics of a group: those it wants now, and those it has offsets in."""
-        known = self._state.clients.consumers.get(group)
-        wanted = set(known.subscriptions) if known is not None else set()
+        """Return the topics of a group: subscribed ones, and those with offsets."""
+        consumers = self._state.clients.consumers.get(group)
+        wanted = set(consumers.subscriptions) if consumers is not None else set()
         return sorted(wanted | set(self._state.offsets.topics_of(group)))
 
     def reset(self, request: ReceivedRequest) -> Answer:
-        """Answer 222: let a group go on at a time; clients learn it at their next pull (5.x)."""
+        """Answer 222: reset a group's offsets to a time; clients learn it at their next pull
+        (5.x).
+        """
         group, topic = request.text("group"), request.text("topic")
         config = self._state.topics.get(topic)
         if config is None:
@@ -277,27 +281,27 @@ class GroupHandlers:
         if self._state.options.is_5:
             self._state.holds.wake(topic)
         else:
-            self._tell_members(group, topic, time_ms, body)
+            self._notify_members(group, topic, time_ms, body)
         return Answer(0, None, body)
 
     def _is_known(self, group: str, config: TopicConfig) -> bool:
-        """Return whether a group has an offset in every queue: 4.x resets no other one."""
+        """Return whether a group has an offset in every queue: 4.x resets only such groups."""
         offsets = self._state.offsets
         return all(
             offsets.get(group, config.name, queue_id) is not None
             for queue_id in range(config.write_queues)
         )
 
-    def _tell_members(self, group: str, topic: str, time_ms: int, body: bytes) -> None:
-        known = self._state.clients.consumers.get(group)
+    def _notify_members(self, group: str, topic: str, time_ms: int, body: bytes) -> None:
+        consumers = self._state.clients.consumers.get(group)
         fields = {"topic": topic, "group": group, "timestamp": str(time_ms), "isForce": "true"}
-        for connection in list(known.members) if known is not None else []:
+        for connection in list(consumers.members) if consumers is not None else []:
             connection.ask(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
 
-    # -- who wants what -------------------------------------------------------------------------
+    # -- subscriptions --------------------------------------------------------------------------
 
     def groups_of_topic(self, request: ReceivedRequest) -> Answer:
-        """Answer 300: return groups that want a topic, now or before."""
+        """Answer 300: return groups that subscribe to a topic or have offsets in it."""
         topic = request.text("topic")
         online = {
             group.name
@@ -314,13 +318,13 @@ class GroupHandlers:
         return Answer(0, None, encode_json(value))
 
     def subscription(self, request: ReceivedRequest) -> Answer:
-        """Answer 345: return what a group wants of a topic."""
+        """Answer 345: return a group's subscription to a topic."""
         group, topic = request.text("group"), request.text("topic")
-        known = self._state.clients.consumers.get(group)
-        found = known.subscriptions.get(topic) if known is not None else None
+        consumers = self._state.clients.consumers.get(group)
+        subscription = consumers.subscriptions.get(topic) if consumers is not None else None
         value: dict[str, object] = {"group": group, "topic": topic}
-        if found is not None:
-            value["subscriptionData"] = found.value()
+        if subscription is not None:
+            value["subscriptionData"] = subscription.value()
         return Answer(0, None, encode_json(value))
 
     def all_offsets(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
@@ -334,13 +338,13 @@ class GroupHandlers:
     # -- asking clients -------------------------------------------------------------------------
 
     def ask_client(self, request: ReceivedRequest) -> None:
-        """Answer 307: ask a client what it consumes just now."""
+        """Answer 307: ask a client for its current consumption state."""
         self._forward(request, dict(request.fields), request.body)
 
     def consume_directly(self, request: ReceivedRequest) -> None:
-        """Answer 309: let a client consume one message, now."""
-        found = decode_offset_id(request.text("msgId"))
-        record = self._state.store.at(found.physical_offset) if found is not None else None
+        """Answer 309: have a client consume one message immediately."""
+        place = decode_offset_id(request.text("msgId"))
+        record = self._state.store.at(place.physical_offset) if place is not None else None
         if record is None:
             raise BadRequest("no message has that id")
         stored = record.message()
@@ -374,12 +378,12 @@ class GroupHandlers:
 
 
 def _stored_ms(queue: StoredQueue, offset: int) -> int:
-    """Return when a message was stored, ms since the epoch; -1 where there is none."""
+    """Return the store time of a message, ms since the epoch; -1 if there is none."""
     record = queue.at(offset)
     return record.store_ms if record is not None else -1
 
 
 def _time_text(at_ms: int) -> str:
-    """Return a time as Java's UtilAll writes it, by the clock of the machine."""
+    """Format a time as Java's UtilAll does, in local time."""
     seconds, ms = divmod(at_ms, 1000)
     return f"{time.strftime('%Y-%m-%d#%H:%M:%S', time.localtime(seconds))}:{ms:03d}"

@@ -14,13 +14,13 @@ from ..store.shelf import StoredQueue
 
 
 class OffsetHandlers:
-    """Serves questions about offsets at one broker."""
+    """Serves offset requests at one broker."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.QUERY_CONSUMER_OFFSET: self.query,
             RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
@@ -31,7 +31,7 @@ class OffsetHandlers:
         }
 
     def query(self, request: ReceivedRequest) -> Answer:
-        """Answer 14: return how far a group is."""
+        """Answer 14: return a group's offset."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
         offset = self._state.offsets.get(group, topic, queue_id)
@@ -42,7 +42,7 @@ class OffsetHandlers:
                     "Not found, do not set to zero, maybe this group boot first",
                     ResponseCode.QUERY_NOT_FOUND,
                 )
-            # A group that is new to a queue whose first message is still there reads it all.
+            # A new group reads a queue from the start if its first message still exists.
             if queue.min_offset > 0 or queue.at(0) is None:
                 raise BadRequest(
                     "Not found, maybe this group consumer boot first",
@@ -52,7 +52,7 @@ class OffsetHandlers:
         return _offset(offset)
 
     def update(self, request: ReceivedRequest) -> Answer:
-        """Answer 15: store how far a group is."""
+        """Answer 15: store a group's offset."""
         topic = request.text("topic")
         if self._state.options.is_5 and self._state.topics.get(topic) is None:
             raise BadRequest(f"Topic {topic} not exist!", ResponseCode.TOPIC_NOT_EXIST)
@@ -78,7 +78,7 @@ class OffsetHandlers:
         return _offset(self._queue(request).min_offset)
 
     def earliest(self, request: ReceivedRequest) -> Answer:
-        """Answer 32: return when the oldest message was stored, -1 when there is none."""
+        """Answer 32: return the store time of the oldest message, or -1."""
         queue = self._queue(request)
         first = queue.at(queue.min_offset)
         return Answer(0, {"timestamp": str(first.store_ms if first is not None else -1)})

@@ -31,14 +31,14 @@ _LONGEST_HOLD_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class PullResult:
-    """What a queue has for a group."""
+    """The result of reading a queue for a group."""
 
     status: str
     """name that RocketMQ's store gives to it"""
     code: int
     """response code"""
     next_offset: int
-    """where to read on"""
+    """next offset to read"""
     records: tuple[StoredRecord, ...] = ()
     """the messages"""
 
@@ -81,7 +81,7 @@ class PullHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.PULL_MESSAGE: self.pull,
             RequestCode.LITE_PULL_MESSAGE: self.pull,
@@ -103,12 +103,12 @@ class PullHandlers:
         queue = state.store.queue(topic, queue_id)
         reset = state.offsets.resets.drop((group, topic, queue_id))
         if reset is not None:
-            found = PullResult("OFFSET_RESET", ResponseCode.PULL_OFFSET_MOVED, reset)
+            result = PullResult("OFFSET_RESET", ResponseCode.PULL_OFFSET_MOVED, reset)
         else:
             most = max(1, min(request.number("maxMsgNums"), _MOST_MESSAGES))
             most_bytes = min(request.number("maxMsgBytes", _MOST_BYTES), _MOST_BYTES)
-            found = read_queue(queue, offset, most, most_bytes, subscription)
-        nothing = found.code == ResponseCode.PULL_NOT_FOUND
+            result = read_queue(queue, offset, most, most_bytes, subscription)
+        nothing = result.code == ResponseCode.PULL_NOT_FOUND
         hold_ms = min(request.number("suspendTimeoutMillis", 0), _LONGEST_HOLD_MS)
         if (
             nothing
@@ -118,32 +118,32 @@ class PullHandlers:
             and self._hold(request, (topic, queue_id), subscription, offset, hold_ms)
         ):
             return None
-        return self._answer(request, found, queue, topic)
+        return self._answer(request, result, queue, topic)
 
     def _answer(
-        self, request: ReceivedRequest, found: PullResult, queue: StoredQueue, topic: str
+        self, request: ReceivedRequest, result: PullResult, queue: StoredQueue, topic: str
     ) -> Answer:
-        body = b"".join([record.data for record in found.records])
-        if found.records:
-            self._state.messages_out += len(found.records)
+        body = b"".join([record.data for record in result.records])
+        if result.records:
+            self._state.messages_out += len(result.records)
             if self._state.options.on_event is not None:
                 self._state.tell(
                     EventKind.PULLED,
                     request.connection,
                     code=request.code,
                     topic=topic,
-                    count=len(found.records),
+                    count=len(result.records),
                 )
         fields = {
             "suggestWhichBrokerId": "0",
-            "nextBeginOffset": str(found.next_offset),
+            "nextBeginOffset": str(result.next_offset),
             "minOffset": str(queue.min_offset),
             "maxOffset": str(queue.max_offset),
         }
         if self._state.options.is_5:
             fields["topicSysFlag"] = "0"
             fields["groupSysFlag"] = "0"
-        return Answer(found.code, fields, body, found.status)
+        return Answer(result.code, fields, body, result.status)
 
     def _hold(
         self,
@@ -164,7 +164,7 @@ class PullHandlers:
         def wants(record: StoredRecord) -> bool:
             return record.queue_offset >= offset and subscription.wants(record.tag)
 
-        request.body = b""  # nobody reads it any more, and many may wait
+        request.body = b""  # the body is no longer needed, and many requests may wait
         size = request.size + subscription.size
         held = Held(key, request.connection, wants, resume, size)
         return self._state.holds.hold(held, hold_ms / 1000)
@@ -202,20 +202,20 @@ class PullHandlers:
     def _subscription(
         self, request: ReceivedRequest, group: str, topic: str, sys_flag: int
     ) -> Subscription:
-        """Return what the group wants: as the request says, else as its heartbeat said."""
+        """Return the subscription of the request, or that of the group's heartbeat."""
         if sys_flag & FLAG_SUBSCRIPTION:
-            found = subscription_of(
+            wants = subscription_of(
                 topic, request.fields.get("subscription"), request.fields.get("expressionType")
             )
         else:
-            found = self._announced(request, group, topic)
-        if len(found.expression) > EXPRESSION_LIMIT:
+            wants = self._announced(request, group, topic)
+        if len(wants.expression) > EXPRESSION_LIMIT:
             raise BadRequest("the subscription is too long")
-        if found.expression_type != "TAG":
+        if wants.expression_type != "TAG":
             raise BadRequest(
-                f"The broker does not support consumer to filter message by {found.expression_type}"
+                f"The broker does not support consumer to filter message by {wants.expression_type}"
             )
-        return found
+        return wants
 
     def _announced(self, request: ReceivedRequest, group: str, topic: str) -> Subscription:
         known = self._state.clients.consumers.get(group)
@@ -224,14 +224,14 @@ class PullHandlers:
                 f"the consumer's group info not exist{self._state.faq}",
                 ResponseCode.SUBSCRIPTION_NOT_EXIST,
             )
-        found = known.subscriptions.get(topic)
-        if found is None:
+        subscription = known.subscriptions.get(topic)
+        if subscription is None:
             raise BadRequest(
                 f"the consumer's subscription not exist{self._state.faq}",
                 ResponseCode.SUBSCRIPTION_NOT_EXIST,
             )
-        if found.version < request.number("subVersion", 0):
+        if subscription.version < request.number("subVersion", 0):
             raise BadRequest(
                 "the consumer's subscription not latest", ResponseCode.SUBSCRIPTION_NOT_LATEST
             )
-        return found
+        return subscription

@@ -1,4 +1,4 @@
-"""Requests that find single messages: by commit log offset, by key, by their place in a queue.
+"""Requests that find messages by commit log offset, key, or queue offset.
 
 RocketMQ: QueryMessageProcessor, AdminBrokerProcessor (consume queues).
 """
@@ -23,13 +23,13 @@ _MOST_ENTRIES: Final = 100_000
 
 
 class QueryHandlers:
-    """Serves questions for messages at one broker."""
+    """Serves message queries at one broker."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.VIEW_MESSAGE_BY_ID: self.view,
             RequestCode.QUERY_MESSAGE: self.query,
@@ -53,17 +53,17 @@ class QueryHandlers:
         topic, key = request.text("topic"), request.text("key")
         begin_ms, end_ms = request.number("beginTimestamp"), request.number("endTimestamp")
         try:
-            found = store.find(topic, key, limit, begin_ms, end_ms)
+            records = store.find(topic, key, limit, begin_ms, end_ms)
         except StoreFull:
             raise BadRequest("the store has no room for an index by key: raise its limit") from None
         fields = {
             "indexLastUpdateTimestamp": str(store.last_store_ms),
             "indexLastUpdatePhyoffset": str(store.end_offset),
         }
-        if not found:
+        if not records:
             remark = "can not find message, maybe time range not correct"
             return Answer(ResponseCode.QUERY_NOT_FOUND, fields, b"", remark)
-        return Answer(0, fields, b"".join(record.data for record in found))
+        return Answer(0, fields, b"".join(record.data for record in records))
 
     def consume_queue(self, request: ReceivedRequest) -> Answer:
         """Answer 321: return the entries of a queue from an index on."""

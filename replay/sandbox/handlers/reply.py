@@ -31,7 +31,7 @@ class ReplyHandlers:
         self._rules = rules
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         reply = self._rules.with_region(self.reply)
         return {
             RequestCode.SEND_REPLY_MESSAGE: reply,
@@ -98,7 +98,7 @@ class ReplyHandlers:
 
 
 class _Push:
-    """One reply on its way to the client that waits for it."""
+    """A reply being pushed to the client that waits for it."""
 
     def __init__(
         self, target: Connection, request: ReceivedRequest, answer: Answer, failed: Answer
@@ -110,7 +110,7 @@ class _Push:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, fields: dict[str, str], body: bytes) -> bool:
-        """Push; return False where that cannot be."""
+        """Push; return False if that is not possible."""
         code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
         if not self._target.ask(code, fields, body, self._answered):
             return False

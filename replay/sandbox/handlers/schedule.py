@@ -1,7 +1,7 @@
-"""Messages that are delivered later: delay levels, and the timer of 5.x.
+"""Delayed messages: delay levels, and the timer of 5.x.
 
-A message waits in RocketMQ's own topic under its real one in properties, and is stored anew under
-that one when it is due. After a restart those that are not done wait again.
+A message waits in RocketMQ's system topic, with its original topic in properties, and is stored
+again in that topic when it is due. Pending ones are restored after a restart.
 RocketMQ: ScheduleMessageService, TimerMessageStore, HookUtils.
 """
 
@@ -31,7 +31,7 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Schedule:
-    """What one broker has to deliver later."""
+    """The delayed messages of one broker."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -46,7 +46,7 @@ class Schedule:
         return len(self._due)
 
     def put(self, message: NewMessage) -> StoredRecord:
-        """Store a message, or let it wait where its properties ask for that.
+        """Store a message, or schedule it if its properties say so.
 
         Raises BadRequest for a due time out of range, and what `MessageStore.put` raises.
         """
@@ -62,7 +62,7 @@ class Schedule:
         return self._state.put(message)
 
     def recall(self, topic: str, unique_key: str) -> StoredRecord | None:
-        """Take a timer message back; None when none waits."""
+        """Recall a timer message; return None if it is not pending."""
         for _, offset in self._due:
             record = self._state.store.at(offset)
             if record is None or offset in self._recalled:
@@ -79,7 +79,7 @@ class Schedule:
         return None
 
     def restore(self, record: StoredRecord) -> None:
-        """Let a message wait again after a restart; raise StoreFull for too many."""
+        """Schedule a message again after a restart; raise StoreFull for too many."""
         if record.topic == SCHEDULE_TOPIC:
             due = record.store_ms + self._delay_of(record.queue_id + 1)
         else:
@@ -88,12 +88,12 @@ class Schedule:
         self._push(due, record)
 
     def close(self) -> None:
-        """Deliver nothing any more."""
+        """Stop delivering."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internal -------------------------------------------------------------------------------
 
     def _level_of(self, text: str) -> int:
         level = integer_of(text)
@@ -140,7 +140,7 @@ class Schedule:
         return record
 
     def _check_room(self) -> None:
-        """Raise StoreFull where no further message may wait."""
+        """Raise StoreFull if no further message may wait."""
         if not self._state.room.takes(ENTRY):
             raise StoreFull
 
@@ -153,11 +153,11 @@ class Schedule:
             self._arm()
 
     def _forgotten(self, record: StoredRecord) -> None:
-        """Handle a message that a full store dropped: it is not delivered."""
+        """Handle a message that a full store evicted: it is not delivered."""
         if record.topic not in (SCHEDULE_TOPIC, TIMER_TOPIC):
             return
         self._lost += 1
-        if self._lost * 2 > len(self._due):  # so that each entry is looked at a few times at most
+        if self._lost * 2 > len(self._due):  # amortized: each entry is visited a few times at most
             begin, before = record.physical_offset, len(self._due)
             self._due = [entry for entry in self._due if entry[1] > begin]
             heapq.heapify(self._due)
@@ -184,7 +184,7 @@ class Schedule:
             except StoreFull:
                 least = _RETRY_SECONDS
                 break
-            if self._due and self._due[0] is entry:  # what was delivered may have displaced it
+            if self._due and self._due[0] is entry:  # a delivered message may have evicted it
                 heapq.heappop(self._due)
                 self._state.room.take(-ENTRY)
         self._arm(least)
@@ -208,7 +208,7 @@ class Schedule:
 
 
 def due_ms(properties: Mapping[str, str], now_ms: int) -> int:
-    """Return when a timer message is due, else `now_ms`; raise BadRequest for no number."""
+    """Return the due time of a timer message, else `now_ms`; BadRequest if not a number."""
     for name, unit in (("TIMER_DELAY_SEC", 1000), ("TIMER_DELAY_MS", 1), ("TIMER_DELIVER_MS", 1)):
         text = properties.get(name)
         if text is None:
@@ -224,7 +224,7 @@ def due_ms(properties: Mapping[str, str], now_ms: int) -> int:
 
 
 def _aligned(due: int) -> int:
-    """Return TIMER_OUT_MS as RocketMQ notes it: a whole second below the due time."""
+    """Return TIMER_OUT_MS as RocketMQ stores it: rounded down to a second below the due time."""
     return (due - 1) // _PRECISION_MS * _PRECISION_MS
 
 
@@ -233,7 +233,7 @@ def _with_target(properties: Mapping[str, str], message: NewMessage) -> dict[str
 
 
 def _delivered(stored: StoredMessage) -> NewMessage:
-    """Return the message under its real topic."""
+    """Return the message with its original topic."""
     properties = dict(stored.properties)
     topic = properties.get("REAL_TOPIC", stored.topic)
     queue_id = integer_of(properties.get("REAL_QID", "0")) or 0

@@ -1,4 +1,4 @@
-"""Sends: one message, a batch, half messages among them.
+"""Send requests: single messages, batches, and half messages.
 
 RocketMQ: SendMessageProcessor.
 """
@@ -36,7 +36,7 @@ class SendHandlers:
         self._ids = UniqueIds(host_of(state.address), os.getpid(), id(self))
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         send = self._rules.with_region(self.send)
         return {
             RequestCode.SEND_MESSAGE: send,
@@ -55,7 +55,7 @@ class SendHandlers:
         if len(body) > self._state.options.max_message_size:
             raise self._rules.illegal()
         if not body and self._state.options.is_5:
-            request.header_read = False  # a real broker answers without fields as well
+            request.header_read = False  # a real broker also responds without fields
             raise BadRequest("the message has no body")
         properties = self._rules.properties(header.properties)
         if self._state.options.is_5 and "UNIQ_KEY" not in properties:
@@ -81,7 +81,7 @@ class SendHandlers:
         return self._rules.stored(record, queue_id, properties, header.topic)
 
     def _retried(self, message: NewMessage, header: SendHeader) -> NewMessage:
-        """Return a message to a retry topic: after too many times it is a dead letter."""
+        """Return a message for a retry topic, or a dead letter after too many retries."""
         group = header.topic.removeprefix(RETRY_PREFIX)
         most = self._state.groups.of(group).retry_max
         if header.max_reconsume_times is not None:

@@ -1,4 +1,4 @@
-"""What becomes of messages that are stored: given back, committed or rolled back, recalled.
+"""Requests about stored messages: returned, committed, rolled back, recalled.
 
 RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack, EndTransactionProcessor,
 RecallMessageProcessor.
@@ -24,7 +24,7 @@ from .transaction import HalfMessages
 
 
 class SendBackHandlers:
-    """Serves what clients say of stored messages at one broker."""
+    """Serves requests about stored messages at one broker."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class SendBackHandlers:
         self._transactions = transactions
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back,
             RequestCode.END_TRANSACTION: self.end_transaction,
@@ -47,7 +47,7 @@ class SendBackHandlers:
         }
 
     def send_back(self, request: ReceivedRequest) -> Answer:
-        """Answer 36: store a message that a consumer failed on for later, or as a dead letter."""
+        """Answer 36: store a returned message for redelivery, or as a dead letter."""
         state = self._state
         group = request.text("group")
         config = state.groups.of(group)
@@ -95,7 +95,7 @@ class SendBackHandlers:
         return Answer() if problem is None else Answer(1, None, b"", problem)
 
     def recall(self, request: ReceivedRequest) -> Answer:
-        """Answer 370: take a timer message back."""
+        """Answer 370: recall a timer message."""
         handle = decode_recall_handle(request.text("recallHandle"))
         if handle is None:
             raise BadRequest("recall handle is invalid", ResponseCode.ILLEGAL_OPERATION)

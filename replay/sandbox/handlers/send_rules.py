@@ -1,4 +1,4 @@
-"""What holds for every request that stores a message: its header, topic, queue, properties.
+"""Rules of all requests that store a message: header, topic, queue, properties.
 
 RocketMQ: AbstractSendMessageProcessor, SendMessageRequestHeader, SendMessageRequestHeaderV2.
 """
@@ -32,7 +32,7 @@ _TIMER_NAMES: Final = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DEL
 
 
 class SendHeader(NamedTuple):
-    """The header of a send, of either form."""
+    """The header of a send, in either version."""
 
     group: str
     topic: str
@@ -48,7 +48,7 @@ class SendHeader(NamedTuple):
 
 
 def send_header(request: ReceivedRequest) -> SendHeader:
-    """Return the header of a send; BadRequest where a field is missing or no number."""
+    """Return the header of a send; BadRequest if a field is missing or not a number."""
     fields = request.fields
     names = send_fields_of(request.command.code)
     values = [fields.get(name) for name in names[: len(_REQUIRED)]]
@@ -91,13 +91,11 @@ class SendRules:
         self._schedule = schedule
 
     def topic_for(self, header: SendHeader) -> TopicConfig:
-        """Return the topic of a send, made where it may be; BadRequest for one that cannot be sent
-        to.
-        """
+        """Return the topic of a send, created if allowed; BadRequest if it is not writable."""
         state = self._state
         config = state.topics.get(header.topic)
         if config is not None and not config.order and header.topic not in NOT_FOR_SENDS:
-            return config  # a broker checks neither the topic's perm nor its own here
+            return config  # a real broker checks neither the topic's perm nor its own here
         problem = why_no_name(header.topic, state.options.is_5)
         if problem is not None:
             raise BadRequest(problem, state.argument_code)
@@ -126,9 +124,7 @@ class SendRules:
         return config
 
     def queue_of(self, header: SendHeader, config: TopicConfig, request: ReceivedRequest) -> int:
-        """Return the queue of a send, any one for a negative number; BadRequest for one too
-        high.
-        """
+        """Return the queue of a send, any one if negative; BadRequest if too high."""
         most = max(config.write_queues, config.read_queues)
         if header.queue_id >= most:
             raise BadRequest(
@@ -147,7 +143,7 @@ class SendRules:
         return self.completed(decode_properties(text), reply=reply)
 
     def completed(self, properties: dict[str, str], *, reply: bool = False) -> dict[str, str]:
-        """Return the properties as a broker stores them, which each generation does in its way."""
+        """Return the properties as the emulated release stores them."""
         if self._state.options.is_5:
             properties |= _REGION_FIELDS
         else:
@@ -163,7 +159,7 @@ class SendRules:
         return {**properties, "CLUSTER": self._state.options.cluster}
 
     def store(self, message: NewMessage) -> StoredRecord:
-        """Store a message, now or for later; BadRequest for one that cannot be."""
+        """Store or schedule a message; BadRequest if that fails."""
         try:
             return self._schedule.put(message)
         except ValueError:
@@ -208,7 +204,7 @@ class SendRules:
         return Answer(0, fields)
 
     def illegal(self) -> BadRequest:
-        """Return the error about a message that is too long or makes no sense."""
+        """Return the error for an oversized or invalid message."""
         return BadRequest(
             "the message is illegal, maybe msg body or properties length not matched. msg body "
             f"length limit {self._state.options.max_message_size}B, msg properties length limit "
@@ -217,7 +213,7 @@ class SendRules:
         )
 
     def with_region(self, handler: Handler) -> Handler:
-        """Return the handler, whose errors say the region, as all answers to sends do."""
+        """Wrap a handler so its errors contain the region, as all send responses do."""
 
         def handle(request: ReceivedRequest) -> Answer | None:
             try:

@@ -1,4 +1,4 @@
-"""Requests about topics at a broker: making, changing, listing, statistics.
+"""Requests about topics at a broker: create, change, list, statistics.
 
 RocketMQ: AdminBrokerProcessor.
 """
@@ -24,7 +24,7 @@ class TopicHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.update,
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.update_list,
@@ -36,7 +36,7 @@ class TopicHandlers:
         }
 
     def update(self, request: ReceivedRequest) -> Answer:
-        """Answer 17: make or change a topic as an administrator wants it."""
+        """Answer 17: create or change a topic."""
         config = TopicConfig(
             request.text("topic"),
             request.number("readQueueNums"),
@@ -51,7 +51,7 @@ class TopicHandlers:
         return Answer()
 
     def update_list(self, request: ReceivedRequest) -> Answer:
-        """Answer 18: make or change several topics."""
+        """Answer 18: create or change several topics."""
         for value in objects_of(json_object(request.body).get("topicConfigList")):
             config = topic_of_value(value)
             if config is not None:

@@ -1,4 +1,4 @@
-"""Half messages: stored apart until their producer says commit or rollback, or is asked and asked.
+"""Half messages: stored apart until commit, rollback, or the last check.
 
 RocketMQ: TransactionalMessageServiceImpl, AbstractTransactionalMessageCheckListener,
 EndTransactionProcessor.
@@ -31,14 +31,14 @@ _PENDING_LIMIT: Final = 200_000
 
 @dataclass(slots=True)
 class Half:
-    """A half message that is not settled."""
+    """A half message without an outcome."""
 
     group: str
     """producer group that can be asked"""
     next_ms: int
-    """when to ask"""
+    """time of the next check"""
     checks: int = 0
-    """how often it was asked"""
+    """number of checks"""
 
 
 class HalfMessages:
@@ -57,7 +57,7 @@ class HalfMessages:
         return len(self._pending)
 
     def put(self, message: NewMessage) -> StoredRecord:
-        """Store a half message; its record. Raises what `MessageStore.put` raises."""
+        """Store a half message; return its record. Raises what `MessageStore.put` raises."""
         if len(self._pending) >= _PENDING_LIMIT:
             raise StoreFull
         properties = dict(message.properties)
@@ -78,7 +78,7 @@ class HalfMessages:
         return record
 
     def restore(self, record: StoredRecord) -> None:
-        """Take up an unsettled half message after a restart; raise StoreFull for too many."""
+        """Restore a half message without an outcome; raise StoreFull for too many."""
         self._wait_for(record, record.message().properties)
 
     def _wait_for(self, record: StoredRecord, properties: dict[str, str]) -> None:
@@ -94,7 +94,7 @@ class HalfMessages:
             self._arm(due)
 
     def end(self, physical_offset: int, outcome: int, group: str) -> str | None:
-        """Settle a half message; None when that is done, else why not.
+        """Settle a half message; return None, or the reason if that fails.
 
         `outcome` is COMMIT or ROLLBACK. Raises what `MessageStore.put` raises.
         """
@@ -119,12 +119,12 @@ class HalfMessages:
             self._state.store.journal.finish_message(physical_offset)
 
     def _forgotten(self, record: StoredRecord) -> None:
-        """Handle a message that a full store dropped."""
+        """Handle a message that a full store evicted."""
         if record.topic == HALF_TOPIC:
             self._pending.drop(record.physical_offset)
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -132,7 +132,7 @@ class HalfMessages:
     # -- checks ---------------------------------------------------------------------------------
 
     def _arm(self, due: int) -> None:
-        """Check at a time, instead of the one that was set before."""
+        """Schedule the next check, replacing the previous time."""
         self.close()
         self._armed_ms = due
         seconds = max(0.02, (due - self._state.now_ms()) / 1000)
@@ -185,7 +185,7 @@ class HalfMessages:
 def check_request(
     stored: StoredMessage, record: StoredRecord, store_host: str, checks: int
 ) -> tuple[dict[str, str], bytes]:
-    """Return the ext fields and body of the request that asks for the outcome of a half message."""
+    """Return the ext fields and body of the check request for a half message."""
     properties = {**stored.properties, "TRANSACTION_CHECK_TIMES": str(checks)}
     topic = properties.get("REAL_TOPIC", stored.topic)
     queue_id = integer_of(properties.get("REAL_QID", "0")) or 0
@@ -209,7 +209,7 @@ def check_request(
 
 
 def _committed(stored: StoredMessage, record: StoredRecord) -> NewMessage:
-    """Return the message under its real topic."""
+    """Return the message with its original topic."""
     properties = dict(stored.properties)
     topic = properties.pop("REAL_TOPIC", stored.topic)
     queue_id = integer_of(properties.pop("REAL_QID", "0")) or 0

@@ -1,11 +1,11 @@
-"""An injection: what goes wrong, for which requests, when. A value; `Injector` acts on it.
+"""An injection: the fault, its requests, and its time window. A value used by `Injector`.
 
 RocketMQ: BrokerFastFailure, DefaultMessageStore (busy, disk full), PermName.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -18,7 +18,7 @@ from .latency import Latency
 
 
 class InjectionKind(StrEnum):
-    """What goes wrong."""
+    """Kinds of faults."""
 
     LATENCY = "latency"
     """answers come later"""
@@ -76,7 +76,7 @@ NAMESRV: Final = "namesrv"
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """One thing that goes wrong."""
+    """One injected fault."""
 
     kind: InjectionKind
     """what goes wrong"""
@@ -84,6 +84,10 @@ class Injection:
     """pattern of broker names; `namesrv` for the NameServer, which `*` does not mean"""
     topic: str = "*"
     """pattern of topics; `*` also means requests without one"""
+    group: str = "*"
+    """pattern of producer and consumer groups; `*` also means requests without one"""
+    client: str = "*"
+    """pattern of clients: their IP address, `ip:port`, or the client ID of their heartbeats"""
     codes: frozenset[int] = FAMILIES["send"]
     """request codes; empty: all"""
     from_ms: int = 0
@@ -110,25 +114,31 @@ class Injection:
     """bytes a second of SLOW_READ"""
 
     def lasts_at(self, elapsed_ms: float) -> bool:
-        """Return whether it is on at this time after the start."""
+        """Return whether it is active at this time after the start."""
         if elapsed_ms < self.from_ms or (self.until_ms is not None and elapsed_ms >= self.until_ms):
             return False
         return not self.every_ms or (elapsed_ms - self.from_ms) % self.every_ms < self.for_ms
 
     def is_on(self, server: str) -> bool:
-        """Return whether it is for that broker, or for the NameServer."""
+        """Return whether it applies to that broker or the NameServer."""
         if server == NAMESRV:
             return self.broker == NAMESRV
         return fnmatchcase(server, self.broker)
 
-    def hits(self, code: int, topic: str) -> bool:
-        """Return whether it is for requests of that code and topic."""
+    def hits(self, code: int, topic: str, groups: Iterable[str] = ()) -> bool:
+        """Return whether it applies to requests with that code, topic, and one of the groups."""
         if self.codes and code not in self.codes:
             return False
-        return self.topic == "*" or fnmatchcase(topic, self.topic)
+        if self.topic != "*" and not fnmatchcase(topic, self.topic):
+            return False
+        return self.group == "*" or any(fnmatchcase(name, self.group) for name in groups)
+
+    def is_for(self, clients: Iterable[str]) -> bool:
+        """Return whether it applies to a client with one of these names."""
+        return self.client == "*" or any(fnmatchcase(name, self.client) for name in clients)
 
     def windows_ms(self, horizon_ms: int) -> list[tuple[int, int | None]]:
-        """Begin and end of the times it is on, up to a horizon; end None: it never ends."""
+        """Return begin and end of its active windows up to a horizon; end None: it never ends."""
         if not self.every_ms:
             return [(self.from_ms, self.until_ms)]
         windows: list[tuple[int, int | None]] = []
@@ -149,5 +159,7 @@ class Injection:
         parts = [self.kind.value if value is None else f"{self.kind}={value}"]
         parts += [f"broker={self.broker}"] if self.broker != ANY_BROKER else []
         parts += [f"topic={self.topic}"] if self.topic != "*" else []
+        parts += [f"group={self.group}"] if self.group != "*" else []
+        parts += [f"client={self.client}"] if self.client != "*" else []
         parts += [f"p={self.probability:g}"] if self.probability < 1 else []
         return " ".join(parts)

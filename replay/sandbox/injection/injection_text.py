@@ -1,4 +1,4 @@
-"""Faults from texts: an option of one line, a TOML file of many; the same words in both.
+"""Parse faults from one-line options or a TOML file, with the same keys.
 
 `latency=20ms..200ms broker=broker-b from=5s until=15s`, `busy p=0.3 requests=send`,
 `error=16 remark='no permission' topic=Order*`; in a file `[[fault]]` tables with these words as
@@ -25,9 +25,7 @@ _FILE_LIMIT: Final = 1024 * 1024
 
 
 def injections_of_file(path: Path) -> tuple[list[Injection], int | None]:
-    """Return the injections of a TOML file, and its seed if it names one; SandboxError with the
-    place.
-    """
+    """Parse a TOML file to injections and an optional seed; SandboxError names the place."""
     try:
         with path.open("rb") as file:
             text = file.read(_FILE_LIMIT + 1)
@@ -71,7 +69,7 @@ def _word(value: object) -> str:
 
 
 def injection_of_text(text: str) -> Injection:
-    """Return the injection that an option names; SandboxError for one that makes no sense."""
+    """Parse the injection of an option; SandboxError if invalid."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -95,9 +93,9 @@ def injection_of_text(text: str) -> Injection:
 
 
 def injection_of_words(words: Mapping[str, str]) -> Injection:
-    """Return the injection of keys and values; `value` is that of the kind.
+    """Return the injection of keys and values; `value` is the kind's.
 
-    Raise SandboxError where it makes no sense.
+    Raise SandboxError if it is invalid.
     """
     pairs = dict(words)
     name = pairs.pop("kind", "")
@@ -114,9 +112,11 @@ def injection_of_words(words: Mapping[str, str]) -> Injection:
         pairs.setdefault(key, value)
     fields: dict[str, object] = {"kind": kind}
     for key, text in pairs.items():
-        if key not in _KEYS:
-            raise SandboxError(f"{key!r} is not a key of a fault", f"there are {', '.join(_KEYS)}")
-        field, read = _KEYS[key]
+        if key not in FAULT_KEYS:
+            raise SandboxError(
+                f"{key!r} is not a key of a fault", f"there are {', '.join(FAULT_KEYS)}"
+            )
+        field, read = FAULT_KEYS[key]
         fields[field] = read(text)
     injection = Injection(**fields)  # type: ignore[arg-type]
     _check(injection)
@@ -142,21 +142,21 @@ def _check(injection: Injection) -> None:
 
 def _codes_of(text: str) -> frozenset[int]:
     """Return the codes of `send`, `pull,heartbeat`, `310` or `SEND_MESSAGE_V2`."""
-    found: set[int] = set()
+    codes: set[int] = set()
     for word in text.split(","):
         name = word.strip()
         if name == "all":
             return frozenset()
         if name in FAMILIES:
-            found |= FAMILIES[name]
+            codes |= FAMILIES[name]
         elif (code := natural_of(name)) is not None and code < 1 << 31:
-            found.add(code)
+            codes.add(code)
         elif name in RequestCode.__members__:
-            found.add(RequestCode[name])
+            codes.add(RequestCode[name])
         else:
             hint = f"a code, its name, or {', '.join(FAMILIES)}"
             raise SandboxError(f"{name!r} are not requests", hint)
-    return frozenset(found)
+    return frozenset(codes)
 
 
 def _code_of(text: str) -> int:
@@ -197,9 +197,11 @@ def _truth_of(text: str) -> bool:
     return text in ("true", "yes")
 
 
-_KEYS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
+FAULT_KEYS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "broker": ("broker", str),
     "topic": ("topic", str),
+    "group": ("group", str),
+    "client": ("client", str),
     "requests": ("codes", _codes_of),
     "from": ("from_ms", duration_ms),
     "until": ("until_ms", duration_ms),

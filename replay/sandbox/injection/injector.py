@@ -1,8 +1,8 @@
-"""The injections of a running sandbox: which are on, whom they hit, what they do.
+"""The injections of a running sandbox: which are active, their targets and effects.
 
-Rules: the injections of a request add up: all latencies, then the first of the other kinds in the
-order given. Chance is drawn by injection and broker, so requests of one broker in one order have
-the same fate in every run with the same seed.
+Rules: injections of a request combine: all latencies, then the first of the other kinds in the
+given order. Random numbers are drawn per injection and broker, so the same request order at a
+broker has the same results in every run with one seed.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
+from weakref import WeakKeyDictionary
 
-from dissectors.remoting.codes import ResponseCode
+from dissectors.endpoint import host_of
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.heartbeat import client_id_of
 
 from ..events import EventKind
-from ..request import ReceivedRequest, topic_of
+from ..request import ReceivedRequest, groups_of, topic_of
 from ..room import Room
 from ..server import Answer, Connection
 from .injection import Injection, InjectionKind
@@ -37,7 +41,7 @@ _HUGE: Final = (1 << 30).to_bytes(4, "big") + b"\x00\x00\x00\x60"
 
 
 class Server(Protocol):
-    """What an injection is on: a broker or the NameServer."""
+    """The target of injections: a broker or the NameServer."""
 
     @property
     def name(self) -> str:
@@ -47,18 +51,18 @@ class Server(Protocol):
         """Serve a request as a healthy server does."""
 
     def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
-        """Count an answer that is not a success."""
+        """Count an error response."""
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
-        """Tell whoever watches."""
+        """Emit an event."""
 
-    def drop_connections(self) -> None:
-        """Reset all connections."""
+    def drop_connections(self, chosen: Callable[[Connection], bool]) -> None:
+        """Reset the chosen connections."""
 
 
 @dataclass(slots=True, eq=False)
 class _Armed:
-    """An injection that waits or is on."""
+    """An injection that is scheduled or active."""
 
     injection: Injection
     """what it is"""
@@ -77,13 +81,16 @@ class _Armed:
 class Injector:
     """The injections of one sandbox."""
 
-    def __init__(self, seed: int, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds, as the loop's own does."""
+    def __init__(
+        self, seed: int, clock: Callable[[], float], remark: str = "injected by the sandbox"
+    ) -> None:
+        """`clock` returns seconds, as the loop's does; `remark` is the default of errors."""
         self.is_active = False
         """there are injections"""
         self.hits = 0
         """requests that an injection hit"""
         self._seed = seed
+        self._remark = remark
         self._clock = clock
         self._armed: list[_Armed] = []
         self._servers: list[Server] = []
@@ -91,13 +98,14 @@ class Injector:
         self._count = 0
         self._held_back = 0
         self._room = Room(_HELD_BYTES)
+        self._client_ids: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
 
     def watch(self, server: Server) -> None:
-        """Add a server that injections may be on."""
+        """Add a server as a target of injections."""
         self._servers.append(server)
 
     def add(self, injections: Sequence[Injection]) -> None:
-        """Add injections whose windows count from now."""
+        """Add injections; their windows start now."""
         loop = asyncio.get_running_loop()
         for injection in injections:
             armed = _Armed(injection, self._clock(), self._count)
@@ -111,12 +119,12 @@ class Injector:
                 )
 
     def close(self) -> None:
-        """Remove all injections and serve nobody."""
+        """Remove all injections and drop frozen requests."""
         self._frozen = []
         self.clear()
 
     def clear(self) -> None:
-        """Remove all injections and serve what was frozen."""
+        """Remove all injections and serve frozen requests."""
         for armed in self._armed:
             for timer in armed.timers:
                 timer.cancel()
@@ -124,42 +132,46 @@ class Injector:
         self.is_active = False
         self._thaw()
 
-    # -- what servers ask -----------------------------------------------------------------------
+    # -- interface for servers ------------------------------------------------------------------
 
     def admits(self, server: str, connection: Connection) -> bool:
-        """Return whether a new connection is taken; make it a slow reader where that is wanted."""
+        """Return whether to accept a connection; make it a slow reader if injected."""
         for armed in self._on(server):
-            if armed.injection.kind is InjectionKind.DOWN:
+            if armed.injection.kind is InjectionKind.DOWN and self._is_for(armed, connection):
                 return False
         if any(
             armed.injection.kind is InjectionKind.SLOW_READ and armed.injection.is_on(server)
             for armed in self._armed
         ):
-            connection.pace = lambda size: self._seconds_for(server, size)
+            connection.pace = lambda size: self._seconds_for(server, connection, size)
         return True
 
     def is_listed(self, server: str) -> bool:
-        """Return whether routes name a broker."""
+        """Return whether routes include a broker."""
         return not any(
             armed.injection.kind is InjectionKind.LEAVE_ROUTE for armed in self._on(server)
         )
 
     def perm(self, server: str) -> int:
-        """Return what routes say may be done with a broker: 4, or 6."""
+        """Return a broker's perm in routes: 4 or 6."""
         read_only = any(
             armed.injection.kind is InjectionKind.READ_ONLY for armed in self._on(server)
         )
         return 4 if read_only else 6
 
     def take(self, server: Server, request: ReceivedRequest) -> bool:
-        """Let injections have their way with a request; False where it is served as always."""
-        topic = topic_of(request)
+        """Apply injections to a request; return False if it is to be served normally."""
+        topic, groups = topic_of(request), groups_of(request)
+        if request.code == RequestCode.HEART_BEAT:
+            self._client_ids[request.connection] = client_id_of(request.body) or ""
         delay = 0.0
         chosen: _Armed | None = None
         for armed in self._on(server.name):
             if chosen is not None and armed.injection.kind is not InjectionKind.LATENCY:
                 continue
-            if not self._hits(armed, server.name, request.code, topic):
+            if not armed.injection.hits(request.code, topic, groups):
+                continue
+            if not self._is_for(armed, request.connection) or not self._hits(armed, server.name):
                 continue
             if armed.injection.latency is not None:
                 delay += armed.injection.latency.draw(self._chance(armed, server.name))
@@ -182,7 +194,7 @@ class Injector:
             self._act(chosen, server, request, delay)
         return True
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internal -------------------------------------------------------------------------------
 
     def _on(self, server: str) -> list[_Armed]:
         now = self._clock()
@@ -199,9 +211,14 @@ class Injector:
             chance = armed.chances[server] = random.Random(f"{self._seed} {armed.number} {server}")
         return chance
 
-    def _hits(self, armed: _Armed, server: str, code: int, topic: str) -> bool:
+    def _is_for(self, armed: _Armed, connection: Connection) -> bool:
+        peer = connection.peer
+        names = (host_of(peer), peer, self._client_ids.get(connection, ""))
+        return armed.injection.is_for(names)
+
+    def _hits(self, armed: _Armed, server: str) -> bool:
         injection = armed.injection
-        if injection.kind in _NOT_OF_REQUESTS or not injection.hits(code, topic):
+        if injection.kind in _NOT_OF_REQUESTS:
             return False
         hit = armed.hits.get(server, 0)
         if injection.times is not None and hit >= injection.times:
@@ -224,7 +241,7 @@ class Injector:
         def shape(answered: ReceivedRequest, done: Answer) -> None:
             final = done
             if answer is not None:
-                # What was done is said all the same: codes 10 to 12 come with offsets and ids.
+                # Codes 10 to 12 mean stored, so the response has offsets and ids.
                 final = answer._replace(fields=done.fields)
                 server.note_error(answered, final)
             self._later(
@@ -244,7 +261,7 @@ class Injector:
         act: Callable[[Answer], None],
         answer: Answer,
     ) -> None:
-        request.body = b""  # what waits is the answer only
+        request.body = b""  # only the response is delayed
         size = request.size + len(answer.body)
         if seconds <= 0 or self._held_back >= _LATER_LIMIT or not self._room.take(size):
             act(answer)
@@ -259,10 +276,10 @@ class Injector:
         asyncio.get_running_loop().call_later(seconds, now)
 
     def _error_of(self, armed: _Armed, server: str) -> Answer | None:
-        """Return the error that an injection answers with; None for other kinds."""
+        """Return the error response of an injection; None for other kinds."""
         injection = armed.injection
         if injection.kind is InjectionKind.ERROR:
-            return Answer(injection.code, None, b"", injection.remark or "injected by the sandbox")
+            return Answer(injection.code, None, b"", injection.remark or self._remark)
         if injection.kind is InjectionKind.DISK_FULL:
             return Answer(
                 ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", injection.remark or DISK_FULL
@@ -279,12 +296,12 @@ class Injector:
             return Answer(ResponseCode.SYSTEM_BUSY, None, b"", remark)
         return None
 
-    def _seconds_for(self, server: str, size: int) -> float:
-        """Return how long a connection pauses after `size` bytes."""
+    def _seconds_for(self, server: str, connection: Connection, size: int) -> float:
+        """Return the pause of a connection after `size` bytes, in seconds."""
         rates = [
             armed.injection.rate
             for armed in self._on(server)
-            if armed.injection.kind is InjectionKind.SLOW_READ
+            if armed.injection.kind is InjectionKind.SLOW_READ and self._is_for(armed, connection)
         ]
         return size / min(rates) if rates else 0.0
 
@@ -297,7 +314,7 @@ class Injector:
             if armed.injection.is_on(server.name):
                 server.tell(EventKind.WINDOW, None, f"begins: {armed.injection}")
                 if armed.injection.kind is InjectionKind.DOWN:
-                    server.drop_connections()
+                    server.drop_connections(partial(self._is_for, armed))
         armed.timers = []
         if end is not None:
             armed.timers.append(loop.call_later((end - begin) / 1000, self._end, armed))
@@ -334,7 +351,7 @@ _NOT_OF_REQUESTS: Final = frozenset(
 
 
 def _finish(kind: InjectionKind, request: ReceivedRequest, answer: Answer) -> None:
-    """Answer a request as an injection of this kind does."""
+    """Finish a request according to the kind of its injection."""
     connection = request.connection
     if kind is InjectionKind.SILENT:
         return

@@ -1,7 +1,7 @@
-"""Distributions of latencies, and their texts.
+"""Latency distributions and their parser.
 
-`20ms` always the same, `20ms..200ms` anything between, `exp:50ms` exponential around a mean,
-`normal:50ms,10ms` mean and deviation, `lognormal:20ms,500ms` median and 99th percentile.
+`20ms` constant, `20ms..200ms` uniform, `exp:50ms` exponential with a mean, `normal:50ms,10ms` mean
+and deviation, `lognormal:20ms,500ms` median and 99th percentile.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHAPES: Final = {"fixed": 1, "uniform": 2, "exp": 1, "normal": 2, "lognormal": 
 
 
 def duration_ms(text: str) -> int:
-    """Return the milliseconds of `20ms`, `1.5s`, `2m`, `1h`; raise SandboxError for others."""
+    """Parse `20ms`, `1.5s`, `2m`, or `1h` to milliseconds; SandboxError if invalid."""
     length = duration_ns(text)
     if length is None:
         hint = f"give a number and a unit ({DURATIONS_SPELLED}): 20ms"
@@ -69,7 +69,7 @@ class Latency:
 
 
 def latency_of(text: str) -> Latency:
-    """Return the distribution that a text describes; SandboxError for any other text."""
+    """Parse a latency distribution; SandboxError if invalid."""
     shape, colon, rest = text.strip().partition(":")
     if not colon:
         shape, rest = ("uniform", text) if ".." in text else ("fixed", text)

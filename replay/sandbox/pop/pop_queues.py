@@ -1,8 +1,8 @@
-"""What POP consumers hold: messages that were handed out and are not acknowledged.
+"""POP messages in flight: delivered and not yet acknowledged.
 
-A group takes messages of a queue one after the other; what it does not acknowledge in time comes
-again: in the group's retry topic, or, for ordered groups, in its own place. Pure but for the store
-it reads; the clock is an argument.
+A group pops the messages of a queue in order; unacknowledged ones are redelivered: in the group's
+retry topic, or for ordered groups at their offset. Pure except for the store it reads; the clock is
+an argument.
 RocketMQ: PopMessageProcessor, PopBufferMergeService, PopReviveService, ConsumerOrderInfoManager.
 """
 
@@ -38,7 +38,7 @@ class PopKey(NamedTuple):
 
 @dataclass(slots=True)
 class PopQueue:
-    """How far a group is in a queue, and what it has."""
+    """A group's offset in a queue, and its messages in flight."""
 
     next_offset: int
     """offset of the next message to hand out"""
@@ -52,7 +52,7 @@ class PopQueue:
 
 
 class Expired(NamedTuple):
-    """A message whose time is over."""
+    """A message whose invisible time has expired."""
 
     key: PopKey
     """queue and group"""
@@ -61,10 +61,10 @@ class Expired(NamedTuple):
 
 
 class PopQueues:
-    """What the POP groups of one broker hold."""
+    """Messages in flight of the POP groups of one broker."""
 
     def __init__(self, begin: Callable[[PopKey], int], room: Room | None = None) -> None:
-        """`begin` tells where a group begins in a queue that it has never read."""
+        """`begin` returns the start offset of a group in a new queue."""
         self._begin = begin
         self._room = room or Room()
         self._queues = BoundedTable[PopKey, PopQueue](
@@ -76,21 +76,21 @@ class PopQueues:
         """messages handed out and not acknowledged"""
 
     def queue(self, key: PopKey) -> PopQueue:
-        """Return how far a group is in a queue."""
-        found = self._queues.get(key)
-        if found is None:
-            found = PopQueue(self._begin(key))
+        """Return a group's state in a queue."""
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = PopQueue(self._begin(key))
             if len(self._queues) < OFFSETS_LIMIT and len(key.group) <= NAME_LIMIT:
-                self._queues.put(key, found)
-        return found
+                self._queues.put(key, queue)
+        return queue
 
     def take(
         self, key: PopKey, queue: StoredQueue, most: int, until_ms: int, subscription: Subscription
     ) -> list[StoredRecord]:
-        """Hand out at most `most` messages of a queue, invisible until then."""
+        """Deliver at most `most` messages of a queue, invisible until `until_ms`."""
         state = self.queue(key)
         if key not in self._queues:
-            return []  # there is no room to note what it has
+            return []  # no room to record the messages in flight
         state.next_offset = min(max(state.next_offset, queue.min_offset), queue.max_offset)
         taken: list[StoredRecord] = []
         begin = state.next_offset
@@ -105,16 +105,16 @@ class PopQueues:
         return taken
 
     def has_more(self, key: PopKey, queue: StoredQueue) -> bool:
-        """Return whether there are messages to hand out."""
+        """Return whether there are messages to deliver."""
         return self.queue(key).next_offset < queue.max_offset
 
     def acknowledge(self, key: PopKey, offset: int) -> None:
-        """Settle a message; do nothing for one that is not in flight."""
+        """Acknowledge a message; do nothing if it is not in flight."""
         if self.queue(key).in_flight.pop(offset, None) is not None:
             self._let_go()
 
     def extend(self, key: PopKey, offset: int, until_ms: int) -> bool:
-        """Change until when a message is invisible; return False where it is not in flight."""
+        """Change the invisible time of a message; return False if it is not in flight."""
         state = self.queue(key)
         if state.in_flight.pop(offset, None) is None:
             return False
@@ -128,7 +128,7 @@ class PopQueues:
         self._room.take(ENTRY)
         heapq.heappush(self._deadlines, (until_ms, key, offset))
         if len(self._deadlines) > 2 * self.in_flight + _FREE_DEADLINES:
-            self._deadlines = [one for one in self._deadlines if self._is_due(*one)]
+            self._deadlines = [entry for entry in self._deadlines if self._is_due(*entry)]
             heapq.heapify(self._deadlines)
 
     def _let_go(self) -> None:
@@ -141,11 +141,11 @@ class PopQueues:
 
     @property
     def next_deadline(self) -> int | None:
-        """When the next message may be over its time, ms since the epoch; None: never."""
+        """Earliest possible expiry, ms since the epoch, or None."""
         return self._deadlines[0][0] if self._deadlines else None
 
     def expire(self, now_ms: int) -> Iterator[Expired]:
-        """Yield messages whose time is over; they are no longer in flight."""
+        """Yield expired messages, which are then no longer in flight."""
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             until_ms, key, offset = heapq.heappop(self._deadlines)
             if self._is_due(until_ms, key, offset):
@@ -154,7 +154,7 @@ class PopQueues:
                 yield Expired(key, offset)
 
     def go_back(self, key: PopKey, offset: int) -> None:
-        """Hand out from an offset on again: an ordered group goes no further without it."""
+        """Rewind to an offset: an ordered group must redeliver it first."""
         state = self.queue(key)
         state.next_offset = min(state.next_offset, offset)
         for later in [other for other in state.in_flight if other >= offset]:

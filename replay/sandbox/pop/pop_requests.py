@@ -1,5 +1,5 @@
-"""Requests of POP consumers: pop, acknowledge, another invisible time, notice. What they did not
-acknowledge in time comes again.
+"""POP requests: pop, acknowledge, change invisible time, notification; revival of unacknowledged
+messages.
 
 RocketMQ: PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor,
 NotificationProcessor, PeekMessageProcessor, PopReviveService, ConsumerOrderInfoManager.
@@ -37,12 +37,12 @@ from .pop_queues import PopKey, PopQueues
 
 
 def retry_topic(group: str, topic: str) -> str:
-    """Return the topic in which messages of `topic` come again for a POP group."""
+    """Return the retry topic of `topic` for a POP group."""
     return f"{RETRY_PREFIX}{group}_{topic}"
 
 
 class PopRevival:
-    """Brings back what POP groups of one broker did not acknowledge."""
+    """Redelivers unacknowledged messages of the POP groups of one broker."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class PopRevival:
         ordered: Container[str],
         commit: Callable[[PopKey], None],
     ) -> None:
-        """`ordered` are the groups that keep the order; `commit` stores how far a group is."""
+        """`ordered` are the ordered groups; `commit` stores a group's offset."""
         self._state = state
         self._queues = queues
         self._ordered = ordered
@@ -59,13 +59,13 @@ class PopRevival:
         self._timer: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """Stop: no message comes again any more."""
+        """Stop redelivering."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def arm(self) -> None:
-        """Wait for the next message whose time is over; after each change of what is held."""
+        """Schedule the next expiry; call after each change of the messages in flight."""
         deadline = self._queues.next_deadline
         self.close()
         if deadline is not None:
@@ -83,7 +83,7 @@ class PopRevival:
         self.arm()
 
     def _revive(self, key: PopKey, offset: int) -> None:
-        """Store a message anew in the group's retry topic."""
+        """Store a message again in the group's retry topic."""
         record = self._state.store.queue(key.topic, key.queue_id).at(offset)
         if record is None:
             return
@@ -97,7 +97,7 @@ class PopRevival:
         try:
             again = self._state.put(message)
         except StoreFull:
-            # It stays with the group and is tried once more later.
+            # It stays in flight and is tried again later.
             state = self._queues.queue(key)
             state.next_offset = min(state.next_offset, offset)
             return
@@ -111,7 +111,7 @@ _LEAST_INVISIBLE_MS: Final = 10
 
 
 class _Pop(NamedTuple):
-    """A pop request, checked."""
+    """A validated pop request."""
 
     group: str
     topic: str
@@ -136,7 +136,7 @@ class PopHandlers:
         self._turn = 0
 
     def handlers(self) -> dict[int, Handler]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return {
             RequestCode.POP_MESSAGE: self.pop,
             RequestCode.ACK_MESSAGE: self.acknowledge,
@@ -148,13 +148,13 @@ class PopHandlers:
         }
 
     def close(self) -> None:
-        """Stop the revival of messages."""
+        """Stop redelivering."""
         self._revival.close()
 
     # -- pop ------------------------------------------------------------------------------------
 
     def pop(self, request: ReceivedRequest) -> Answer | None:
-        """Answer 200050: return messages, invisible for a while from then on, or nothing."""
+        """Answer 200050: return messages and make them invisible, or return nothing."""
         wanted = self._wanted(request)
         answer = self._take(wanted)
         if answer is not None:
@@ -232,20 +232,20 @@ class PopHandlers:
 
     def _keys(self, group: str, topic: str, queue_id: int) -> list[tuple[str, PopKey]]:
         """Return (topic kind, queue) that a pop may read, the retry topic first."""
-        found = []
+        keys = []
         retries = retry_topic(group, topic)
         if self._state.topics.get(retries) is not None:
-            found.append(("1", PopKey(group, retries, 0)))
+            keys.append(("1", PopKey(group, retries, 0)))
         config = self._state.topics.get(topic)
         count = config.read_queues if config is not None else 0
         if queue_id != ANY_QUEUE:
-            return [*found, ("0", PopKey(group, topic, queue_id))]
+            return [*keys, ("0", PopKey(group, topic, queue_id))]
         self._turn += 1
         queues = [(self._turn + place) % count for place in range(count)]
-        return found + [("0", PopKey(group, topic, number)) for number in queues]
+        return keys + [("0", PopKey(group, topic, number)) for number in queues]
 
     def _take(self, wanted: _Pop) -> Answer | None:
-        """Return the answer with what is there; None where nothing is."""
+        """Return a response with available messages, or None."""
         now = self._state.now_ms()
         until = now + wanted.invisible_ms
         records: list[StoredRecord] = []
@@ -319,14 +319,14 @@ class PopHandlers:
     # -- acknowledging --------------------------------------------------------------------------
 
     def acknowledge(self, request: ReceivedRequest) -> Answer:
-        """Answer 200051: note that a message is done with."""
+        """Answer 200051: acknowledge a message."""
         key, offset = self._receipt(request)
         self.queues.acknowledge(key, offset)
         self._commit(key)
         return Answer()
 
     def acknowledge_many(self, request: ReceivedRequest) -> Answer:
-        """Answer 200151: note that many messages are done with."""
+        """Answer 200151: acknowledge many messages."""
         for item in objects_of(json_object(request.body).get("acks")):
             group, topic = text_of(item.get("c")), text_of(item.get("t"))
             queue_id, start = item.get("q"), item.get("so")
@@ -343,7 +343,7 @@ class PopHandlers:
         return Answer()
 
     def change(self, request: ReceivedRequest) -> Answer:
-        """Answer 200053: make a message invisible for another time."""
+        """Answer 200053: change the invisible time of a message."""
         key, offset = self._receipt(request)
         now = self._state.now_ms()
         invisible = max(request.number("invisibleTime"), _LEAST_INVISIBLE_MS)
@@ -391,10 +391,10 @@ class PopHandlers:
                 ResponseCode.MESSAGE_ILLEGAL,
             )
 
-    # -- looking ----------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------
 
     def peek(self, request: ReceivedRequest) -> Answer:
-        """Answer 200052: return messages that stay visible."""
+        """Answer 200052: return messages, which stay visible."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         self._readable(group, topic)
         most = min(max(1, request.number("maxMsgNums")), _MOST_MESSAGES)
@@ -416,7 +416,7 @@ class PopHandlers:
         return Answer(0, fields, b"".join(record.data for record in records), "FOUND")
 
     def notification(self, request: ReceivedRequest) -> Answer | None:
-        """Answer 200054: say whether there is a message, at the latest after the poll time."""
+        """Answer 200054: return whether there is a message, at the latest after the poll time."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
         self._readable(group, topic)
@@ -440,7 +440,7 @@ class PopHandlers:
         )
 
     def polling(self, request: ReceivedRequest) -> Answer:
-        """Answer 200055: return how many requests wait for a topic."""
+        """Answer 200055: return the number of held requests of a topic."""
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
         return Answer(0, {"pollingNum": str(number)})
 

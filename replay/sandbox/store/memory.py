@@ -1,8 +1,8 @@
-"""Messages of one broker: a commit log, its queues, and the index by key; all in memory.
+"""Messages of one broker, in memory: a commit log, queues, and a key index.
 
-Rules: a record has the bytes that a pull delivers, so reading is joining. Offsets in the commit log
-are those that the records would have in one endless file. The index by key is made when somebody
-asks, not for each message. What must survive a crash goes to a `Journal` as well.
+Rules: a record has the bytes that a pull delivers, so reading only joins them. Commit log offsets
+are those of one endless file. The key index is built on demand, not per message. State that must
+survive a crash also goes to a `Journal`.
 RocketMQ: CommitLog, ConsumeQueue, IndexService, DefaultMessageStore.
 """
 
@@ -29,19 +29,19 @@ from .shelf import Shelf, StoredQueue, StoredRecord, physical_offset_of
 
 
 class Journal(Protocol):
-    """Where messages and state go that have to survive a crash."""
+    """Persists messages and state that must survive a crash."""
 
     def put_message(self, record: StoredRecord) -> None:
-        """Write a message that was stored."""
+        """Write a stored message."""
 
     def drop_messages(self, below: int) -> None:
-        """Drop the messages below a commit log offset, which were forgotten."""
+        """Drop evicted messages, those below a commit log offset."""
 
     def put_end(self, topic: str, queue_id: int, offset: int) -> None:
-        """Write where a queue whose messages are all forgotten goes on; "" is the commit log."""
+        """Write the next offset of a queue without messages; topic "" is the commit log."""
 
     def put_topic(self, config: TopicConfig) -> None:
-        """Write a topic that was made or changed."""
+        """Write a created or changed topic."""
 
     def drop_topic(self, topic: str) -> None:
         """Remove a topic with its queues."""
@@ -53,7 +53,7 @@ class Journal(Protocol):
         """Remove an offset."""
 
     def put_group(self, config: GroupConfig) -> None:
-        """Write a group that was made or changed."""
+        """Write a created or changed group."""
 
     def drop_group(self, group: str) -> None:
         """Remove a group."""
@@ -94,7 +94,7 @@ class NewMessage:
     born_host: str = "0.0.0.0:0"
     """the client, `ip:port`"""
     reconsume_times: int = 0
-    """how often it was given back"""
+    """how often it was returned"""
     prepared_transaction_offset: int = 0
     """commit log offset of the half message that it ends"""
 
@@ -102,7 +102,7 @@ class NewMessage:
     def again(
         cls, stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]
     ) -> NewMessage:
-        """Return a message that consumers get once more, from another topic."""
+        """Return a copy of a stored message for redelivery from another topic."""
         return cls(
             topic,
             queue_id,
@@ -117,7 +117,7 @@ class NewMessage:
 
 
 class StoreFull(Exception):
-    """The limit of the store is reached and nothing may be dropped."""
+    """The store is full and may not evict messages."""
 
 
 class MessageStore:
@@ -126,12 +126,12 @@ class MessageStore:
     def __init__(
         self, store_host: str, limit: int, drop_oldest: bool = False, room: Room | None = None
     ) -> None:
-        """`store_host` is the broker's `ip:port`; messages and their index take `limit` bytes at
-        most. Queues, which outlive their messages, take from `room`.
+        """`store_host` is the broker's `ip:port`; `limit` bounds messages and their index. Queues,
+        which outlive their messages, use `room`.
         """
         self.store_host = store_host
         self.journal: Journal | None = None
-        """where messages go besides"""
+        """journal that also stores messages"""
         self.end_offset = 0
         """commit log offset of the next record"""
         self.held_bytes = 0
@@ -139,7 +139,7 @@ class MessageStore:
         self.last_store_ms = 0
         """when the last record was stored"""
         self.on_forget: list[Callable[[StoredRecord], None]] = []
-        """each is told of a record that is dropped because the store is full"""
+        """called for each record evicted because the store is full"""
         self._limit = limit
         self._drop_oldest = drop_oldest
         self._room = room or Room()
@@ -154,7 +154,7 @@ class MessageStore:
     # -- writing --------------------------------------------------------------------------------
 
     def put(self, message: NewMessage, now_ms: int) -> StoredRecord:
-        """Store a message; its record. Raises StoreFull; ValueError for what no record can be."""
+        """Store a message; return its record. Raises StoreFull, or ValueError if it is invalid."""
         queue = self.queue(message.topic, message.queue_id)
         queue_offset = queue.max_offset
         record = StoredRecord(
@@ -173,9 +173,9 @@ class MessageStore:
         return record
 
     def restore(self, record: StoredRecord) -> bool:
-        """Take a record back that the journal has kept; they come in order.
+        """Restore a record from the journal; called in order.
 
-        False where its place in the commit log or queue is taken already. Raises StoreFull.
+        Return False if its commit log or queue offset is already used. Raises StoreFull.
         """
         queue = self._made_queue(record.topic, record.queue_id)
         if len(self._log) and record.physical_offset < self.end_offset:
@@ -191,7 +191,7 @@ class MessageStore:
         return True
 
     def _made_queue(self, topic: str, queue_id: int) -> StoredQueue:
-        """Return a queue, made where it was not there. Raise StoreFull where that cannot be."""
+        """Return a queue, created if missing. Raise StoreFull if that fails."""
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             if not self._room.take(_QUEUE + weight_of(topic)):
@@ -200,7 +200,7 @@ class MessageStore:
         return queue
 
     def go_on_with(self, journal: Journal) -> None:
-        """Write to a journal from now on; what was forgotten while it was read is removed there."""
+        """Start writing to a journal, and remove messages evicted during the restore."""
         self.journal = journal
         if self._dropped:
             journal.drop_messages(self.begin_offset)
@@ -210,9 +210,9 @@ class MessageStore:
                     journal.put_end(topic, queue_id, queue.min_offset)
 
     def restore_end(self, topic: str, queue_id: int, offset: int) -> None:
-        """Go on at an offset that forgotten messages have left; before any `restore`.
+        """Continue at an offset left by evicted messages; call before any `restore`.
 
-        Raise StoreFull where there are too many queues.
+        Raise StoreFull if there are too many queues.
         """
         if not topic:
             self.end_offset = offset
@@ -231,7 +231,7 @@ class MessageStore:
             return
         if not self._drop_oldest or size > self._limit:
             raise StoreFull
-        # Somewhat more than is needed, so that this is not to be done for each message.
+        # Evict somewhat more than needed, so this does not run for each message.
         wanted = self._limit - size - self._limit // 64
         while len(self._log) and self.held_bytes > wanted:
             self._forget(self._log.drop_first())
@@ -242,8 +242,8 @@ class MessageStore:
 
     def _forget(self, record: StoredRecord) -> None:
         self.held_bytes -= record.size
-        for told in self.on_forget:
-            told(record)
+        for listener in self.on_forget:
+            listener(record)
         if record.physical_offset < self._indexed_to:
             self._forget_keys(record)
         queue = self._queues.get((record.topic, record.queue_id))
@@ -256,12 +256,12 @@ class MessageStore:
     def _forget_keys(self, record: StoredRecord) -> None:
         index = self._index.get(record.topic, {})
         for key in _keys_of(record.message()):
-            found = index.get(key)
-            if isinstance(found, list) and found[0] is record:
-                del found[0]
-                if len(found) == 1:
-                    index[key] = found[0]
-            elif found is record:
+            entries = index.get(key)
+            if isinstance(entries, list) and entries[0] is record:
+                del entries[0]
+                if len(entries) == 1:
+                    index[key] = entries[0]
+            elif entries is record:
                 del index[key]
             else:
                 continue
@@ -274,7 +274,7 @@ class MessageStore:
         properties = encode_properties(message.properties).encode("utf-8", "replace")
         born_address, born_port = _host(message.born_host)
         store_address, store_port = self._store_address
-        # The two bits of sysFlag that say which hosts are IPv6 stand side by side.
+        # The two sysFlag bits of IPv6 hosts are adjacent.
         hosts = (len(born_address) == 16) + 2 * (len(store_address) == 16)
         sys_flag = message.sys_flag & ~HOST_BITS | hosts * SysFlag.BORNHOST_V6
         long_topic = len(topic) > V1_TOPIC_LIMIT
@@ -318,26 +318,26 @@ class MessageStore:
     # -- reading --------------------------------------------------------------------------------
 
     def queue(self, topic: str, queue_id: int) -> StoredQueue:
-        """Return a queue; an empty one where nothing was stored."""
+        """Return a queue, or an empty one if nothing was stored."""
         return self._queues.get((topic, queue_id)) or StoredQueue()
 
     @property
     def begin_offset(self) -> int:
-        """Commit log offset of the oldest record that is still there."""
+        """Commit log offset of the oldest record."""
         return self._log[0].physical_offset if len(self._log) else self.end_offset
 
     @property
     def first_ms(self) -> int | None:
-        """When the oldest record was stored; None when there is none."""
+        """Store time of the oldest record, or None."""
         return self._log[0].store_ms if len(self._log) else None
 
     @property
     def filled(self) -> float:
-        """How full it is, from 0 to 1."""
+        """Fill ratio, 0 to 1."""
         return self.held_bytes / self._limit if self._limit else 1.0
 
     def at(self, physical_offset: int) -> StoredRecord | None:
-        """Return the record that begins at a commit log offset, if one does."""
+        """Return the record that begins at a commit log offset, or None."""
         place = self._log.place_of(physical_offset, physical_offset_of)
         if place < len(self._log) and self._log[place].physical_offset == physical_offset:
             return self._log[place]
@@ -352,22 +352,22 @@ class MessageStore:
     ) -> list[StoredRecord]:
         """Return the latest `limit` records of a topic with that key or UNIQ_KEY, oldest first.
 
-        Raise StoreFull where the index does not fit beside the messages.
+        Raise StoreFull if the index does not fit beside the messages.
         """
         self._catch_up()
         indexed = self._index.get(topic, {}).get(key, [])
-        found = [
+        matches = [
             record
             for record in (indexed if isinstance(indexed, list) else [indexed])
             if begin_ms <= record.store_ms <= end_ms
         ]
-        return found[-limit:] if limit > 0 else []
+        return matches[-limit:] if limit > 0 else []
 
     def __len__(self) -> int:
         return len(self._log)
 
     def _catch_up(self) -> None:
-        """Index the records that came since the last question."""
+        """Index the records added since the last query."""
         while self._indexed_to < self.end_offset:
             place = self._log.place_of(self._indexed_to, physical_offset_of)
             if place == len(self._log):
@@ -377,7 +377,7 @@ class MessageStore:
             weight = sum(map(_weight_of_key, keys))
             self._make_room(weight)
             if record.physical_offset < self.begin_offset:
-                continue  # it was the oldest one itself, and was dropped
+                continue  # it was the oldest one and has been evicted
             self.held_bytes += weight
             for key in keys:
                 self._index_key(record, key)
@@ -386,13 +386,13 @@ class MessageStore:
 
     def _index_key(self, record: StoredRecord, key: str) -> None:
         index = self._index.setdefault(record.topic, {})
-        found = index.get(key)
-        if found is None:
+        entries = index.get(key)
+        if entries is None:
             index[key] = record
-        elif isinstance(found, list):
-            found.append(record)
+        elif isinstance(entries, list):
+            entries.append(record)
         else:
-            index[key] = [found, record]
+            index[key] = [entries, record]
 
 
 def _weight_of_key(key: str) -> int:

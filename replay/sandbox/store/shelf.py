@@ -1,4 +1,4 @@
-"""Stored records in order: the queues of a broker, and its commit log.
+"""Ordered stored records: the queues and the commit log of a broker.
 
 RocketMQ: ConsumeQueue, MappedFileQueue.
 """
@@ -42,7 +42,7 @@ class StoredRecord:
     ) -> None:
         self.data = data
         """the record as a pull delivers it"""
-        self.topic = sys.intern(topic)  # one text for all messages of a topic
+        self.topic = sys.intern(topic)  # interned: one text for all messages of a topic
         self.queue_id = queue_id
         self.queue_offset = queue_offset
         self.physical_offset = physical_offset
@@ -53,16 +53,16 @@ class StoredRecord:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes."""
+        """Memory in bytes."""
         return len(self.data) + RECORD_OVERHEAD + (sys.getsizeof(self.tag) if self.tag else 0)
 
     def message(self) -> StoredMessage:
-        """Return the record taken apart."""
+        """Return the decoded record."""
         return decode_messages(self.data).messages[0]
 
 
 class Shelf:
-    """Records in order, added behind and forgotten in front; any place is found at once."""
+    """Ordered records: appended at the end, dropped at the front, with constant-time access."""
 
     __slots__ = ("_first", "_records")
 
@@ -77,21 +77,21 @@ class Shelf:
         return self._records[self._first + place]
 
     def append(self, record: StoredRecord) -> None:
-        """Add the next one."""
+        """Append a record."""
         self._records.append(record)
 
     def drop_first(self) -> StoredRecord:
-        """Forget the first one and return it."""
+        """Drop the first record and return it."""
         record = self._records[self._first]
         self._first += 1
         if self._first * 8 > len(self._records):
-            # Moved in one go, so that each record is moved a few times at the most.
+            # Compact rarely, so each record is moved a few times at most.
             del self._records[: self._first]
             self._first = 0
         return record
 
     def place_of(self, value: int, key: Callable[[StoredRecord], int]) -> int:
-        """Return the place of the first record whose key is not below `value`; keys never fall."""
+        """Return the index of the first record whose key is at least `value`; keys are sorted."""
         return bisect_left(self._records, value, self._first, key=key) - self._first
 
 
@@ -116,13 +116,13 @@ class StoredQueue:
         return self.min_offset + len(self.records)
 
     def _place_of(self, offset: int) -> int:
-        """Return the place of the first record that is not before an offset."""
+        """Return the index of the first record at or after an offset."""
         if self.has_holes:
             return self.records.place_of(offset, queue_offset_of)
         return offset - self.min_offset
 
     def at(self, offset: int) -> StoredRecord | None:
-        """Return the record with that offset, if it is there."""
+        """Return the record with that offset, or None."""
         place = self._place_of(offset)
         if not 0 <= place < len(self.records):
             return None
@@ -130,7 +130,7 @@ class StoredQueue:
         return record if record.queue_offset == offset else None
 
     def since(self, offset: int) -> Iterator[StoredRecord]:
-        """Yield the records from that offset on."""
+        """Yield the records from an offset on."""
         for place in range(max(0, self._place_of(offset)), len(self.records)):
             yield self.records[place]
 

@@ -1,12 +1,11 @@
 """Messages, topics and offsets in a sqlite3 file that survives a crash of the process.
 
-Rules: what was answered is in the file, because answers are written after the commit of their turn.
-The write-ahead log goes to the operating system with each commit and not to the platter: a process
-that is killed loses nothing, a machine that loses its power may lose the last moment. One file
-belongs to one sandbox at a time. A file whose schema is not exactly ours is refused before anything
-is read or changed: a view, trigger, or generated column would decide what is read and stored. What
-is read is bounded by the size of the file, so that pages that refer to each other cannot make it
-endless.
+Rules: acknowledged data is in the file, because responses are written after the commit of their
+turn. A commit writes the write-ahead log without fsync: a killed process loses nothing, a power
+failure may lose the last moment. One file belongs to one sandbox at a time. A file whose schema
+differs from ours is rejected before anything is read or changed, because a view, trigger, or
+generated column could change what is read and stored. Reads are bounded by the file size, so cyclic
+pages cannot make them endless.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _DROP_DONE: Final = (
     "DELETE FROM state WHERE broker = ? AND kind = 'done' AND CAST(key AS INTEGER) < ?"
 )
 _MOST_PROBLEMS: Final = 20
-"""damaged rows that are named"""
+"""damaged rows described in texts"""
 _SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 20"
 _LONGEST: Final = MAX_FRAME
 """bytes of a value or row: a record came in a frame"""
@@ -78,9 +77,9 @@ class StoreFile:
     """The file of a sandbox."""
 
     def __init__(self, path: Path, on_waiting: Callable[[], None]) -> None:
-        """Open or make it; SandboxError where that cannot be.
+        """Open or create the file; SandboxError if that fails.
 
-        `on_waiting` is called when there is something to commit again.
+        `on_waiting` is called when there is new data to commit.
         """
         self.path = path
         """the file"""
@@ -91,7 +90,7 @@ class StoreFile:
         self._statements: list[tuple[str, tuple[object, ...]]] = []
         self._failed = False
         _refuse_what_is_no_file(path)
-        with contextlib.suppress(OSError):  # it is there, or sqlite3 says what is wrong
+        with contextlib.suppress(OSError):  # it exists, or sqlite3 reports the error
             create_new(Path(path), PRIVATE).close()
         try:
             self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
@@ -113,13 +112,13 @@ class StoreFile:
         self._allow()
         run("PRAGMA trusted_schema = OFF")
         run("PRAGMA cell_size_check = ON")
-        found = run(_SCHEMA).fetchall()
-        empty = not found
+        schema = run(_SCHEMA).fetchall()
+        empty = not schema
         if not empty and run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
             raise SandboxError(f"{self.path} is not a store of a sandbox", _ANOTHER)
         if not empty and run("PRAGMA user_version").fetchone()[0] != _VERSION:
             raise SandboxError(f"{self.path} was made by another version of the sandbox", _ANOTHER)
-        if not empty and (why := _why_not_ours(found)):
+        if not empty and (why := _why_not_ours(schema)):
             raise SandboxError(f"{self.path} is not a store of a sandbox: {why}", _ANOTHER)
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("PRAGMA journal_mode = WAL")
@@ -144,16 +143,16 @@ class StoreFile:
         return total
 
     def _allow(self) -> None:
-        """Allow the next statement as many steps as the size of the file explains.
+        """Limit the steps of the next statement by the size of the file.
 
-        What counts them has no Python frame, in which a signal would be raised and lost.
+        The counter has no Python frame, in which a signal's exception would be lost.
         """
         looks = (_FREE_STEPS + _STEPS_PER_BYTE * self.size) // _STEPS_AT_ONCE
         ends = partial(next, chain(repeat(0, looks), repeat(1)))
         self._connection.set_progress_handler(ends, _STEPS_AT_ONCE)
 
     def _error(self, error: sqlite3.Error) -> SandboxError:
-        """Return what to raise for an error of SQLite: it names the file."""
+        """Convert an SQLite error to a SandboxError that names the file."""
         if "locked" in str(error):
             hint = "end it, or name another file"
             return SandboxError(f"{self.path} is in use by another sandbox", hint)
@@ -163,34 +162,36 @@ class StoreFile:
         return SandboxError(f"{self.path}: {error}", hint)
 
     def endless(self) -> SandboxError:
-        """Return the error for more rows than the size of the file explains."""
+        """Return the error for more rows than fit the size of the file."""
         return SandboxError(f"{self.path} is damaged: its pages refer to each other", _ANOTHER)
 
     def journal(self, broker: str) -> BrokerJournal:
-        """Return what a broker of that name writes to."""
+        """Return the journal of a broker."""
         return BrokerJournal(self, broker)
 
     # -- writing --------------------------------------------------------------------------------
 
     def put_message(self, row: tuple[str, int, *tuple[object, ...]]) -> None:
-        """Keep a row of `message` for the next commit."""
+        """Queue a row of `message` for the next commit."""
         self._messages.append(row)
         if not self._waiting:
             self._wait()
 
     def put_state(self, broker: str, kind: str, key: str, value: str | None) -> None:
-        """Keep a state for the next commit; None removes it. The last of one turn counts."""
+        """Queue a state for the next commit; None removes it. The last one of a turn wins."""
         self._states[(broker, kind, key)] = value
         if not self._waiting:
             self._wait()
 
     def forget(self, broker: str, below: int) -> None:
-        """Forget what waits, because the last commit failed, about messages below an offset."""
+        """Drop rows left by a failed commit for messages below an offset."""
         if not self._failed:
             return
         self._messages = [row for row in self._messages if row[0] != broker or row[1] >= below]
         dropped = ((_DROP_MESSAGES, broker), (_DROP_DONE, broker))
-        self._statements = [one for one in self._statements if (one[0], one[1][0]) not in dropped]
+        self._statements = [
+            queued for queued in self._statements if (queued[0], queued[1][0]) not in dropped
+        ]
         self._states = {
             place: value
             for place, value in self._states.items()
@@ -198,7 +199,7 @@ class StoreFile:
         }
 
     def run(self, statement: str, values: tuple[object, ...]) -> None:
-        """Keep a statement for the next commit; it comes after messages and states."""
+        """Queue a statement for the next commit; it runs after messages and states."""
         self._statements.append((statement, values))
         if not self._waiting:
             self._wait()
@@ -208,7 +209,7 @@ class StoreFile:
         self.on_waiting()
 
     def commit(self) -> None:
-        """Put what was kept into the file; SandboxError where the file takes it no more."""
+        """Write the queued data to the file; SandboxError if that fails."""
         if not self._waiting:
             return
         self._allow()
@@ -235,7 +236,7 @@ class StoreFile:
         self._waiting = self._failed = False
 
     def close(self) -> None:
-        """Commit and let go of the file."""
+        """Commit and close the file."""
         try:
             self.commit()
         finally:
@@ -244,9 +245,9 @@ class StoreFile:
     # -- reading --------------------------------------------------------------------------------
 
     def messages(self, broker: str, placed: bool) -> Iterator[tuple[object, ...]]:
-        """Yield the rows of a broker's messages, the number first, by commit log offset.
+        """Yield a broker's message rows, rowid first, by commit log offset.
 
-        `placed`: those of which the offset is a number; else the others, which are damaged.
+        `placed`: rows whose offset is a number; otherwise the others, which are damaged.
         """
         kind = "=" if placed else "<>"
         statement = (
@@ -262,7 +263,7 @@ class StoreFile:
         yield from self._read(statement, broker, kind)
 
     def has_state(self, broker: str, kind: str, key: str) -> bool:
-        """Return whether there is a state of that key."""
+        """Return whether a state with that key exists."""
         statement = "SELECT 1 FROM state WHERE broker = ? AND kind = ? AND key = ?"
         return any(True for _ in self._read(statement, broker, kind, key))
 
@@ -293,7 +294,7 @@ class BrokerJournal:
         """commit log offset behind those of damaged rows, which are still in the file"""
 
     def put_message(self, record: StoredRecord) -> None:
-        """Write a message that was stored."""
+        """Write a stored message."""
         self._file.put_message(
             (
                 self._broker,
@@ -308,18 +309,18 @@ class BrokerJournal:
         )
 
     def drop_messages(self, below: int) -> None:
-        """Drop the messages below a commit log offset, which were forgotten."""
+        """Drop evicted messages, those below a commit log offset."""
         self._file.forget(self._broker, below)
         self._file.run(_DROP_MESSAGES, (self._broker, below))
         self._file.run(_DROP_DONE, (self._broker, below))
 
     def put_end(self, topic: str, queue_id: int, offset: int) -> None:
-        """Write where a queue whose messages are all forgotten goes on; "" is the commit log."""
+        """Write the next offset of a queue without messages; topic "" is the commit log."""
         key = json.dumps([topic, queue_id])
         self._file.put_state(self._broker, "end", key, str(offset))
 
     def put_topic(self, config: TopicConfig) -> None:
-        """Write a topic that was made or changed."""
+        """Write a created or changed topic."""
         self._file.put_state(self._broker, "topic", config.name, json.dumps(config.value()))
 
     def drop_topic(self, topic: str) -> None:
@@ -327,7 +328,7 @@ class BrokerJournal:
         self._file.put_state(self._broker, "topic", topic, None)
         statement = "DELETE FROM message WHERE broker = ? AND topic = ?"
         self._file.run(statement, (self._broker, topic))
-        self._file.commit()  # what is stored in a topic of that name from now on must stay
+        self._file.commit()  # messages stored later in a topic of that name must stay
 
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Write the offset of a group in a queue."""
@@ -339,7 +340,7 @@ class BrokerJournal:
         self._file.put_state(self._broker, "offset", _offset_key(group, topic, queue_id), None)
 
     def put_group(self, config: GroupConfig) -> None:
-        """Write a group that was made or changed."""
+        """Write a created or changed group."""
         self._file.put_state(self._broker, "group", config.name, json.dumps(config.value()))
 
     def drop_group(self, group: str) -> None:
@@ -353,9 +354,9 @@ class BrokerJournal:
     # -- after a restart ------------------------------------------------------------------------
 
     def records(self, limit: int) -> Iterator[StoredRecord]:
-        """Yield the messages in order; damaged ones are left out, see `blocked`.
+        """Yield the messages in order, without damaged ones; see `blocked`.
 
-        Raise SandboxError where those with a damaged offset, which are sorted, take more than
+        Raise SandboxError if those with a damaged offset, which are sorted in memory, exceed
         `limit` bytes.
         """
         lost: list[StoredRecord] = []
@@ -407,11 +408,11 @@ class BrokerJournal:
         return self._states("offset", _consumed)
 
     def ends(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the (topic, queue, offset) left by forgotten messages; "" is the commit log."""
+        """Yield the (topic, queue, offset) left by evicted messages; "" is the commit log."""
         return self._states("end", _ended)
 
     def is_finished(self, physical_offset: int) -> bool:
-        """Return whether the scheduled or half message at a commit log offset is done with."""
+        """Return whether the scheduled or half message at a commit log offset is settled."""
         return self._file.has_state(self._broker, "done", str(physical_offset))
 
     def _states(
@@ -419,12 +420,12 @@ class BrokerJournal:
     ) -> Iterator[_Value]:
         for key, value in self._file.states(self._broker, kind):
             try:
-                found = make(key, value)
+                state = make(key, value)
             except DamagedRow as damage:
                 self.note("state", (kind, key), f"{damage}; it is left out")
                 continue
-            if found is not None:
-                yield found
+            if state is not None:
+                yield state
 
 
 def _consumed(key: object, value: object) -> tuple[str, str, int, int]:
@@ -438,7 +439,7 @@ def _ended(key: object, value: object) -> tuple[str, int, int]:
 
 
 def _text_of(data: bytes) -> str | bytes:
-    """Return a text of the file; bytes where it is none."""
+    """Decode a text of the file; return bytes if it is invalid."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -451,17 +452,17 @@ def _offset_key(group: str, topic: str, queue_id: int) -> str:
 
 def _refuse_what_is_no_file(path: Path) -> None:
     """Raise SandboxError for a folder, pipe, or device: SQLite would wait for it or write to it."""
-    with contextlib.suppress(OSError, ValueError):  # SQLite says what is wrong with it
+    with contextlib.suppress(OSError, ValueError):  # SQLite reports the error
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise SandboxError(f"{path} is not a regular file", _ANOTHER)
 
 
-def _why_not_ours(found: Iterable[tuple[object, ...]]) -> str | None:
-    """Return in what a schema differs from ours, but for white space; None where it does not."""
+def _why_not_ours(schema: Iterable[tuple[object, ...]]) -> str | None:
+    """Return how a schema differs from ours, ignoring white space; None if it does not."""
     with contextlib.closing(sqlite3.connect(":memory:")) as memory:
         memory.executescript(_TABLES)
         ours = {_plain(row) for row in memory.execute(_SCHEMA)}
-    rows = {_plain(row) for row in found}
+    rows = {_plain(row) for row in schema}
     names = {row[:2] for row in ours}
     for kind, name, *_ in sorted(rows - ours):
         differs = "its own columns or conditions" if (kind, name) in names else "not ours"

@@ -1,7 +1,7 @@
-"""Rows of a store file as values: what a row must be, and what is wrong with one that is not.
+"""Parse and validate the rows of a store file.
 
-Rules: a file may be damaged or made by somebody else, so no value of it is taken as it is. A stored
-record says itself where it belongs; where a column of its row does not, the record counts.
+Rules: a file may be damaged or untrusted, so every value is validated. If a column contradicts the
+stored record, the record wins.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class DamagedRow(Exception):
 
 
 def record_of_row(row: tuple[object, ...]) -> tuple[StoredRecord, str | None]:
-    """Return the record of a row of `message`, and what was wrong with its columns.
+    """Return the record of a row of `message`, and the errors of its columns.
 
     The columns are data, topic, queue_id, queue_offset, physical_offset, store_ms, tag. Raise
-    DamagedRow where the record itself cannot be read.
+    DamagedRow if the record itself is unreadable.
     """
     data, *columns = row
     if not isinstance(data, bytes):
         raise DamagedRow("its data is not a record")
     message = _message_of(data)
     tag = message.properties.get("TAGS", "")
-    told = [
+    expected = [
         *(message.topic, message.queue_id, message.queue_offset),
         *(message.physical_offset, message.store_timestamp, tag),
     ]
@@ -49,24 +49,24 @@ def record_of_row(row: tuple[object, ...]) -> tuple[StoredRecord, str | None]:
         message.store_timestamp,
         tag,
     )
-    if columns == told:
+    if columns == expected:
         return record, None
     names = ("topic", "queue_id", "queue_offset", "physical_offset", "store_ms", "tag")
     wrong = [
         f"{name} is {_shown(column)}, the record says {_shown(value)}"
-        for name, column, value in zip(names, columns, told, strict=True)
+        for name, column, value in zip(names, columns, expected, strict=True)
         if column != value
     ]
     return record, "; ".join(wrong)
 
 
 def _message_of(data: bytes) -> StoredMessage:
-    found = decode_messages(data).messages
-    if len(found) != 1 or found[0].missing or found[0].total_size != len(data):
+    messages = decode_messages(data).messages
+    if len(messages) != 1 or messages[0].missing or messages[0].total_size != len(data):
         raise DamagedRow("its data is not a whole record")
-    message = found[0]
+    message = messages[0]
     offsets = (message.physical_offset, message.queue_offset, message.store_timestamp)
-    if not all(0 <= one < OFFSET_LIMIT for one in offsets):
+    if not all(0 <= offset < OFFSET_LIMIT for offset in offsets):
         raise DamagedRow("its record has an offset or a time that cannot be")
     if not message.topic or not 0 <= message.queue_id < _QUEUES:
         raise DamagedRow("its record has no topic or queue")
@@ -74,20 +74,20 @@ def _message_of(data: bytes) -> StoredMessage:
 
 
 def object_of_text(value: object) -> dict[str, object]:
-    """Return the members of a JSON object; raise DamagedRow where the text is none."""
-    found = _json_of(value)
-    if not isinstance(found, dict):
+    """Parse a JSON object; DamagedRow if invalid."""
+    parsed = _json_of(value)
+    if not isinstance(parsed, dict):
         raise DamagedRow(f"{_shown(value)} is not a JSON object")
-    return found
+    return parsed
 
 
 def place_of_text(value: object, names: int) -> tuple[list[str], int]:
-    """Return the names and the queue of a JSON list of a number of names and a queue."""
-    found = _json_of(value)
-    if not isinstance(found, list) or len(found) != names + 1:
+    """Parse a JSON list of names and a queue id."""
+    parsed = _json_of(value)
+    if not isinstance(parsed, list) or len(parsed) != names + 1:
         raise DamagedRow(f"{_shown(value)} names no queue")
-    *texts, queue_id = found
-    if not all(isinstance(one, str) for one in texts):
+    *texts, queue_id = parsed
+    if not all(isinstance(text, str) for text in texts):
         raise DamagedRow(f"{_shown(value)} names no queue")
     if type(queue_id) is not int or not 0 <= queue_id < _QUEUES:
         raise DamagedRow(f"{_shown(value)} names no queue")
@@ -95,7 +95,7 @@ def place_of_text(value: object, names: int) -> tuple[list[str], int]:
 
 
 def offset_of_text(value: object) -> int:
-    """Return an offset; raise DamagedRow where the text is none."""
+    """Parse an offset; DamagedRow if invalid."""
     number = integer_of(value) if isinstance(value, str) else None
     if number is not None and 0 <= number < OFFSET_LIMIT:
         return number

@@ -1,7 +1,7 @@
-"""The table of commands: whole headers, and bodies taken apart.
+"""The table of commands: whole headers and decoded bodies.
 
-Rules: in Arrow what is nested (fields of headers, bodies, messages, findings) is JSON in a text:
-each command has other ones, and one schema for all of them would be none.
+Rules: in Arrow nested values (header fields, bodies, messages, findings) are JSON text, because
+commands differ too much for a common schema.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def time_of_command(seen: CommandSeen) -> int | None:
-    """Return when a command was, or what it answers: a response is where its request is."""
+    """Return the time of a command; a response has the time of its request."""
     return seen.request.ts if seen.request is not None else seen.pdu.ts
 
 
@@ -41,7 +41,7 @@ def _json_of(name: str) -> Callable[[object], object]:
             return None
         try:
             return _ENCODER.encode(value).decode()
-        except UnicodeEncodeError:  # half a surrogate pair
+        except UnicodeEncodeError:  # a lone surrogate
             return _ENCODER.encode(encodable_value(value)).decode()
 
     return get

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def time_of_exchange(row: ExchangeRecord) -> int | None:
-    """Return when an exchange was asked, or where that was not seen answered."""
+    """Return the time of the request, or of the response if the request is missing."""
     return row.request_time if row.request_time is not None else row.response_time
 
 

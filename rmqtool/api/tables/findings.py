@@ -1,4 +1,4 @@
-"""The table of findings: what is odd about the capture itself."""
+"""The table of findings about the capture itself."""
 
 from __future__ import annotations
 

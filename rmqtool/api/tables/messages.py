@@ -17,12 +17,12 @@ from .table import Table
 def messages_of(
     decode: Decode, exchanges: Sequence[ExchangeRecord], some: bool
 ) -> list[MessageRecord]:
-    """Return the messages of the exchanges that were chosen; `some`: others came with them."""
+    """Return the messages of the chosen exchanges; `some`: not all exchanges are chosen."""
     carried = decode.take_messages()
     if some:
         numbers = set(map(id, exchanges))
-        carried = [one for one in carried if id(one.exchange) in numbers]
-    return [row for one in carried for row in one.messages]
+        carried = [messages for messages in carried if id(messages.exchange) in numbers]
+    return [row for messages in carried for row in messages.messages]
 
 
 def _batches(decode: Decode) -> Iterator[Sequence[MessageRecord]]:

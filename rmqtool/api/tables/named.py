@@ -1,4 +1,4 @@
-"""The tables by name; each is imported when it is asked for."""
+"""The tables by name, each imported on first use."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TABLES: Final = tuple(_PLACES)
 
 
 def table_named(name: str) -> Table[Any]:
-    """Return the table of that name; raise ArgumentError where there is none."""
+    """Return the table with a name; raise ArgumentError if there is none."""
     if name not in _PLACES:
         from dissectors.where.fields import suggestion
 
         raise ArgumentError(f"unknown table: {name!r}{suggestion(name, TABLES, 'tables')}")
     module, inner = _PLACES[name]
-    found: Table[Any] = getattr(import_module(f".{module}", __package__), inner)
-    return found
+    table: Table[Any] = getattr(import_module(f".{module}", __package__), inner)
+    return table

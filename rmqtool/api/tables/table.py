@@ -1,7 +1,6 @@
-"""A table: rows of one kind, with their columns, what a filter can test, and where they come from.
+"""A table: rows of one kind, with their columns, filter fields, and source.
 
-Commands and programs read their rows through the same tables, so that a filter, a column and a
-time window mean the same in both.
+Commands and programs use the same tables, so filters, columns, and time windows mean the same.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Row = TypeVar("Row")
 
 
 class ArrowColumn(NamedTuple):
-    """A column as Arrow and pandas have it."""
+    """A column for Arrow and pandas."""
 
     name: str
     type: str
@@ -31,7 +30,7 @@ class ArrowColumn(NamedTuple):
 
 
 class UnknownColumnError(ValueError):
-    """A table has no column of a name; the text says which it is like."""
+    """A table has no column with a name; the text suggests a similar one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +38,26 @@ class Table(Generic[Row]):
     """Rows of one kind."""
 
     name: str
-    """what the table is called, and what its rows are, in the plural"""
+    """name of the table, and plural noun of its rows"""
     columns: tuple[Column, ...]
-    """as documented"""
+    """documented columns"""
     batches: Callable[[Decode], Iterator[Sequence[Row]]]
-    """reads a run to its end, once; findings and connections of the run wait to be taken"""
+    """reads a run to its end, once; its findings and connections are left for the caller"""
     fields: Callable[[Sequence[str]], FieldSet]
-    """names of the captures, by index → what a filter can test"""
+    """names of the captures, by index → filter fields"""
     time: Callable[[Row], int | None]
-    """when a row was, nanoseconds since the epoch"""
+    """time of a row, nanoseconds since the epoch"""
     windowed: bool = True
-    """the run itself leaves out what is not in the time that was asked for"""
+    """the run itself tests the time"""
     body_limit: int = 0
-    """bytes of a body that are shown where nobody says how many"""
+    """default bytes of a body that are shown"""
     shown: Callable[[Row, Sequence[str], int], object] | None = None
-    """a row, names of the captures, bytes of a body → what has the columns; None: the row itself"""
+    """row, names of the captures, bytes of a body → object with the columns; None: the row"""
     arrow: Callable[[], Iterable[ArrowColumn]] | None = None
-    """columns as Arrow has them; None: as they are"""
+    """Arrow columns; None: the documented columns"""
 
     def arrow_columns(self) -> list[ArrowColumn]:
-        """Return the columns as Arrow has them."""
+        """Return the Arrow columns."""
         if self.arrow is not None:
             return list(self.arrow())
         return [ArrowColumn(c.name, c.type, attrgetter(c.name)) for c in self.columns]
@@ -66,9 +65,9 @@ class Table(Generic[Row]):
     def chosen_columns(
         self, names: Sequence[str], captures: Sequence[str] = ()
     ) -> list[ArrowColumn]:
-        """Return columns by their names, or by what filters call them; raise UnknownColumnError."""
+        """Return columns by name or filter field; raise UnknownColumnError."""
         fields = self.fields(captures)
-        found = []
+        columns = []
         for name in names:
             field = fields.find(name)
             if field is None:
@@ -78,12 +77,12 @@ class Table(Generic[Row]):
                 get, type_ = attrgetter(field.columns[0]), "string"
             elif type_ == "list" and name in _FIRST_OF:
                 get, type_ = _first_of(get), "string"
-            found.append(ArrowColumn(name, type_, get))
-        return found
+            columns.append(ArrowColumn(name, type_, get))
+        return columns
 
 
 _FIRST_OF: Final = frozenset(("broker", "client"))
-"""what filters test by any of its names: the first is shown"""
+"""filter fields with several names: the first is shown"""
 
 
 def _first_of(get: Callable[[object], object]) -> Callable[[object], object]:
@@ -95,7 +94,7 @@ def _first_of(get: Callable[[object], object]) -> Callable[[object], object]:
 
 
 def column_fields(columns: Iterable[Column]) -> FieldSet:
-    """Return the columns themselves as what a filter can test."""
+    """Return the columns as filter fields."""
     from dissectors.where.fields import FieldSet, field_of_column
 
     return FieldSet(field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in columns)

@@ -1,5 +1,1 @@
-"""What is browsed: rows in files without a name, filled while they are looked at.
-
-May import `api`, `summary`, `ui`, `decode`, `trace.ladder_lines`, `dissectors` and, of analytics,
-`analytics.diagnosis`, `analytics.inputs` and `analytics.life`; never Textual.
-"""
+"""The model of the browser: rows in unnamed files, filled while they are shown."""

@@ -1,4 +1,4 @@
-"""What a list shows of a row: the columns of the command line, and any other column by its name."""
+"""Columns of a list: those of the command line, and any other column by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...ui.figures import clock, duration, size
 from .listing import TimelineOf
 
 SCREEN: Final = Terminal(True, 200, True)
-"""what cells are made for; how many fit is asked later"""
+"""the terminal for which cells are made; its width is read later"""
 _FIELDS: Final = {
     EXCHANGES: {
         "PACKET": "packet",
@@ -35,8 +35,8 @@ _FIELDS: Final = {
         "TOPIC": "topic",
         "QUEUE": "queue_id",
         "GROUP": "group",
-        "CLIENT": "requester",
-        "SERVER": "responder",
+        "CLIENT": "client_address",
+        "SERVER": "server_address",
         "BODY": "body_bytes",
         "NOTE": "remark",
     },
@@ -49,7 +49,7 @@ _FIELDS: Final = {
         "QUEUE": "queue_id",
         "OFFSET": "queue_offset",
         "GROUP": "group",
-        "CLIENT": "client",
+        "CLIENT": "client_address",
         "BROKER": "broker",
         "KEYS": "keys",
         "LATENCY": "latency_us",
@@ -59,8 +59,8 @@ _FIELDS: Final = {
         "TIME": "start_time",
         "NUMBER": "conversation",
         "PROTOCOL": "protocol",
-        "CLIENT": "client",
-        "SERVER": "server",
+        "CLIENT": "client_address",
+        "SERVER": "server_address",
         "END": "end",
         "RTT": "rtt_us",
         "COMMANDS": "commands",
@@ -70,13 +70,13 @@ _FIELDS: Final = {
         "GAPS": "gaps",
     },
 }
-"""table → head of a column → what a filter calls it"""
+"""table → column heading → filter field"""
 _SORTED: Final = {
     EXCHANGES: {"time": "request_time", "latency": "latency_us", "size": "body_bytes"},
     MESSAGES: {"time": "time", "latency": "latency_us", "size": "body_bytes"},
     CONNECTIONS: {"time": "start_time", "latency": "rtt_us", "size": "client_bytes"},
 }
-"""table → what a list is sorted by → column"""
+"""table → sort order → column"""
 COLUMNS_OF: Final[dict[str, Sequence[Column]]] = {
     EXCHANGES: COLUMNS,
     MESSAGES: MESSAGE_COLUMNS,
@@ -85,11 +85,11 @@ COLUMNS_OF: Final[dict[str, Sequence[Column]]] = {
 
 
 def line_columns(table: str, chosen: Sequence[str] = ()) -> list[LineColumn[Any]]:
-    """Return the columns of a list; `chosen`: these alone, by head or by name of a column."""
+    """Return the columns of a list; `chosen`: only these, by heading or column name."""
     usual = _usual(table)
     heads = {column.title.lower() for column in usual}
     columns = []
-    for name in map(str.lower, chosen):  # settings may name columns of another version
+    for name in map(str.lower, chosen):  # settings may have columns of another version
         if name in heads:
             columns.append(ArrowColumn(name, "string", str))
         else:
@@ -99,19 +99,19 @@ def line_columns(table: str, chosen: Sequence[str] = ()) -> list[LineColumn[Any]
 
 
 def heads_of(table: str) -> list[str]:
-    """Return the names of all columns that a list can have, the usual ones first."""
+    """Return the names of all available columns, defaults first."""
     return [c.title for c in _usual(table)] + [column.name for column in COLUMNS_OF[table]]
 
 
 def field_of(table: str, title: str) -> str:
-    """Return what a filter calls a column."""
+    """Return the filter field of a column."""
     return _FIELDS[table].get(title, title.lower())
 
 
 def sort_column(table: str, what: str) -> str:
-    """Return the column of `time`, `latency`, `size`, or of a head."""
-    found = _SORTED[table].get(what) or field_of(table, what)
-    return {"outcome": "response_name", "packet": "request_packet"}.get(found, found)
+    """Return the sort column of `time`, `latency`, `size`, or a heading."""
+    column = _SORTED[table].get(what) or field_of(table, what)
+    return {"outcome": "response_name", "packet": "request_packet"}.get(column, column)
 
 
 def _usual(table: str) -> list[LineColumn[Any]]:
@@ -139,8 +139,8 @@ def _connection_columns() -> list[LineColumn[ConversationRecord]]:
         LineColumn("TIME", lambda r: clock(r.start_time), 1, 12, 12, style=_dim),
         LineColumn("NUMBER", lambda r: str(r.conversation), 2, 6, 7, True),
         LineColumn("PROTOCOL", lambda r: one_line(r.protocol), 3, 9, 14, style=_cyan),
-        LineColumn("CLIENT", lambda r: r.client, 4, 15, 47, keep_end=True),
-        LineColumn("SERVER", lambda r: r.server, 5, 15, 47, keep_end=True),
+        LineColumn("CLIENT", lambda r: r.client_address, 4, 15, 47, keep_end=True),
+        LineColumn("SERVER", lambda r: r.server_address, 5, 15, 47, keep_end=True),
         LineColumn("END", lambda r: r.end, 6, 6, 9, style=_end_style),
         LineColumn("RTT", lambda r: duration(r.rtt_us), 8, 7, 11, True),
         LineColumn("COMMANDS", lambda r: str(r.commands), 7, 8, 9, True),
@@ -156,7 +156,7 @@ def _connection_columns() -> list[LineColumn[ConversationRecord]]:
 
 
 def timeline_of(table: str) -> TimelineOf:
-    """Return what the timeline takes of the rows of a table."""
+    """Return the columns that the timeline needs from a table."""
     if table == EXCHANGES:
         return TimelineOf(
             time_of_exchange,
@@ -177,5 +177,5 @@ def timeline_of(table: str) -> TimelineOf:
 
 
 def time_field(table: str) -> str:
-    """Return the name that a filter has for the time of a row."""
+    """Return the filter field for the time of a row."""
     return "start_time" if table == CONNECTIONS else "time"

@@ -1,8 +1,8 @@
-"""One exchange looked at closely: the tree of `decode -V`, its bytes, its bodies, as lines.
+"""The details of an exchange: the tree of `decode -V`, its bytes, and bodies, as lines.
 
-Rules: the tree's lines are those that `decode pcap -V` prints, so that both say the same. Where
-only rows are there (a decoded log), the columns with their meaning are the tree. Lines are
-printable; credentials are masked in text and bytes.
+Rules: the tree has the same lines as `decode pcap -V`. For decoded logs, which have only rows, the
+tree has the columns with their meaning. Lines are printable; credentials are masked in text and
+bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dissectors.decode.command_row import body_of, shown_body, shown_messages
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.foreign import Unreadable, json_of
+from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
 from dissectors.remoting.bodies.shown_message import ShownMessage, message_dict
 from dissectors.rows.column import Column
@@ -26,7 +27,6 @@ from dissectors.rows.column import Column
 from ...decode.row_run import cell_of
 from ...decode.tree import Tree
 from ...ui.console import UNLIMITED, one_line
-from ...ui.figures import counted
 from .frames import KeptExchange, KeptFrame, exchange_of
 from .spans import Span, secret_spans, spans_of
 
@@ -41,7 +41,7 @@ _JSON: Final = msgspec.json.Decoder()
 
 @dataclass(slots=True)
 class Node:
-    """A line of the tree and what is below it."""
+    """A line of the tree with its children."""
 
     text: str
     """printable"""
@@ -49,32 +49,32 @@ class Node:
     frame: int = -1
     """index of its frame: 0 request, 1 response; -1: of neither"""
     span: Span | None = None
-    """where it is in the bytes of its frame"""
+    """range in the bytes of its frame"""
 
 
 @dataclass(slots=True)
 class FrameBytes:
-    """A frame as it was sent."""
+    """A frame as sent."""
 
     name: str
     data: bytes
     """its bytes, credentials masked"""
     missing: int
-    """bytes behind them that the capture does not have, or that were not kept"""
+    """number of further bytes that were not captured or kept"""
 
 
 @dataclass(slots=True)
 class Detail:
-    """All that is shown of one row."""
+    """The details of a row."""
 
     title: str
     nodes: list[Node]
     frames: list[FrameBytes | None]
     """request and response"""
     note: str = ""
-    """what is not there, and why"""
+    """what is missing, and why"""
     sides: list[list[str]] = field(default_factory=list)
-    """lines of request and response, for side by side"""
+    """lines of request and response, for the side-by-side view"""
     bodies: list[str] = field(default_factory=list)
     """lines of the bodies, readable"""
 
@@ -82,7 +82,7 @@ class Detail:
 def detail_of(
     kept: KeptExchange, captures: Sequence[str], plugins: Sequence[NamedDecoder] = ()
 ) -> Detail:
-    """Return what an exchange shows."""
+    """Return the details of an exchange."""
     with decoding_with(plugins):
         exchange = exchange_of(kept)
         lines = Tree(captures, False, BODY_LIMIT).exchange(exchange)
@@ -90,15 +90,15 @@ def detail_of(
     title, *rest = [line for line in lines if line]
     nodes = _nodes(rest)
     frames: list[FrameBytes | None] = []
-    for index, one in enumerate((kept.request, kept.response)):
+    for index, frame in enumerate((kept.request, kept.response)):
         name = ("Request", "Response")[index]
-        found = next((node for node in nodes if node.text.startswith(f"{name}:")), None)
+        match = next((node for node in nodes if node.text.startswith(f"{name}:")), None)
         frames.append(None)
-        if one is not None and found is not None and one.header:
-            carries = any(node.text.startswith("message 1 of") for node in _all(found))
-            spans = spans_of(one.serialize_type, one.header, one.body)
-            frames[index] = _bytes_of(name, one, spans, masked=not carries)
-            _place(found, index, spans)
+        if frame is not None and match is not None and frame.header:
+            carries = any(node.text.startswith("message 1 of") for node in _all(match))
+            spans = spans_of(frame.serialize_type, frame.header, frame.body)
+            frames[index] = _bytes_of(name, frame, spans, masked=not carries)
+            _place(match, index, spans)
     note = "" if kept.whole else "bodies were not kept: too many bytes"
     sides = [
         [line for node in nodes if node.frame == index for line in lines_of(node)]
@@ -108,7 +108,7 @@ def detail_of(
 
 
 def detail_of_row(row: Any, columns: Sequence[Column], title: str, note: str = "") -> Detail:
-    """Return what a row shows: its columns with their meaning."""
+    """Return the details of a row: its columns with their meaning."""
     nodes = []
     for column in columns:
         value = getattr(row, column.name)
@@ -119,24 +119,24 @@ def detail_of_row(row: Any, columns: Sequence[Column], title: str, note: str = "
         meaning = column.meaning.replace("`", "")
         node.children.append(Node(one_line(f"{meaning} ({column.source})")))
         if isinstance(value, list):
-            node.children += [Node(one_line(str(one))) for one in value]
+            node.children += [Node(one_line(str(item))) for item in value]
         nodes.append(node)
     sides = [[node.text for node in nodes], []]
     return Detail(title, nodes, [None, None], note, sides)
 
 
 def _nodes(lines: Sequence[str]) -> list[Node]:
-    """Return lines as a tree, by how far each is indented."""
+    """Return lines as a tree, by indentation."""
     roots: list[Node] = []
-    open_: list[tuple[int, Node]] = []
+    parents: list[tuple[int, Node]] = []
     for line in lines[:MOST_LINES]:
         text = line.lstrip(" ")
         depth = len(line) - len(text)
         node = Node(text)
-        while open_ and open_[-1][0] >= depth:
-            open_.pop()
-        (open_[-1][1].children if open_ else roots).append(node)
-        open_.append((depth, node))
+        while parents and parents[-1][0] >= depth:
+            parents.pop()
+        (parents[-1][1].children if parents else roots).append(node)
+        parents.append((depth, node))
     if len(lines) > MOST_LINES:
         roots.append(Node(f"… {len(lines) - MOST_LINES} more lines"))
     return roots
@@ -144,19 +144,19 @@ def _nodes(lines: Sequence[str]) -> list[Node]:
 
 def _all(node: Node) -> Iterator[Node]:
     yield node
-    for one in node.children:
-        yield from _all(one)
+    for child in node.children:
+        yield from _all(child)
 
 
 def lines_of(node: Node, depth: int = 0) -> Iterator[str]:
-    """Return a node and what is below it as indented lines."""
+    """Return a node and its descendants as indented lines."""
     yield "  " * depth + node.text
-    for one in node.children:
-        yield from lines_of(one, depth + 1)
+    for child in node.children:
+        yield from lines_of(child, depth + 1)
 
 
 def _place(root: Node, index: int, spans: dict[str, Span]) -> None:
-    """Note where the bytes of each node are."""
+    """Set the byte range of each node."""
     for top in root.children:
         in_body = top.text.startswith("body:")
         for node in _all(top):
@@ -172,7 +172,7 @@ def _place(root: Node, index: int, spans: dict[str, Span]) -> None:
 
 
 def _bytes_of(name: str, frame: KeptFrame, spans: dict[str, Span], masked: bool) -> FrameBytes:
-    """Return the bytes of a frame; `masked`: credentials in its body are, too."""
+    """Return the bytes of a frame; `masked`: also mask credentials in its body."""
     total = 4 + len(frame.header) + frame.body_length
     prefix = total.to_bytes(4, "big") + bytes((frame.serialize_type,))
     body = frame.body[:BODY_LIMIT]
@@ -184,7 +184,7 @@ def _bytes_of(name: str, frame: KeptFrame, spans: dict[str, Span], masked: bool)
 
 
 def hex_lines(data: bytes, marked: Span | None) -> list[tuple[str, list[tuple[int, int]]]]:
-    """Return a hex dump; with each line the parts of it that are marked: from, to."""
+    """Return a hex dump: each line with its marked ranges (start, end)."""
     lines = []
     for at in range(0, len(data), _DUMPED):
         part = data[at : at + _DUMPED]
@@ -199,7 +199,7 @@ def hex_lines(data: bytes, marked: Span | None) -> list[tuple[str, list[tuple[in
 
 
 def _body_lines(exchange: Exchange) -> Iterator[str]:
-    """Yield what both bodies say, as people read it."""
+    """Yield both bodies in readable form."""
     request, response = exchange.request, exchange.response
     budget = Budget()
     for name, pdu, asked in (("Request", request, None), ("Response", response, request)):
@@ -212,7 +212,7 @@ def _body_lines(exchange: Exchange) -> Iterator[str]:
             body = body_of(seen, budget)
             messages = shown_messages(seen, body, BODY_LIMIT, budget)
             shown = shown_body(body, pdu.body, BODY_LIMIT)
-        except Exception as error:  # the last line of defence: one body never ends the program
+        except Exception as error:  # last resort: a single body must not end the program
             yield f"  {one_line(str(error))}"
             continue
         for number, message in enumerate(messages or (), 1):
@@ -234,7 +234,7 @@ def _message_lines(shown: ShownMessage) -> Iterator[str]:
 
 
 def _readable(shown: dict[str, object]) -> Iterator[str]:
-    """Yield a body: pretty where it is JSON, else as text, else as it is."""
+    """Yield a body: as indented JSON, as text, or as one line in its encoded form."""
     if shown.get("value") is not None:
         yield from pretty(shown["value"])
         return

@@ -1,8 +1,8 @@
-"""Rows in files without a name: millions of them, in memory only where they are looked at.
+"""Rows in unnamed files: millions of rows, with only the visible ones in memory.
 
-Rules: rows are stored by column, in segments; a filter reads the columns that it asks for, a screen
-those that it shows. One thread adds, others read. A file has no name, so nothing is left of it
-however the process ends. What is kept may be limited: then the oldest rows go, with their file.
+Rules: rows are stored by column, in segments; filters and screens read only the columns that they
+need. One thread adds, others read. Unnamed files vanish with the process. If the number of rows
+is limited, the oldest file is dropped.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dissectors.rows.tables import encodable_value
 
 Row = TypeVar("Row")
 SEGMENT_ROWS: Final = 1024
-"""rows that are written, and read, at a time"""
+"""rows per segment"""
 PART_ROWS: Final = 64 * SEGMENT_ROWS
-"""rows of a file; where not all rows are kept, this number is dropped at a time"""
+"""rows per file; a full file is dropped at a time if not all rows are kept"""
 MOST_CACHED: Final = 512
-"""columns of segments that are kept as lists: a screenful and what is around it"""
+"""cached columns of segments: a screenful and its surroundings"""
 _LEVEL: Final = 1
 
 
@@ -38,11 +38,11 @@ class _Part:
     def __init__(self) -> None:
         self.file: IO[bytes] = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
         self.ends = array("Q", [0])
-        """where each column of each segment ends, behind 0"""
+        """0, then the end of each column of each segment"""
 
 
 class RowAt:
-    """One row as it is stored; its columns are read when they are asked for."""
+    """A stored row, whose columns are read on access."""
 
     __slots__ = ("_at", "_columns")
 
@@ -55,17 +55,17 @@ class RowAt:
 
 
 class RowStore(Generic[Row]):
-    """All rows of one kind, by number from 0 in the order in which they came."""
+    """All rows of one kind, numbered from 0 in arrival order."""
 
     def __init__(
         self, make: Callable[..., Row], columns: Sequence[Column], most: int | None = None
     ) -> None:
-        """`make` takes the values of all columns; `most` rows are kept, about; None: all."""
+        """`make` creates a row from the values of all columns; about `most` rows are kept."""
         self.columns = tuple(columns)
         self.first = 0
-        """number of the first row that is still there"""
+        """number of the first kept row"""
         self.count = 0
-        """number behind the last row"""
+        """number after the last row"""
         self._make = make
         self._names = [column.name for column in columns]
         self._place = {name: index for index, name in enumerate(self._names)}
@@ -79,7 +79,7 @@ class RowStore(Generic[Row]):
         self._decoder = msgspec.msgpack.Decoder()
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Take rows; they can be read at once."""
+        """Add rows; they can be read at once."""
         with self._lock:
             self._waiting += rows
             self.count += len(rows)
@@ -88,7 +88,7 @@ class RowStore(Generic[Row]):
                 del self._waiting[:SEGMENT_ROWS]
 
     def at(self, number: int) -> Row | RowAt | None:
-        """Return a row of which columns are read when they are asked for; None: it is gone."""
+        """Return a row whose columns are read on access, or None if it was dropped."""
         with self._lock:
             if not self.first <= number < self.count:
                 return None
@@ -99,17 +99,17 @@ class RowStore(Generic[Row]):
         return RowAt(lambda name: self.column(segment, name), place)
 
     def row(self, number: int) -> Row | None:
-        """Return a whole row; None: it is gone."""
-        found = self.at(number)
-        if not isinstance(found, RowAt):
-            return found
+        """Return a whole row, or None if it was dropped."""
+        row = self.at(number)
+        if not isinstance(row, RowAt):
+            return row
         try:
-            return self._make(*(getattr(found, name) for name in self._names))
-        except LookupError:  # it went meanwhile
+            return self._make(*(getattr(row, name) for name in self._names))
+        except LookupError:  # dropped in the meantime
             return None
 
     def whole(self) -> Iterator[list[Row]]:
-        """Yield all rows that there are now, a segment at a time."""
+        """Yield all current rows, a segment at a time."""
         for number, rows in self.runs(self.first, self.count):
             if not isinstance(rows[0], RowAt):
                 yield list(rows)  # type: ignore[arg-type]
@@ -117,10 +117,10 @@ class RowStore(Generic[Row]):
             segment, place = divmod(number, SEGMENT_ROWS)
             columns = [self.column(segment, name, cached=False) for name in self._names]
             values = zip(*(column[place : place + len(rows)] for column in columns), strict=True)
-            yield [self._make(*one) for one in values]
+            yield [self._make(*row) for row in values]
 
     def runs(self, start: int, stop: int) -> Iterator[tuple[int, Sequence[Row | RowAt]]]:
-        """Yield rows by segment, each run behind the number of its first row."""
+        """Yield rows by segment, each with the number of its first row."""
         start = max(start, self.first)
         while start < stop:
             with self._lock:
@@ -135,28 +135,28 @@ class RowStore(Generic[Row]):
             start = end
 
     def _rows_of(self, segment: int, place: int, rows: int) -> Sequence[RowAt]:
-        """Return rows of a segment, of which each column is read once."""
+        """Return the rows of a segment, which read each column once."""
         lists: dict[str, list[Any]] = {}
 
         def column(name: str) -> list[Any]:
-            found = lists.get(name)
-            if found is None:
-                found = lists[name] = self.column(segment, name, cached=False)
-            return found
+            values = lists.get(name)
+            if values is None:
+                values = lists[name] = self.column(segment, name, cached=False)
+            return values
 
         return [RowAt(column, at) for at in range(place, place + rows)]
 
     def column(self, segment: int, name: str, cached: bool = True) -> list[Any]:
-        """Return one column of a segment; raise LookupError where that is gone."""
+        """Return one column of a segment; raise LookupError if it was dropped."""
         if name not in self._place:
             raise AttributeError(name)
         place = self._place[name]
         key = (segment, place)
         with self._lock:
-            found = self._cached.get(key)
-            if found is not None:
+            cached_values = self._cached.get(key)
+            if cached_values is not None:
                 self._cached.move_to_end(key)
-                return found
+                return cached_values
             part = self._parts[segment * SEGMENT_ROWS // PART_ROWS]
             at = (segment % (PART_ROWS // SEGMENT_ROWS)) * len(self._names) + place
             start, end = part.ends[at], part.ends[at + 1]
@@ -172,7 +172,7 @@ class RowStore(Generic[Row]):
         return values
 
     def _write(self, number: int, rows: Sequence[Row]) -> None:
-        """Write a segment; the lock is held."""
+        """Write a segment; the caller holds the lock."""
         key = number // PART_ROWS
         part = self._parts.get(key)
         if part is None:
@@ -197,21 +197,21 @@ class RowStore(Generic[Row]):
     def _encoded(self, values: list[Any]) -> bytes:
         try:
             return self._encoder.encode(values)
-        except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
+        except UnicodeEncodeError:  # a lone surrogate, which a JSON header can contain
             return self._encoder.encode(encodable_value(values))
 
     def _drop_oldest(self) -> None:
-        """Let go of the oldest file where there are more rows than are kept."""
+        """Drop the oldest file if there are too many rows."""
         while self._most is not None and len(self._parts) * PART_ROWS > self._most + PART_ROWS:
             oldest = min(self._parts)
             self._parts.pop(oldest).file.close()
             self.first = (oldest + 1) * PART_ROWS
-            gone = self.first // SEGMENT_ROWS
-            for key in [key for key in self._cached if key[0] < gone]:
+            dropped = self.first // SEGMENT_ROWS
+            for key in [key for key in self._cached if key[0] < dropped]:
                 del self._cached[key]
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all files."""
         with self._lock:
             for part in self._parts.values():
                 part.file.close()

@@ -1,6 +1,6 @@
-"""Chosen rows into files, and into the words of other commands.
+"""Export of selected rows to files and to command lines.
 
-Rules: a file that is there is not replaced. Files are the user's alone: they have what was sent.
+Rules: existing files are not replaced. Only the user can read the files: they have message bodies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dissectors.endpoint import host_and_port_text
-from dissectors.rows.json_rows import row_encoder
+from dissectors.rows.tables import row_encoder
 from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
 
 from ...ui.console import one_line
@@ -23,7 +23,7 @@ from .disk import RowStore
 
 _BATCH: Final = 1000
 MOST_NUMBERS: Final = 1000
-"""rows that are named one by one in an expression"""
+"""most rows that an expression lists individually"""
 
 
 def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: Path) -> int:
@@ -52,7 +52,7 @@ def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: P
                     written += len(rows)
                 if array is not None:
                     file.write(array.end())
-        os.link(temporary, path)  # fails where there is one
+        os.link(temporary, path)  # fails if it exists
     finally:
         remove(temporary)
     return written
@@ -65,19 +65,19 @@ def _batches(store: RowStore[Any], numbers: Sequence[int]) -> Iterator[list[Any]
 
 
 def command_of(names: Sequence[str], read: Sequence[str], table: str, where: str) -> str:
-    """Return the command line that lists the same rows; `read`: options of reading."""
+    """Return the command line that lists the same rows; `read`: input options."""
     view = {"messages": " --list-messages"}.get(table, "")
-    told = f" --where {shlex.quote(where)}" if where else ""
-    return f"rmqtool decode pcap {shlex.join((*names, *read))}{view}{told}"
+    option = f" --where {shlex.quote(where)}" if where else ""
+    return f"rmqtool decode pcap {shlex.join((*names, *read))}{view}{option}"
 
 
 def replay_of(names: Sequence[str], read: Sequence[str], where: str) -> list[str]:
-    """Return the words that send the same again; where to is still to be said."""
+    """Return the arguments that replay the sends, without a target."""
     return ["rmqtool", "replay", *names, *read, *(["--where", where] if where else [])]
 
 
 def wireshark_of(rows: Sequence[Any]) -> list[str]:
-    """Return a display filter of each capture: for the packets of rows, or their connections."""
+    """Return a display filter per capture: for the packets of rows, or their connections."""
     captures: dict[str, set[int]] = {}
     for row in rows:
         packets = captures.setdefault(getattr(row, "capture", ""), set())
@@ -86,21 +86,23 @@ def wireshark_of(rows: Sequence[Any]) -> list[str]:
             if number is not None:
                 packets.add(number)
     if not any(captures.values()):
-        pairs = dict.fromkeys((row.client, row.server) for row in rows)
+        pairs = dict.fromkeys((row.client_address, row.server_address) for row in rows)
         return [" or ".join(f"({_ends(*pair)})" for pair in pairs)]
-    found = {one: f"frame.number in {{{_listed(sorted(p))}}}" for one, p in captures.items()}
-    if len(found) == 1:
-        return list(found.values())
-    return [f"{one_line(name)}: {text}" for name, text in found.items()]
+    filters = {
+        capture: f"frame.number in {{{_listed(sorted(p))}}}" for capture, p in captures.items()
+    }
+    if len(filters) == 1:
+        return list(filters.values())
+    return [f"{one_line(name)}: {text}" for name, text in filters.items()]
 
 
 def _ends(*ends: str) -> str:
-    """Return the display filter of a connection: its numbers there count other things, too."""
-    told = []
+    """Return the display filter of a connection by its ends: Wireshark has other numbers."""
+    terms = []
     for end in ends:
         host, port = host_and_port_text(end)
-        told.append(f"{'ipv6' if ':' in host else 'ip'}.addr == {host} and tcp.port == {port}")
-    return " and ".join(told)
+        terms.append(f"{'ipv6' if ':' in host else 'ip'}.addr == {host} and tcp.port == {port}")
+    return " and ".join(terms)
 
 
 def _listed(values: Iterable[object]) -> str:
@@ -108,7 +110,7 @@ def _listed(values: Iterable[object]) -> str:
 
 
 def where_of(rows: Sequence[Any], table: str) -> str:
-    """Return the expression for single rows: by connection, packet and id of the request.
+    """Return the expression for single rows: by connection, packet, and request id.
 
     A packet alone is not enough: each capture has one of that number, with many requests in it.
     """
@@ -118,11 +120,13 @@ def where_of(rows: Sequence[Any], table: str) -> str:
     for row in rows:
         by_conversation.setdefault(row.conversation, []).append(row)
     parts = []
-    for conversation, found in by_conversation.items():
-        packets = dict.fromkeys(number for row in found if (number := _packet_of(row)) is not None)
+    for conversation, matches in by_conversation.items():
+        packets = dict.fromkeys(
+            number for row in matches if (number := _packet_of(row)) is not None
+        )
         part = f"conversation == {conversation} and packet in ({_listed(packets)})"
         if table == "exchanges":
-            part += f" and opaque in ({_listed(dict.fromkeys(row.opaque for row in found))})"
+            part += f" and opaque in ({_listed(dict.fromkeys(row.opaque for row in matches))})"
         parts.append(part)
     return parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
 

@@ -1,7 +1,7 @@
-"""The filter line: expressions become tests, words are completed, cells become expressions.
+"""The filter line: compile expressions, complete words, convert cells to expressions.
 
-Rules: the language is that of ``--where``, whole and alone: what a key or a picked range does is an
-expression in the line, too, so that it can be read, changed and used elsewhere.
+Rules: the language is exactly that of ``--where``. Keys and selected ranges also write expressions
+into the line, which can be read, edited, and used elsewhere.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ _STARTS: Final = ("not", "has", "absent")
 
 
 class Offer(NamedTuple):
-    """What a word may become."""
+    """Completions of a word."""
 
     start: int
-    """where the word begins"""
+    """start of the word"""
     words: list[str]
-    """the whole words"""
+    """the completed words"""
 
 
 def fields_of(table: str) -> FieldSet:
-    """Return what a filter of a table can test."""
+    """Return the filter fields of a table."""
     return table_named(table).fields(())
 
 
 def test_of_text(text: str, table: str) -> Test | None:
-    """Return the test, None for an empty line; raise WhereError, which knows the place."""
+    """Return the test, or None for an empty line; raise WhereError with the position."""
     return compile_where(text, fields_of(table)) if text.strip() else None
 
 
 def offer(text: str, table: str, values: Callable[[str], Sequence[str]]) -> Offer:
-    """Return what the word at the end of `text` may become; `values`: those a column had."""
+    """Return the completions of the last word of `text`; `values`: known values of a column."""
     fields = fields_of(table)
     quoted = _QUOTED.search(text)
     match = quoted or _WORD.search(text)
@@ -57,33 +57,35 @@ def offer(text: str, table: str, values: Callable[[str], Sequence[str]]) -> Offe
     asked = _BEFORE.search(before)
     field = fields.find(asked["name"]) if asked is not None else None
     if field is not None:
-        found = [_written(one) for one in _values_of(field, values) if begun.lower() in one.lower()]
-        found.sort(key=lambda one: not one.strip('"').lower().startswith(begun.lower()))
-        return Offer(start, found[:MOST_OFFERED])
+        values_found = [
+            _written(word) for word in _values_of(field, values) if begun.lower() in word.lower()
+        ]
+        values_found.sort(key=lambda word: not word.strip('"').lower().startswith(begun.lower()))
+        return Offer(start, values_found[:MOST_OFFERED])
     if quoted:
         return Offer(start, [])
     last = before.rpartition(" ")[2].rpartition("(")[2]
     named = fields.find(last)
     if named is not None and last not in _STARTS:
-        return Offer(start, [one for one in _operators_of(named) if one.startswith(begun)])
+        return Offer(start, [word for word in _operators_of(named) if word.startswith(begun)])
     if before and last not in (*_LINKS, *_STARTS, "") and not before.endswith("("):
-        return Offer(start, [one for one in _LINKS if one.startswith(begun)])
+        return Offer(start, [word for word in _LINKS if word.startswith(begun)])
     names = [*fields.names, *_STARTS]
-    first = [one for one in names if one.startswith(begun)]
-    return Offer(start, [*first, *(one for one in names if begun in one and one not in first)])
+    first = [word for word in names if word.startswith(begun)]
+    return Offer(start, [*first, *(word for word in names if begun in word and word not in first)])
 
 
 def _values_of(field: WhereField, values: Callable[[str], Sequence[str]]) -> list[str]:
-    found = [one for name in field.columns or (field.name,) for one in values(name)]
+    result = [value for name in field.columns or (field.name,) for value in values(name)]
     if field.known is not None:
-        found += field.known()
+        result += field.known()
     if field.type == "bool":
-        found += ["true", "false"]
+        result += ["true", "false"]
     if field.type == "list" and not field.columns:
-        found += [one for name in ("client_address", "broker_address") for one in values(name)]
+        result += [value for name in ("client_address", "server_address") for value in values(name)]
     if field.unit in UNITS:
-        found += [f"1{unit}" for unit in UNITS[field.unit]]
-    return list(dict.fromkeys(found))
+        result += [f"1{unit}" for unit in UNITS[field.unit]]
+    return list(dict.fromkeys(result))
 
 
 def _operators_of(field: WhereField) -> Sequence[str]:
@@ -101,7 +103,7 @@ def _written(value: str) -> str:
 
 
 def of_cell(field: str, value: object, wanted: bool) -> str:
-    """Return the expression for rows that have this value in a column, or do not have it."""
+    """Return the expression for rows with, or without, this value in a column."""
     if value is None or value == []:
         return f"absent {field}" if wanted else f"has {field}"
     if isinstance(value, list):
@@ -111,12 +113,12 @@ def of_cell(field: str, value: object, wanted: bool) -> str:
 
 
 def of_range(field: str, first: int, end: int) -> str:
-    """Return the expression for a part of the time: ns, the end not included."""
+    """Return the expression for a time range in ns, without its end."""
     return f"{field} >= {text_of_time(first)} and {field} < {text_of_time(end)}"
 
 
 def joined(text: str, more: str) -> str:
-    """Return the expression for rows for which both hold."""
+    """Return the conjunction of two expressions."""
     text = text.strip()
     if not text or text == more:
         return more
@@ -126,6 +128,6 @@ def joined(text: str, more: str) -> str:
 
 
 def without_range(text: str, field: str) -> str:
-    """Return an expression less the part of the time that `of_range` put behind it."""
+    """Return an expression without the time range that `of_range` appended."""
     pattern = rf"(?:^| and ){re.escape(field)} >= \S+ and {re.escape(field)} < \S+$"
     return re.sub(pattern, "", text)

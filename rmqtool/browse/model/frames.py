@@ -1,8 +1,8 @@
-"""The frames of exchanges as they were sent, in a file without a name, to be looked at whole.
+"""The frames of exchanges as sent, in an unnamed file, for the details view.
 
-Rules: blocks of frames are compressed; where an exchange lies takes 8 bytes of memory. What is read
-back becomes a command by the same decoder as when it was captured. Where the limit of bytes is
-reached bodies are left out, and that is said.
+Rules: blocks of frames are compressed; the position of an exchange takes 8 bytes of memory. Frames
+are decoded again by the same decoder as the capture. Beyond the byte limit bodies are left out,
+with a note.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLOCK: Final = 256 * 1024
 MOST_BYTES: Final = 8 * 1024**3
 """bytes of frames that are kept with their bodies, before compression"""
 _PART: Final = 65_536
-"""exchanges of a file: those that go together where not all are kept"""
+"""exchanges per file; a full file is dropped at a time if not all are kept"""
 
 
 class KeptFrame(NamedTuple):
@@ -49,13 +49,13 @@ class KeptFrame(NamedTuple):
     findings: list[tuple[str, str]]
     """kind and detail"""
     lengths: tuple[int, int] = (0, 0)
-    """bytes of header and frame, where they are not those of RocketMQ's own framing"""
+    """bytes of header and frame, if not in RocketMQ's own framing"""
     command: RemotingCommand | None = None
-    """what the header said, where it was none of RocketMQ's own framing"""
+    """decoded header, if not in RocketMQ's own framing"""
 
 
 class KeptExchange(NamedTuple):
-    """An exchange, its frames as they were sent."""
+    """An exchange with its frames as sent."""
 
     conversation: int
     request: KeptFrame | None
@@ -68,9 +68,9 @@ class _Part:
     def __init__(self) -> None:
         self.file = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
         self.ends = array("Q", [0])
-        """where each block ends, behind 0"""
+        """0, then the end of each block"""
         self.place = array("I")
-        """of each exchange: number of its block, and its place there"""
+        """per exchange: block number and position in the block"""
 
 
 class FrameStore:
@@ -78,7 +78,7 @@ class FrameStore:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.left_out = 0
-        """exchanges of which bodies were left out"""
+        """exchanges without bodies"""
         self._most = most_bytes
         self._parts: dict[int, _Part] = {}
         self._waiting: list[KeptExchange] = []
@@ -90,14 +90,14 @@ class FrameStore:
         self._decoder = msgspec.msgpack.Decoder(list[KeptExchange])
 
     def add(self, exchanges: Sequence[Exchange]) -> None:
-        """Take exchanges, in the order of their rows."""
+        """Add exchanges, in row order."""
         with self._lock:
-            for one in exchanges:
+            for exchange in exchanges:
                 whole = self._bytes < self._most
                 kept = KeptExchange(
-                    one.conversation,
-                    None if one.request is None else _kept(one.request, whole),
-                    None if one.response is None else _kept(one.response, whole),
+                    exchange.conversation,
+                    None if exchange.request is None else _kept(exchange.request, whole),
+                    None if exchange.response is None else _kept(exchange.response, whole),
                     whole,
                 )
                 self.left_out += not whole
@@ -110,7 +110,7 @@ class FrameStore:
                     self._write()
 
     def exchange(self, number: int) -> KeptExchange | None:
-        """Return the frames of an exchange; None: they are not there."""
+        """Return the frames of an exchange, or None if they are not stored."""
         with self._lock:
             first = self._count - len(self._waiting)
             if number >= first:
@@ -125,13 +125,13 @@ class FrameStore:
         return self._decoder.decode(zstandard.decompress(data))[place]
 
     def drop_before(self, number: int) -> None:
-        """Let go of the files with exchanges before this one."""
+        """Close the files with only exchanges before `number`."""
         with self._lock:
             for key in [key for key in self._parts if (key + 1) * _PART <= number]:
                 self._parts.pop(key).file.close()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all files."""
         with self._lock:
             for part in self._parts.values():
                 part.file.close()
@@ -139,7 +139,7 @@ class FrameStore:
             self._waiting = []
 
     def _write(self) -> None:
-        """Write what waits; the lock is held."""
+        """Write buffered frames; the caller holds the lock."""
         first = self._count - len(self._waiting)
         part = self._parts.setdefault(first // _PART, _Part())
         data = zstandard.ZstdCompressor(level=1).compress(self._encoder.encode(self._waiting))
@@ -174,9 +174,9 @@ def _kept(pdu: Pdu, whole: bool) -> KeptFrame:
 
 def _size(kept: KeptExchange) -> int:
     return sum(
-        len(one.header) + len(one.body) + 80
-        for one in (kept.request, kept.response)
-        if one is not None
+        len(frame.header) + len(frame.body) + 80
+        for frame in (kept.request, kept.response)
+        if frame is not None
     )
 
 

@@ -1,8 +1,8 @@
-"""The rows of a table that are listed: those that a filter leaves, in an order, and their timeline.
+"""The listed rows of a table: filtered, sorted, with their timeline.
 
-A thread looks at the rows as they come; a new filter or order stops it at once and begins anew. All
-that a screen asks for is answered at once, with what is known by then. Without a filter and an
-order nothing is kept per row.
+A thread filters rows as they arrive; a new filter or order restarts it at once. Requests of the
+screen are answered at once, from the rows known so far. Without filter and order nothing is kept
+per row.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from .timeline import Timeline
 
 Test = Callable[[object], bool]
 PATIENCE: Final = 0.05
-"""seconds between two looks whether there are more rows"""
+"""seconds between checks for more rows"""
 _STEP: Final = 4096
-"""rows that are looked at before somebody may ask for others"""
+"""rows that are filtered between checks for a new request"""
 
 
 class ListOrder(NamedTuple):
-    """What rows are sorted by."""
+    """A sort order."""
 
     column: str
     descending: bool = False
+    when_whole: bool = False
+    """only once all rows are there; the column has numbers, which are kept of each row"""
 
 
 class TimelineOf(NamedTuple):
-    """What a timeline takes of a row."""
+    """The values of a row that the timeline needs."""
 
     time: Callable[[Any], int | None]
     bad: Callable[[Any], bool]
@@ -39,7 +41,7 @@ class TimelineOf(NamedTuple):
 
 
 class Chosen:
-    """What one filter leaves, as far as it was looked at."""
+    """The rows that match a filter so far."""
 
     def __init__(
         self, test: Test | None, order: ListOrder | None, of: frozenset[int] | None = None
@@ -47,24 +49,33 @@ class Chosen:
         self.test = test
         self.order = order
         self.of = of
-        """rows of these numbers alone; None: all"""
+        """only rows with these numbers; None: all"""
         self.timeline = Timeline()
         self.looked_at = 0
-        """number behind the last row that was looked at"""
+        """number after the last filtered row"""
         is_all = test is None and order is None and of is None
         self.rows: array[int] | None = None if is_all else array("q")
-        """numbers of the rows, in the order in which they came; None: all"""
+        """numbers of the rows in arrival order; None: all"""
         self.sorted: array[int] | None = None
-        """the same in the order that was asked for; None: there is none yet"""
+        """numbers of the rows in the requested order; None: not sorted yet"""
+        self.keys = array("q")
+        """sort key of each of `rows`, -1 for none; only for an order `when_whole`"""
 
 
 class Listing:
-    """Chooses rows of a store."""
+    """Filters and sorts the rows of a store."""
 
-    def __init__(self, store: RowStore[Any], of_timeline: TimelineOf) -> None:
+    def __init__(
+        self,
+        store: RowStore[Any],
+        of_timeline: TimelineOf,
+        is_growing: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`is_growing`: whether more rows are still read."""
         self.store = store
+        self._is_growing = is_growing
         self.chosen = Chosen(None, None)
-        """what is listed; it grows"""
+        """the listed rows; grows while reading"""
         self._of_timeline = of_timeline
         self._changed = Condition()
         self._closed = False
@@ -74,13 +85,13 @@ class Listing:
     def choose(
         self, test: Test | None, order: ListOrder | None, of: frozenset[int] | None = None
     ) -> None:
-        """List other rows from now on; `of`: of these numbers alone."""
+        """List other rows from now on; `of`: only rows with these numbers."""
         with self._changed:
             self.chosen = Chosen(test, order, of)
             self._changed.notify()
 
     def close(self) -> None:
-        """Look at no more rows."""
+        """Stop the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -88,17 +99,22 @@ class Listing:
 
     @property
     def is_done(self) -> bool:
-        """All rows that there are were looked at, and are in order."""
+        """Whether all rows are filtered and sorted."""
         chosen = self.chosen
-        ordered = chosen.order is None or len(chosen.sorted or ()) == len(chosen.rows or ())
-        return chosen.looked_at >= self.store.count and ordered
+        return chosen.looked_at >= self.store.count and not self._is_to_sort(chosen)
+
+    def _is_to_sort(self, chosen: Chosen) -> bool:
+        order = chosen.order
+        if order is None or (order.when_whole and self._is_growing()):
+            return False
+        return len(chosen.sorted or ()) != len(chosen.rows or ())
 
     def __len__(self) -> int:
         numbers = self._numbers(self.chosen)
         return self.store.count - self.store.first if numbers is None else len(numbers)
 
     def number_at(self, place: int) -> int | None:
-        """Return the number of the row at a place of the list."""
+        """Return the number of the row at a list position."""
         numbers = self._numbers(self.chosen)
         if numbers is None:
             number = self.store.first + place
@@ -106,7 +122,7 @@ class Listing:
         return numbers[place] if 0 <= place < len(numbers) else None
 
     def place_of(self, number: int) -> int:
-        """Return the place of a row in the list, or of the next one where it is not listed."""
+        """Return the list position of a row, or of the next row if it is not listed."""
         chosen = self.chosen
         if chosen.sorted is not None:
             try:
@@ -123,7 +139,7 @@ class Listing:
         return self.number_at(self.place_of(number)) == number
 
     def find(self, test: Test, start: int, forward: bool) -> Iterator[int | None]:
-        """Look from a place on for a row; yield None now and then, its place in the end."""
+        """Search from a position; yield None periodically, and the position of the match last."""
         places = range(start, len(self)) if forward else range(start, -1, -1)
         for step, place in enumerate(places):
             number = self.number_at(place)
@@ -135,7 +151,7 @@ class Listing:
                 yield None
 
     def numbers(self) -> Iterator[int]:
-        """Yield the numbers of all rows that are listed now, in their order."""
+        """Yield the numbers of all listed rows, in order."""
         numbers = self._numbers(self.chosen)
         if numbers is None:
             yield from range(self.store.first, self.store.count)
@@ -160,20 +176,21 @@ class Listing:
             try:
                 self._drop(chosen)
                 self._look(chosen)
-            except LookupError:  # rows went meanwhile: the next look begins behind them
+            except LookupError:  # rows were dropped in the meantime: start after them
                 chosen.looked_at = max(chosen.looked_at, self.store.first)
 
     def _drop(self, chosen: Chosen) -> None:
-        """Forget rows that are gone; who reads meanwhile has the arrays of before."""
+        """Remove dropped rows; concurrent readers keep the previous arrays."""
         first, rows = self.store.first, chosen.rows
         if rows is None or not rows or rows[0] >= first:
             return
         if chosen.sorted is not None:
             chosen.sorted = array("q", [number for number in chosen.sorted if number >= first])
-        chosen.rows = rows[bisect_left(rows, first) :]
+        dropped = bisect_left(rows, first)
+        chosen.rows, chosen.keys = rows[dropped:], chosen.keys[dropped:]
 
     def _look(self, chosen: Chosen) -> None:
-        """Look at all rows that there are, unless others are asked for."""
+        """Filter all available rows, unless a new request arrives."""
         while chosen.looked_at < self.store.count:
             start = max(chosen.looked_at, self.store.first)
             stop = min(self.store.count, start + _STEP)
@@ -182,7 +199,11 @@ class Listing:
                     return
                 self._take(chosen, first, rows)
                 chosen.looked_at = first + len(rows)
-        if chosen.order is not None and len(chosen.sorted or ()) != len(chosen.rows or ()):
+        if chosen.order is None or not self._is_to_sort(chosen):
+            return
+        if chosen.order.when_whole:
+            self._sort_by_keys(chosen)
+        else:
             self._sort(chosen, chosen.order)
 
     def _take(self, chosen: Chosen, first: int, rows: Sequence[Any]) -> None:
@@ -198,6 +219,18 @@ class Listing:
             add(time(row), bad(row), latency_us(row))
         if chosen.rows is not None:
             chosen.rows.extend([first + place for place in at])
+        if chosen.order is not None and chosen.order.when_whole:
+            column = chosen.order.column
+            values = [getattr(rows[place], column) for place in at]
+            chosen.keys.extend([-1 if key is None else key for key in values])
+
+    @staticmethod
+    def _sort_by_keys(chosen: Chosen) -> None:
+        """Sort rows by their keys; rows without a key come last."""
+        assert chosen.rows is not None
+        numbers, keys = chosen.rows, chosen.keys
+        places = sorted(range(len(numbers)), key=lambda at: (keys[at] < 0, keys[at]))
+        chosen.sorted = array("q", [numbers[at] for at in places])
 
     def _sort(self, chosen: Chosen, order: ListOrder) -> None:
         assert chosen.rows is not None

@@ -1,8 +1,7 @@
 """The packets of chosen exchanges, and no others, from the captures into one pcapng file.
 
-Rules: the captures are read again: once for which packets carried a frame, up to the one that
-completed it, once to write them. Where a stream was not that of its packets (TLS), the packet that
-completed the frame is taken.
+Rules: the captures are read twice: to find the packets of each frame, and to write them. In
+decrypted streams (TLS) only the packet that completed the frame is written.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _WRAP = 1 << 32
 
 
 def packets_in(names: Sequence[str], max_ratio: int = MOST_TIMES) -> Iterator[Packet]:
-    """Yield all packets of captures, with the ids that a run over them gives.
+    """Yield all packets of captures, with the ids that a decode run assigns.
 
     `max_ratio`: bytes that each byte of a compressed capture may become.
     """
@@ -53,17 +52,17 @@ def packets_in(names: Sequence[str], max_ratio: int = MOST_TIMES) -> Iterator[Pa
 
 
 class _Direction:
-    """What is looked for in one direction."""
+    """The frames to find in one direction."""
 
     def __init__(self) -> None:
         self.frames: list[KeptFrame] = []
         self.base: int | None = None
         self.isn: int | None = None
         self.found: dict[int, set[int]] = {}
-        """place of a frame → packets that may be its own"""
+        """place of a frame → packets that may carry it"""
 
     def receive(self, packet: int, seq: int, length: int) -> Iterator[int]:
-        """Take a segment; yield the packets of the frames that it completes."""
+        """Add a segment; yield the packets of the frames that it completes."""
         if self.base is None:
             self.base = seq
         start = (seq - self.base) % _WRAP
@@ -105,7 +104,10 @@ def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange], max_ratio: 
         if length:
             ids.update(direction.receive(packet.packet, segment.seq, length))
     return ids | {
-        one.packet for of in directions.values() for one in of.frames if one.packet not in ids
+        sought.packet
+        for of in directions.values()
+        for sought in of.frames
+        if sought.packet not in ids
     }
 
 
@@ -127,7 +129,7 @@ def write_packets(
                         writer = PcapngWriter(file, packet.linktype)
                     data = packet.data[packet.start : packet.end]
                     writer.write(packet.ts, data, packet.length)
-        os.link(temporary, path)  # fails where there is one
+        os.link(temporary, path)  # fails if it exists
     finally:
         remove(temporary)
     return 0 if writer is None else writer.packets

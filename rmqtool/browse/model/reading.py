@@ -12,14 +12,15 @@ from dissectors.foreign import Unreadable
 from dissectors.rows.parquet import MissingLibraryError
 from dissectors.tcp.source import CaptureError
 
+from ...api.judged import AskedTime
 from .session import BrowseSession
 
 Filling = Callable[[BrowseSession], Iterator[None]]
-"""fills a session, and stops now and then for who may want to end it"""
+"""fills a session; yields periodically so that it can be stopped"""
 
 
 def decoding(decode: Decode) -> Filling:
-    """Return what reads by a run over captures, of which connections and messages are wanted."""
+    """Return a reader that decodes captures, with connections and messages."""
 
     def filling(session: BrowseSession) -> Iterator[None]:
         session.captures = decode.sources
@@ -39,23 +40,23 @@ def _take_rest(session: BrowseSession, decode: Decode) -> None:
     session.add_findings(decode.take_experts())
 
 
-def reading_logs(logs: Sequence[Input]) -> Filling:
-    """Return what reads decoded logs."""
+def reading_logs(logs: Sequence[Input], asked: AskedTime) -> Filling:
+    """Return a reader of the rows of decoded logs within the time range."""
 
     def filling(session: BrowseSession) -> Iterator[None]:
         session.captures = [log.name for log in logs]
         for log in logs:
             for rows in exchange_rows(log):
-                session.add(rows)
+                session.add(asked.exchanges(rows))
                 yield
             for messages in message_rows(log):
-                session.add_messages(messages)
+                session.add_messages(asked.messages(messages))
                 yield
             for connections in conversation_rows(log):
-                session.add_connections(connections)
+                session.add_connections(list(asked.connections(connections)))
                 yield
             for findings in finding_rows(log):
-                session.add_findings(findings)
+                session.add_findings(list(asked.findings(findings)))
                 yield
 
     return filling
@@ -67,7 +68,7 @@ class BackgroundReading:
     def __init__(
         self, session: BrowseSession, filling: Filling, stop: Callable[[], None] | None
     ) -> None:
-        """`stop` makes what waits for packets end."""
+        """`stop` ends a wait for packets."""
         self._session = session
         self._filling = filling
         self._stop = stop
@@ -76,14 +77,14 @@ class BackgroundReading:
         self._thread.start()
 
     def stop(self) -> None:
-        """Read no further; return when that is so."""
+        """Stop reading and wait for the thread."""
         self._stopped = True
         if self._stop is not None:
             self._stop()
         self._thread.join(5)
 
     def wait(self) -> None:
-        """Wait until all was read."""
+        """Wait until everything is read."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -95,7 +96,7 @@ class BackgroundReading:
                     break
         except (CaptureError, InputError, Unreadable, MissingLibraryError, OSError) as error:
             session.problem = str(error)
-        except Exception as error:  # the screen stays: what was read can still be looked at
+        except Exception as error:  # keep the screen: the rows so far remain usable
             session.problem = f"{type(error).__name__}: {error}"
         finally:
             close = getattr(filling, "close", None)

@@ -1,6 +1,6 @@
-"""What was read so far: rows of exchanges, messages and connections, frames, what it comes to.
+"""The data read so far: rows of exchanges, messages, and connections, frames, summary.
 
-One thread adds; the screen asks. What is asked for is what is there by then.
+One thread adds; the screen reads the current state.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from dissectors.expert import ExpertInfo
 
 MOST_VALUES: Final = 500
-"""values of a column that a filter line offers"""
+"""most values per column for completion"""
 _SHORT: Final = 120
 
 
 class SeenValues:
-    """The values that the columns of a table had: what a filter line offers."""
+    """Known values of the columns of a table, for completion."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._values: dict[str, dict[str, None]] = {
@@ -48,7 +48,7 @@ class SeenValues:
         self._gets = {name: attrgetter(name) for name in self._values}
 
     def add(self, rows: Sequence[object]) -> None:
-        """Note what rows have."""
+        """Record the values of rows."""
         for name, values in self._values.items():
             if len(values) < MOST_VALUES:
                 for value in set(map(self._gets[name], rows)):
@@ -56,29 +56,29 @@ class SeenValues:
                         values[value] = None
 
     def values(self, column: str) -> list[str]:
-        """Return the values of a column, those that were seen first before others."""
+        """Return the values of a column, in the order first seen."""
         return list(self._values.get(column, ()))
 
 
 class BrowseSession:
-    """Everything that is browsed."""
+    """All data of a browser."""
 
     def __init__(self, name: str, most_rows: int | None = None, has_frames: bool = True) -> None:
-        """`most_rows`: exchanges that are kept; None: all."""
+        """`most_rows`: most exchanges that are kept; None: all."""
         self.name = name
-        """what is browsed, in a few words"""
+        """short name of the input"""
         self.exchanges = RowStore(ExchangeRecord, COLUMNS, most_rows)
         self.messages = RowStore(MessageRecord, MESSAGE_COLUMNS, most_rows)
         self.connections = RowStore(ConversationRecord, CONVERSATION_COLUMNS, most_rows)
         self.frames = FrameStore() if has_frames else None
-        """None: only rows are there"""
+        """None: the input has only rows"""
         self.seen = {
             tables.EXCHANGES: SeenValues(COLUMNS),
             tables.MESSAGES: SeenValues(MESSAGE_COLUMNS),
             tables.CONNECTIONS: SeenValues(CONVERSATION_COLUMNS),
         }
         self.captures: Sequence[str] = ()
-        """names of what is read, by index"""
+        """names of the inputs, by index"""
         self.decode_as: Sequence[int] = ()
         """ports that are taken for RocketMQ, as they were given"""
         self.tls_keylog = ""
@@ -87,27 +87,29 @@ class BrowseSession:
         """bytes that each byte of a compressed capture may become"""
         self.stats: DecodeStats | None = None
         self.progress: Callable[[], tuple[int, int | None]] = lambda: (0, None)
-        """bytes read, and of how many"""
+        """bytes read, and total bytes"""
         self.is_reading = True
         self.is_live = False
-        """packets come as they happen"""
+        """the input is live"""
+        self.is_by_time = False
+        """lists are sorted by time, once all is read"""
         self.problem: str | None = None
         """why reading ended early"""
         self.version = 0
-        """changes with each thing that is added"""
+        """incremented with each addition"""
         self._exchange_of = array("q")
-        """of each message: number of its exchange"""
+        """exchange number of each message"""
         self._fold = SummaryFold(diagnosed=True)
         self._lock = Lock()
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was found, and no more is read."""
-        found = self.exchanges.count + self.messages.count + self.connections.count
-        return not found and not self.is_reading
+        """Whether reading ended without a result."""
+        total = self.exchanges.count + self.messages.count + self.connections.count
+        return not total and not self.is_reading
 
     def options_of_reading(self) -> list[str]:
-        """Return the options with which other commands read the captures in the same way."""
+        """Return the options that make other commands read the captures in the same way."""
         words = [word for port in self.decode_as for word in ("--decode-as", str(port))]
         if self.max_ratio != MOST_TIMES:
             words += ["--max-ratio", str(self.max_ratio)]
@@ -128,7 +130,7 @@ class BrowseSession:
         exchanges: Sequence[Exchange] = (),
         carried: Iterable[Carried] = (),
     ) -> None:
-        """Take exchanges, their frames where they are there, and the messages in them."""
+        """Add exchanges, their frames if any, and their messages."""
         if not rows:
             return
         first = self.exchanges.count
@@ -140,23 +142,23 @@ class BrowseSession:
             self._fold.add(rows)
         place = {id(row): first + at for at, row in enumerate(rows)}
         messages: list[MessageRecord] = []
-        for one in carried:
-            self._exchange_of.extend([place[id(one.exchange)]] * len(one.messages))
-            messages += one.messages
+        for item in carried:
+            self._exchange_of.extend([place[id(item.exchange)]] * len(item.messages))
+            messages += item.messages
         self.add_messages(messages)
         if self.frames is not None and self.exchanges.first:
             self.frames.drop_before(self.exchanges.first)
         self.version += 1
 
     def add_messages(self, rows: Sequence[MessageRecord]) -> None:
-        """Take messages."""
+        """Add messages."""
         if rows:
             self.messages.add(rows)
             self.seen[tables.MESSAGES].add(rows)
             self.version += 1
 
     def add_connections(self, rows: Sequence[ConversationRecord]) -> None:
-        """Take connections that ended."""
+        """Add ended connections."""
         if rows:
             self.connections.add(rows)
             self.seen[tables.CONNECTIONS].add(rows)
@@ -165,39 +167,39 @@ class BrowseSession:
             self.version += 1
 
     def add_findings(self, findings: Sequence[ExpertInfo]) -> None:
-        """Take findings."""
+        """Add findings."""
         if findings:
             with self._lock:
                 self._fold.add_findings(findings)
             self.version += 1
 
     def exchange_of_message(self, number: int) -> int | None:
-        """Return the number of the exchange that a message was seen in; None: not known."""
+        """Return the exchange number of a message, or None if unknown."""
         return self._exchange_of[number] if number < len(self._exchange_of) else None
 
     def cut(self) -> ExpertInfo | None:
-        """Return the first finding of a capture that ends inside a packet; None: there is none."""
+        """Return the first finding of a capture that ends inside a packet, or None."""
         return self._fold.summary.findings.get(ExpertKind.CAPTURE_TRUNCATED)
 
     def cut_short(self) -> str:
-        """Return where a capture is cut, in a few words; empty: none is."""
-        found = self.cut()
-        if found is None:
+        """Return a short note on truncated captures, or an empty string."""
+        finding = self.cut()
+        if finding is None:
             return ""
-        if found.packet == 0:  # a decoded log does not say which one
+        if finding.packet == 0:  # unknown in a decoded log
             return "cut inside a packet"
-        text = f"cut after packet {packet_number(found.packet)}"
+        text = f"cut after packet {packet_number(finding.packet)}"
         if len(self.captures) > 1:
-            text += f" of {one_line(Path(self.captures[capture_index(found.packet)]).name)}"
+            text += f" of {one_line(Path(self.captures[capture_index(finding.packet)]).name)}"
         return text
 
     def diagnosis(self) -> Diagnosis | None:
-        """Return what is wrong by now."""
+        """Return the current diagnosis."""
         with self._lock:
             return self._fold.diagnosis()
 
     def summary_lines(self, width: int, colour: bool) -> list[str]:
-        """Return the summary by now, as printable lines."""
+        """Return the current summary as printable lines."""
         from dissectors.decode.totals import DecodeStats
 
         from ...summary.summary_text import summary_lines
@@ -213,7 +215,7 @@ class BrowseSession:
             )
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all files."""
         for store in (self.exchanges, self.messages, self.connections):
             store.close()
         if self.frames is not None:

@@ -1,7 +1,7 @@
-"""What is remembered of how somebody browses: columns, and views with a name.
+"""Saved settings of the browser: columns and named views.
 
-Rules: it is kept in one file under XDG_CONFIG_HOME, and nothing is written elsewhere. A file that
-cannot be read counts as none; one that cannot be written is said, and nothing else happens.
+Rules: they are stored in one file under XDG_CONFIG_HOME. An unreadable file is ignored; a failure
+to write is only reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE: Final = "browse.json"
 
 
 class SavedView(msgspec.Struct):
-    """A view with a name."""
+    """A named view."""
 
     table: str
     filter: str = ""
@@ -30,7 +30,7 @@ class SavedView(msgspec.Struct):
 
 
 class Settings(msgspec.Struct):
-    """What is remembered."""
+    """The saved settings."""
 
     columns: dict[str, list[str]] = {}
     """table → its columns; absent: the usual ones"""
@@ -42,14 +42,14 @@ _DECODER: Final = msgspec.json.Decoder(Settings)
 
 
 def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where settings are kept."""
+    """Return the path of the settings file."""
     base = environment.get("XDG_CONFIG_HOME", "")
     folder = Path(base) if os.path.isabs(base) else Path.home() / ".config"
     return folder / "rmqtool" / FILE
 
 
 def read_settings(path: Path) -> Settings:
-    """Return what was remembered."""
+    """Return the saved settings."""
     try:
         return read_json(_DECODER, path.read_bytes()) or Settings()
     except OSError:
@@ -57,7 +57,7 @@ def read_settings(path: Path) -> Settings:
 
 
 def write_settings(path: Path, settings: Settings) -> None:
-    """Remember; raise OSError where that cannot be written."""
+    """Save the settings; raise OSError if they cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:

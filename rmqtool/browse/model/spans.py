@@ -1,7 +1,7 @@
-"""Where the fields of a frame lie in its bytes, so that they can be marked in a hex dump.
+"""Byte ranges of the fields of a frame, to highlight them in a hex dump.
 
-Rules: what cannot be found has no place; nothing raises. A credential's bytes are found by the same
-names by which texts are masked.
+Rules: fields that are not found have no range; nothing raises. Credentials are found by the same
+names as in masked text.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ _PROBE: Final = "a value that is long enough"
 
 
 class Span(NamedTuple):
-    """Bytes of a frame, from its first one."""
+    """A range of bytes in a frame."""
 
     start: int
     end: int
 
 
 def spans_of(serialize_type: int, header: bytes, body: bytes) -> dict[str, Span]:
-    """Return name of a field → where it is in the frame; ``body.NAME`` of members of a body."""
-    found = {"length": Span(0, 4), "serializeType": Span(4, 5)}
+    """Return field name → range in the frame; members of a body are ``body.NAME``."""
+    spans = {"length": Span(0, 4), "serializeType": Span(4, 5)}
     pairs = _binary(header) if serialize_type == BINARY_TYPE else _members(header)
     for name, start, end in pairs:
-        found.setdefault(name, Span(PREFIX + start, PREFIX + end))
+        spans.setdefault(name, Span(PREFIX + start, PREFIX + end))
     at = PREFIX + len(header)
     if body:
-        found["body"] = Span(at, at + len(body))
+        spans["body"] = Span(at, at + len(body))
         if body[:1] in (b"{", b"["):
             for name, start, end in _members(body):
-                found.setdefault(f"body.{name}", Span(at + start, at + end))
-    return found
+                spans.setdefault(f"body.{name}", Span(at + start, at + end))
+    return spans
 
 
 def secret_spans(spans: dict[str, Span]) -> list[Span]:
-    """Return where credentials are."""
+    """Return the ranges of credentials."""
     return [
         span
         for name, span in spans.items()
@@ -57,7 +57,7 @@ def secret_spans(spans: dict[str, Span]) -> list[Span]:
 
 
 def _members(data: bytes) -> Iterator[tuple[str, int, int]]:
-    """Yield the members of JSON, of all objects: name, where the value begins and ends."""
+    """Yield the members of all JSON objects: name, start and end of the value."""
     opened: list[tuple[str, int]] = []
     name: str | None = None
     last = b""

@@ -1,11 +1,11 @@
-"""What is told of a row beyond itself: the life of its message, what its conversation said."""
+"""The context of a row: the trace of its message, the text of its conversation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from analytics.life.life import Surroundings, life_of
+from analytics.life.life import lives_found
 from analytics.life.search import MessageSearch
 from dissectors.budget import Budget
 from dissectors.decode.pipeline import CommandSeen
@@ -18,16 +18,16 @@ from .frames import exchange_of
 from .session import BrowseSession
 
 MOST_SAID: Final = 400
-"""exchanges of a conversation that are shown around the one that is chosen"""
+"""exchanges shown around the selected one"""
 _BODY: Final = 2048
 
 
 def life_lines(
     session: BrowseSession, key: str, width: int, wanted: Callable[[], bool]
 ) -> list[str]:
-    """Return the lives of the messages of a key, as `trace` draws them.
+    """Return the traces of the messages of a key, as `trace` draws them.
 
-    `wanted` says whether somebody still waits for them.
+    `wanted` returns False when the result is no longer needed.
     """
     search = MessageSearch(key, None)
     for messages in session.messages.whole():
@@ -39,15 +39,7 @@ def life_lines(
         if not wanted():
             return []
     stats = session.stats
-    around = Surroundings(
-        search.fetches,
-        search.senders_seen,
-        search.client_ids,
-        0 if stats is None else stats.gap_bytes,
-        0 if stats is None else sum(stats.not_decoded.values()),
-        [] if stats is None else stats.replications,
-    )
-    lives = [life_of(found, around) for found in search.messages]
+    lives = lives_found(search, [] if stats is None else [stats])
     if not lives:
         return [f"no message has the key {one_line(key)}"]
     return ladder_lines(lives, Terminal(True, max(60, width), True))
@@ -56,32 +48,32 @@ def life_lines(
 def talk_lines(
     session: BrowseSession, conversation: int, number: int, wanted: Callable[[], bool]
 ) -> list[str]:
-    """Return what both ends of a conversation said around an exchange, as text."""
+    """Return the commands of a conversation around an exchange, as text."""
     numbers = list(_numbers_of(session, conversation, wanted))
-    before = [one for one in numbers if one <= number][-MOST_SAID // 2 :]
-    after = [one for one in numbers if one > number][: MOST_SAID // 2]
+    before = [item for item in numbers if item <= number][-MOST_SAID // 2 :]
+    after = [item for item in numbers if item > number][: MOST_SAID // 2]
     frames = session.frames
-    said: list[CommandSeen] = []
-    for one in (*before, *after):
-        kept = None if frames is None else frames.exchange(one)
+    commands: list[CommandSeen] = []
+    for item in (*before, *after):
+        kept = None if frames is None else frames.exchange(item)
         if kept is None:
             continue
         exchange = exchange_of(kept)
         if exchange.request is not None:
-            said.append(CommandSeen(exchange.request, None, None))
+            commands.append(CommandSeen(exchange.request, None, None))
         if exchange.response is not None:
-            said.append(CommandSeen(exchange.response, exchange.request, exchange.latency))
-    said.sort(key=lambda one: (one.pdu.packet, one.pdu.offset))
-    client = next((one.pdu.src for one in said if not one.pdu.command.is_response), "")
-    lines = [f"conversation {conversation}: → is what {client} says", ""]
+            commands.append(CommandSeen(exchange.response, exchange.request, exchange.latency))
+    commands.sort(key=lambda item: (item.pdu.packet, item.pdu.offset))
+    client = next((item.pdu.src for item in commands if not item.pdu.command.is_response), "")
+    lines = [f"conversation {conversation}: → sent by {client}", ""]
     left_out = len(numbers) - len(before) - len(after)
     if left_out:
         lines[0] += f"; {left_out} exchanges farther away are left out"
     budget = Budget()
-    for seen in said:
+    for seen in commands:
         try:
             lines += said_lines(seen, seen.pdu.src == client, _BODY, budget, True)
-        except Exception as error:  # the last line of defence: one command never ends the program
+        except Exception as error:  # last resort: a single command must not end the program
             lines.append(f"packet {packet_number(seen.pdu.packet)}: {one_line(str(error))}")
     return lines
 

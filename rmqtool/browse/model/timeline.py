@@ -11,16 +11,16 @@ NARROWEST: Final = 1_000_000
 
 
 class Bucket(NamedTuple):
-    """What happened in a part of the time."""
+    """Counts within a time interval."""
 
     start: int
     """nanoseconds since the epoch"""
     end: int
     rows: int
     bad: int
-    """rows that say that something is wrong"""
+    """rows with a failure"""
     latency_us: int
-    """the longest; 0: nothing was answered"""
+    """longest latency; 0: no responses"""
 
 
 class Timeline:
@@ -65,19 +65,19 @@ class Timeline:
             self._buckets = merged
 
     def columns(self, number: int) -> list[Bucket]:
-        """Return the whole time as a number of parts of the same length."""
+        """Return the whole time range as equal intervals."""
         first, last = self.first, self.last
         if first is None or last is None or number < 1:
             return []
         length = max(-(-(last - first + 1) // number), 1)
-        found = [[0, 0, 0] for _ in range(number)]
+        totals = [[0, 0, 0] for _ in range(number)]
         for key, (count, bad, latency) in list(self._buckets.items()):
             middle = key * self._width + self._width // 2
-            into = found[min(max((middle - first) // length, 0), number - 1)]
+            into = totals[min(max((middle - first) // length, 0), number - 1)]
             into[0] += count
             into[1] += bad
             into[2] = max(into[2], latency)
         return [
-            Bucket(first + at * length, first + (at + 1) * length, *one)
-            for at, one in enumerate(found)
+            Bucket(first + at * length, first + (at + 1) * length, *total)
+            for at, total in enumerate(totals)
         ]

@@ -1,4 +1,4 @@
-"""What becomes of chosen rows elsewhere: files and command lines; saved views."""
+"""Actions on selected rows: files, command lines, saved views."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.tcp.source import STDIN, CaptureError
 
 from ...api.tables.named import CONNECTIONS, MESSAGES
 from ...ui.console import UNLIMITED, Style, one_line, styled, wrapped
-from ...ui.figures import count, counted
+from ...ui.figures import count
 from ..model.columns import heads_of
 from ..model.export import MOST_NUMBERS, command_of, where_of, wireshark_of, write_rows
 from ..model.expressions import Offer
@@ -23,19 +24,19 @@ _MOST_LINES: Final = 500
 
 
 class Acting(Judging):
-    """A browser whose rows go elsewhere."""
+    """A browser that can export rows."""
 
     # -- files and words --------------------------------------------------------------------------
 
     def chosen_numbers(self) -> list[int]:
-        """Return the marked rows, or all that are listed where none is marked."""
+        """Return the marked rows, or all listed rows if none is marked."""
         table = self.table
         if table is None:
             return []
         return sorted(table.marks) or list(table.listing.numbers())
 
     def chosen_where(self) -> str | None:
-        """Return an expression for the marked rows, or for those that are listed; None: none."""
+        """Return an expression for the marked or else the listed rows, or None without rows."""
         table = self.table
         if table is None:
             return None
@@ -47,13 +48,13 @@ class Acting(Judging):
         return where_of(there, table.table) if there else table.filter
 
     def action_export(self) -> None:
-        """Ask for the file that rows or packets go to."""
+        """Ask for the output file of rows or packets."""
         if self.table is None:
             return
         self.ask("export", "file: NAME.pcapng (their packets), .json, .jsonl, .parquet", "")
 
     def action_save(self) -> None:
-        """Ask for the name under which the view is saved."""
+        """Ask for the name of the view to save."""
         if self.table is not None:
             self.ask("save", "name of this view", "")
 
@@ -77,20 +78,20 @@ class Acting(Judging):
     def ask(
         self, purpose: str, placeholder: str, text: str, words: list[str] | None = None
     ) -> None:
-        """Let something be typed; `words`: what may be meant."""
+        """Ask for input; `words`: completions."""
         self.purpose = purpose
         self.line.check = lambda _: None
 
         def offers(typed: str) -> Offer:
             start = typed.rfind(" ") + 1
             last = typed[start:].lower()
-            return Offer(start, [one for one in words or () if last and last in one.lower()])
+            return Offer(start, [word for word in words or () if last and last in word.lower()])
 
         self.line.offers = offers
         self.line.open(text, placeholder)
 
     def purposes(self) -> dict[str, Callable[[str], None]]:
-        """Return what is done with what was typed, by what it was typed for."""
+        """Return the handler of typed text, by its purpose."""
         return super().purposes() | {
             "export": self._export,
             "save": self._save,
@@ -134,10 +135,10 @@ class Acting(Judging):
         session = self.session
         assert session.frames is not None
         if self.view == MESSAGES:
-            found = {session.exchange_of_message(number) for number in numbers}
-            numbers = sorted(number for number in found if number is not None)
+            exchanges = {session.exchange_of_message(number) for number in numbers}
+            numbers = sorted(number for number in exchanges if number is not None)
         kept = [session.frames.exchange(number) for number in numbers]
-        chosen = [one for one in kept if one is not None]
+        chosen = [exchange for exchange in kept if exchange is not None]
         return write_packets(session.captures, chosen, path, session.max_ratio)
 
     def action_copy(self) -> None:
@@ -160,7 +161,7 @@ class Acting(Judging):
             *wrapped(one_line(command, UNLIMITED), room, _MOST_LINES),
             "",
             styled(f"As a display filter of Wireshark{of}:", Style.BOLD),
-            *(line for one in wireshark_of(there) for line in wrapped(one, room, _MOST_LINES)),
+            *(line for text in wireshark_of(there) for line in wrapped(text, room, _MOST_LINES)),
         ]
         self.push_screen(TextDialog("The rows in other words", lines))
 
@@ -193,7 +194,7 @@ class Acting(Judging):
             return
         table.columns = text.split()
         self.settings.columns[table.table] = table.columns
-        self.list_anew()
+        self.refresh_list()
         self._remember("columns chosen")
 
     def _remember(self, done: str) -> None:

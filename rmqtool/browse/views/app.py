@@ -1,4 +1,4 @@
-"""The screen: lists above or beside the details, a filter line, a bar that says where one is."""
+"""The screen: lists above or beside the details, a filter line, a status bar."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ from .tables import (
 from .timeline_strip import TimelineStrip
 
 WIDE: int = 150
-"""cells from which on the details are beside the list"""
+"""smallest width that shows the details beside the list"""
 LOW: int = 22
-"""lines from which on there is room for the timeline"""
+"""smallest height that shows the timeline"""
 TICK: float = 0.1
-"""seconds between two looks at what was read"""
+"""seconds between checks for new rows"""
 PATIENCE: float = 1.0
-"""seconds that a key waits for the rows of a new filter or order"""
+"""seconds that a key waits for a new filter or order"""
 
 
 class Screens(KeysInOrder):
-    """What is on the screen, and what it is about; what keys do is in `browser`."""
+    """The screen and its state; key actions are in `browser`."""
 
     TITLE = "rmqtool browse"
     ENABLE_COMMAND_PALETTE = True
@@ -85,7 +85,7 @@ class Screens(KeysInOrder):
         settings_path: Path,
         plugins: tuple[NamedDecoder, ...] = (),
     ) -> None:
-        # colours of the terminal's own, so that what takes colours away leaves no greys
+        # ANSI colours, so that disabling colours leaves no greys
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.session = session
         self.reading = reading
@@ -99,11 +99,11 @@ class Screens(KeysInOrder):
         self.view = VIEWS[0]
         """what is listed"""
         self.said = ""
-        """what the last key did"""
+        """note of the last action"""
         self.on_terminal = False
-        """it runs on a terminal of its own, and ends with it"""
+        """runs on a terminal, and ends with it"""
         self.paused = False
-        """nothing new is shown"""
+        """the display is paused"""
         self._version = -1
         self._is_problem_told = False
         self._is_cut_told = False
@@ -114,7 +114,7 @@ class Screens(KeysInOrder):
     # -- parts ------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """Make the parts."""
+        """Compose the widgets."""
         yield Static("", id="bar", markup=False)
         with Container(id="body"):
             with Vertical(id="left"):
@@ -130,13 +130,13 @@ class Screens(KeysInOrder):
         yield Static("", id="status", markup=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
-        """Yield the commands that Ctrl-P lists: what the keys do, and nothing of Textual's own."""
-        if screen is self.screen_stack[0]:  # not over a dialog, which has keys of its own
+        """Yield the commands of the Ctrl-P palette: the key actions, without Textual's own."""
+        if screen is self.screen_stack[0]:  # not over a dialog, which has its own keys
             for name, place, action in named_commands():
                 yield SystemCommand(name, place, partial(self.run_action, action))
 
     def on_mount(self) -> None:
-        """Begin to look at what is read."""
+        """Start to poll for new rows."""
         self.set_interval(TICK, self.look)
         if self.on_terminal:
             end_with_terminal(self)
@@ -145,11 +145,11 @@ class Screens(KeysInOrder):
 
     @property
     def main(self) -> Screen[object]:
-        """The screen of the lists, whatever stands before it."""
+        """The main screen, even behind dialogs."""
         return self.screen_stack[0]
 
     def list_of(self, view: str) -> RowList:
-        """Return the list of a view; that of the summary is not a list."""
+        """Return the widget of a view; the summary is not a list."""
         return self.main.query_one(f"#{view}", RowList)
 
     @property
@@ -164,16 +164,16 @@ class Screens(KeysInOrder):
 
     @property
     def table(self) -> TableView | None:
-        """The table that is listed; None: problems, the summary."""
+        """The listed table; None for problems and summary."""
         return self.tables.get(self.view)
 
     @property
     def rows(self) -> RowList | None:
-        """The list that is shown; None: the summary."""
+        """The shown list; None for the summary."""
         return None if self.view == SUMMARY else self.list_of(self.view)
 
     def close(self) -> None:
-        """Look at no more rows, and let go of all."""
+        """Stop all threads and close the session."""
         for table in self.tables.values():
             table.listing.close()
         self.session.close()
@@ -181,13 +181,15 @@ class Screens(KeysInOrder):
     # -- what is shown ----------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Show what was read and found since the last look."""
+        """Show new rows and problems."""
         if not self.is_mounted_fully:
             return
         table, rows = self.table, self.rows
         if table is not None and rows is not None:
-            seen = (table.store.first, len(table), table.listing.chosen.looked_at)
-            if self.paused:  # rows go all the same, and others would stand in their place
+            chosen = table.listing.chosen
+            in_order = len(chosen.sorted or ())
+            seen = (table.store.first, len(table), chosen.looked_at, in_order)
+            if self.paused:  # rows may be dropped, and others would take their place
                 seen = (table.store.first, *table.seen[1:])
             if seen != table.seen:
                 table.seen = seen
@@ -204,18 +206,18 @@ class Screens(KeysInOrder):
         cut = self.session.cut()
         if cut is not None and not self._is_cut_told:
             self._is_cut_told = True
-            told = f"{cut.kind.meaning}: {finding_text(cut, self.session.captures)}"
-            self.notify(told, severity="warning", markup=False)
+            text = f"{cut.kind.meaning}: {finding_text(cut, self.session.captures)}"
+            self.notify(text, severity="warning", markup=False)
         self.show_bar()
 
     @property
     def is_mounted_fully(self) -> bool:
-        """All parts are there."""
+        """Whether all widgets are mounted."""
         stack = self.screen_stack
         return bool(stack) and bool(stack[0].query("#status"))
 
     def from_thread(self, do: Callable[..., object], *given: object) -> None:
-        """Do something on the screen, asked by another thread, unless the screen is gone."""
+        """Run a function on the screen's thread, unless the screen is closed."""
 
         def if_there() -> None:
             if self.is_mounted_fully:
@@ -224,27 +226,27 @@ class Screens(KeysInOrder):
         self.call_from_thread(if_there)
 
     def look_at_verdicts(self) -> None:
-        """Look at problems and summary where they are shown."""
+        """Update problems and summary if they are shown."""
 
     def must_wait(self) -> bool:
-        """Return whether keys wait for the rows of a filter or an order that is new."""
+        """Return whether keys wait for a new filter or order."""
         if monotonic() >= self._waits_until or not self.is_mounted_fully:
             return False
         table = self.table
         if table is not None and not table.listing.is_done:
             return True
         self._waits_until = 0.0
-        self.look()  # the cursor stands where the next key finds it
+        self.look()  # the next key needs the cursor position
         return False
 
     def show_bar(self) -> None:
-        """Say which views there are, what is read, how much of it is listed."""
+        """Update the bar: views, reading progress, and listed rows."""
         tabs = [self._tab(number, name) for number, name in enumerate(VIEWS, 1)]
         shown = VIEWS.index(self.view)
         if sum(map(len, tabs)) + 2 * len(tabs) > self.size.width:
             tabs, shown = [tabs[shown], "1-5"], 0
         texts = "  ".join([*tabs, self.progress()]), self.status()
-        if (self.view, *texts) != self._bars:  # each is sent over a line that may be slow
+        if (self.view, *texts) != self._bars:  # each goes over a possibly slow connection
             self._bars = (self.view, *texts)
             bar, status = map(text_of, texts)
             start = sum(len(tab) + 2 for tab in tabs[:shown])
@@ -253,16 +255,16 @@ class Screens(KeysInOrder):
             self.main.query_one("#status", Static).update(status)
 
     def _tab(self, number: int, name: str) -> str:
-        """Return a view with its key, and how much there is in it."""
+        """Return the tab of a view: key, name, and count."""
         table = self.tables.get(name)
         held = len(self.problem_rows) if table is None else table.store.count - table.store.first
-        told = f" {count(held)}" if table is not None or name == PROBLEMS else ""
-        return f"[{number}] {name.capitalize()}{told}"
+        suffix = f" {count(held)}" if table is not None or name == PROBLEMS else ""
+        return f"[{number}] {name.capitalize()}{suffix}"
 
     def progress(self) -> str:
-        """Return how far reading is."""
+        """Return the reading progress."""
         session = self.session
-        # the cut stands before the name, which may be longer than the bar
+        # before the name, which may be longer than the bar
         parts = [part for part in (session.cut_short(), one_line(session.name)) if part]
         if session.problem is not None:
             parts.append(f"ended early: {one_line(session.problem)}")
@@ -272,7 +274,7 @@ class Screens(KeysInOrder):
         return "  ".join(parts)
 
     def status(self) -> str:
-        """Return what is listed and what the last key did."""
+        """Return the state of the list and the note of the last action."""
         table = self.table
         keys = self.said or f"?:help q:quit {KEYS_OF[self.view]}"
         if table is None:
@@ -285,8 +287,9 @@ class Screens(KeysInOrder):
             text += " …"
         if table.marks:
             text += f", {count(len(table.marks))} marked"
-        if table.sort:
-            text += f", by {table.sort} {'↓' if table.descending else '↑'}"
+        if table.sort != table.usual_sort or table.descending:
+            arrow = "↓" if table.descending else "↑"
+            text += f", by {table.sort} {arrow}" if table.sort else ", as completed"
         if table.only_marked:
             text += ", marked only"
         rows = self.rows
@@ -297,13 +300,13 @@ class Screens(KeysInOrder):
         return f"{text}  {keys}"
 
     def say(self, text: str) -> None:
-        """Say what a key did, until the next one."""
+        """Show a note until the next key."""
         self.said = text
         if self.is_mounted_fully:
             self.show_bar()
 
     def show_view(self, view: str) -> None:
-        """Go to another view."""
+        """Switch to another view."""
         self.view = view
         self.said = ""
         self.main.query_one("#views", ContentSwitcher).current = view
@@ -315,14 +318,14 @@ class Screens(KeysInOrder):
         self.detail_soon()
 
     def on_resize(self, event: Resize) -> None:
-        """Put the details where there is room."""
+        """Place the details according to the screen size."""
         self.main.query_one("#body").set_class(event.size.width >= WIDE, "wide")
         self.main.query_one("#timeline").display = (
             event.size.height >= LOW and self.table is not None
         )
 
-    def list_anew(self) -> None:
-        """Draw the list that a filter or an order gives."""
+    def refresh_list(self) -> None:
+        """Draw the list after a change of filter or order."""
         table, rows = self.table, self.rows
         if table is not None and rows is not None:
             table.seen = NOT_SEEN
@@ -334,38 +337,38 @@ class Screens(KeysInOrder):
     # -- details ----------------------------------------------------------------------------------
 
     def on_row_list_moved(self, event: RowList.Moved) -> None:
-        """Show the details of another row, once the cursor rests."""
+        """Show the details of another row once the cursor rests."""
         if event.rows is self.rows:
             self.said = ""
             self.detail_soon()
 
     def on_row_list_opened(self) -> None:
-        """Let keys go to the details."""
+        """Focus the details."""
         self.detail_now()
         if not self.details.display or self.main.query_one("#body").has_class("alone"):
             self.main.query_one("#body").remove_class("alone")
         self.details.focus_content()
 
     def detail_soon(self) -> None:
-        """Show details in a moment: not for each row that a held key passes."""
+        """Show details after a delay, so that a held key does not draw each row."""
         if self._waiting is not None:
             self._waiting.stop()
         self._waiting = self.set_timer(0.03, self._show_detail_now)
 
     def detail_now(self) -> None:
-        """Show details that wait for their moment: the next key is about them."""
+        """Show delayed details now, because the next key needs them."""
         if self._waiting is not None:
             self._waiting.stop()
             self._show_detail_now()
 
     def _show_detail_now(self) -> None:
         self._waiting = None
-        if self.is_mounted_fully:  # a moment ago somebody may have ended it
+        if self.is_mounted_fully:  # it may have just ended
             self.show_detail()
 
     @property
     def is_busy(self) -> bool:
-        """What keys and reading asked for is not on the screen yet."""
+        """Whether the screen is behind the keys or the reader."""
         return (
             self.is_typing
             or self.session.is_reading
@@ -375,10 +378,10 @@ class Screens(KeysInOrder):
         )
 
     def show_detail(self) -> None:
-        """Show the details of the row that is chosen."""
+        """Show the details of the selected row."""
 
     def problem(self) -> Problem | None:
-        """Return the problem that is chosen."""
+        """Return the selected problem."""
         rows = self.rows
         if self.view != PROBLEMS or rows is None or rows.number is None:
             return None

@@ -1,4 +1,4 @@
-"""What the keys of the screen do."""
+"""The actions of the keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .filter_line import FilterLine
 from .tables import PROBLEMS, SORTS, SUMMARY, TableView
 
 EMPTY_MEANS: Final = ("filter", "search", "columns")
-"""what an empty line means something for: no filter, nothing searched, the usual columns"""
+"""purposes for which an empty line is valid: no filter, no search, default columns"""
 
 
 class Browser(Screens):
@@ -38,11 +38,11 @@ class Browser(Screens):
     # -- views ------------------------------------------------------------------------------------
 
     def action_view(self, view: str) -> None:
-        """Go to a view."""
+        """Switch to a view."""
         self.show_view(view)
 
     def action_other_pane(self) -> None:
-        """Go to the details, or back."""
+        """Move the focus to the details, or back."""
         if self.screen is not self.main:
             return
         if self.focused is not None and self.details in self.focused.ancestors:
@@ -52,23 +52,23 @@ class Browser(Screens):
             self.details.focus_content()
 
     def action_toggle_details(self) -> None:
-        """Show the details, or not."""
+        """Toggle the details."""
         self.main.query_one("#body").toggle_class("alone")
         self.action_to_list()
 
     def action_to_list(self) -> None:
-        """Go back to the list."""
+        """Move the focus to the list."""
         self.main.query_one(f"#{self.view}").focus()
 
     def action_follow(self) -> None:
-        """Stay on the last row, or no more."""
+        """Toggle following the last row."""
         if self.rows is not None:
             self.rows.follow = not self.rows.follow
             self.rows.update_rows()
             self.say("following" if self.rows.follow else "not following")
 
     def action_pause(self) -> None:
-        """Show nothing new, or go on."""
+        """Pause or resume the display."""
         self.paused = not self.paused
         self.say("paused" if self.paused else "")
 
@@ -77,13 +77,13 @@ class Browser(Screens):
         self.push_screen(TextDialog("Keys", help_lines()))
 
     def action_theme(self) -> None:
-        """Change between dark and light."""
+        """Toggle dark and light colours."""
         self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
 
     # -- filter -----------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
-        """Let a filter be typed."""
+        """Open the filter line."""
         table = self.table
         if table is None:
             self.say("a filter is of exchanges, messages and connections")
@@ -96,7 +96,7 @@ class Browser(Screens):
         self.line.open(table.filter, "filter: latency > 50ms and topic == …")
 
     def on_filter_line_entered(self, event: FilterLine.Entered) -> None:
-        """Take what was typed."""
+        """Handle the typed text."""
         self.line.shut()
         self.action_to_list()
         does = self.purposes().get(self.purpose)
@@ -104,16 +104,16 @@ class Browser(Screens):
             does(event.text)
 
     def purposes(self) -> dict[str, Callable[[str], None]]:
-        """Return what is done with what was typed, by what it was typed for."""
+        """Return the handler of typed text, by its purpose."""
         return {"filter": self.filter_by, "search": self._search}
 
     def on_filter_line_left(self) -> None:
-        """Leave it as it was."""
+        """Cancel the input."""
         self.line.shut()
         self.action_to_list()
 
     def filter_by(self, text: str, view: str | None = None) -> None:
-        """List what an expression leaves, in this view or another one."""
+        """List the rows that match an expression, in this view or another."""
         if view is not None and view != self.view:
             self.show_view(view)
         table = self.table
@@ -125,7 +125,7 @@ class Browser(Screens):
             self.say(f"{error.reason}")
             return
         self.said = ""
-        self.list_anew()
+        self.refresh_list()
 
     def action_clear_filter(self) -> None:
         """List all."""
@@ -135,16 +135,16 @@ class Browser(Screens):
             self.filter_by("")
 
     def action_filter_before(self) -> None:
-        """Go back to the filter before."""
+        """Return to the previous filter."""
         table = self.table
         if table is not None and table.before:
             text = table.before.pop()
             with suppress(WhereError):
                 table.choose(text, keep=False)
-            self.list_anew()
+            self.refresh_list()
 
     def action_only(self, wanted: bool) -> None:
-        """List the rows that have the value of the cell, or those that have not."""
+        """Filter by the value of the cell, or exclude it."""
         table, rows = self.table, self.rows
         if table is None or rows is None or rows.number is None or rows.column is None:
             return
@@ -156,13 +156,13 @@ class Browser(Screens):
         self.filter_by(joined(table.filter, of_cell(name, field.get(row), wanted)))
 
     def action_conversation(self) -> None:
-        """List what is of this conversation."""
+        """List the rows of this conversation."""
         table, row = self.table, self.chosen_row()
         if table is not None and row is not None:
             self.filter_by(joined(table.filter, f"conversation == {row.conversation}"))
 
     def chosen_row(self) -> Any:
-        """Return the row of the table that is chosen; None: there is none."""
+        """Return the selected row of the table, or None."""
         table, rows = self.table, self.rows
         if table is None or rows is None or rows.number is None:
             return None
@@ -171,7 +171,7 @@ class Browser(Screens):
     # -- search -----------------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        """Let a text be typed that is looked for."""
+        """Open the search line."""
         if self.table is None:
             return
         self.purpose = "search"
@@ -184,7 +184,7 @@ class Browser(Screens):
         self.action_again(1)
 
     def action_again(self, by: int) -> None:
-        """Go to the next row with the text, or the one before."""
+        """Move to the next or previous match."""
         table, rows = self.table, self.rows
         if table is None or rows is None or not self.searched:
             return
@@ -198,13 +198,13 @@ class Browser(Screens):
 
     @property
     def is_busy(self) -> bool:
-        """What keys and reading asked for is not on the screen yet."""
+        """Whether the screen is behind the keys or the reader."""
         return super().is_busy or self._finding is not None
 
     def find_row(
         self, table: TableView, test: Callable[[object], bool], start: int, forward: bool
     ) -> None:
-        """Look for a row a little at a time, so that keys still do something."""
+        """Search in steps, so that keys still work."""
         if self._finding is not None:
             self._finding.stop()
         steps = table.listing.find(test, start, forward)
@@ -237,25 +237,25 @@ class Browser(Screens):
     # -- order and marks --------------------------------------------------------------------------
 
     def action_sort(self) -> None:
-        """Sort by the next thing."""
+        """Sort by the next column."""
         table = self.table
         if table is not None:
             place = SORTS.index(table.sort) if table.sort in SORTS else 0
             table.sort = SORTS[(place + 1) % len(SORTS)]
             table.descending = table.sort in ("latency", "size")
             table.apply()
-            self.list_anew()
+            self.refresh_list()
 
     def action_reverse(self) -> None:
-        """Sort the other way round."""
+        """Reverse the order."""
         table = self.table
         if table is not None and table.sort:
             table.descending = not table.descending
             table.apply()
-            self.list_anew()
+            self.refresh_list()
 
     def action_mark(self) -> None:
-        """Mark the row, or not, and go on to the next."""
+        """Toggle the mark of the row and move to the next."""
         table, rows = self.table, self.rows
         if table is not None and rows is not None and rows.number is not None:
             table.marks ^= {rows.number}
@@ -263,7 +263,7 @@ class Browser(Screens):
             self.show_bar()
 
     def action_unmark(self) -> None:
-        """Mark nothing."""
+        """Clear all marks."""
         table, rows = self.table, self.rows
         if table is not None and rows is not None:
             table.marks.clear()
@@ -271,29 +271,29 @@ class Browser(Screens):
             self.show_bar()
 
     def action_only_marked(self) -> None:
-        """List marked rows only, or all again."""
+        """Toggle between marked rows and all rows."""
         table = self.table
         if table is not None:
             table.only_marked = not table.only_marked and bool(table.marks)
             table.apply()
-            self.list_anew()
+            self.refresh_list()
 
     # -- details ----------------------------------------------------------------------------------
 
     def action_mode(self, mode: str) -> None:
-        """Show something else of the row."""
+        """Switch the mode of the details."""
         self.details.mode = mode
         self.show_detail()
 
     def action_jump_side(self) -> None:
-        """Go from the request to the response, or back."""
+        """Toggle between request and response."""
         if self.details.mode == FIELDS:
             self.detail_now()
             self.details.jump_side()
             self.details.focus_content()
 
     def show_detail(self) -> None:
-        """Show what is chosen."""
+        """Show the selection."""
         if self.view == SUMMARY:
             return
         problem = self.problem()
@@ -302,7 +302,7 @@ class Browser(Screens):
                 self.details.show_lines("no problem", [])
             else:
                 width = max(40, self.details.size.width - 4)
-                facts = [wrapped(one.text, width, 12) for one in problem_facts(problem, True)]
+                facts = [wrapped(item.text, width, 12) for item in problem_facts(problem, True)]
                 lines = [line for fact in facts for line in (*fact, "")]
                 self.details.show_lines(problem.title, lines)
             return
@@ -321,11 +321,11 @@ class Browser(Screens):
             self.details.show_detail(detail)
 
     def show_more(self, mode: str, detail: Detail) -> None:
-        """Show the life of a message, or the conversation."""
+        """Show the trace of a message, or the conversation."""
         self.details.show_lines(f"{mode}: {detail.title}", [])
 
     def detail(self) -> Detail | None:
-        """Return what the chosen row shows."""
+        """Return the details of the selected row."""
         table, rows, session = self.table, self.rows, self.session
         if table is None or rows is None or rows.number is None:
             return None

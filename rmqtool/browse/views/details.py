@@ -1,4 +1,4 @@
-"""What is known of the chosen row: its fields as a tree with its bytes, or lines about it."""
+"""Details of the selected row: its fields as a tree with its bytes, or lines about it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODES: Final = {
     FIELDS: ("i", "fields"),
     SIDES: ("y", "side by side"),
     BODIES: ("b", "bodies"),
-    LIFE: ("L", "life"),
+    LIFE: ("L", "trace"),
     TALK: ("o", "conversation"),
 }
 """mode → its key and its name"""
@@ -31,7 +31,7 @@ _MARKED: Final = RichStyle(reverse=True)
 
 
 class FieldTree(Tree[Node]):
-    """The fields; texts are drawn as they are."""
+    """The field tree; texts are never read as markup."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", show=False),
@@ -63,7 +63,7 @@ class Details(Vertical):
         self._frame = -1
 
     def compose(self) -> ComposeResult:
-        """Make the parts."""
+        """Compose the widgets."""
         yield Static("", classes="title", markup=False)
         with ContentSwitcher(initial="tree"):
             with Vertical(id="tree"):
@@ -88,21 +88,21 @@ class Details(Vertical):
         for node in detail.nodes:
             self._add(tree.root, node, 0)
         tree.root.expand()
-        has_bytes = any(one is not None for one in detail.frames)
+        has_bytes = any(frame is not None for frame in detail.frames)
         self.query_one("#bytes").display = has_bytes and self.app.size.height >= 20
         tree.cursor_line = 0
         self._show_bytes(0 if detail.frames and detail.frames[0] else 1, None)
         self.show_title(detail.title + (f" ({detail.note})" if detail.note else ""))
 
     def show_title(self, title: str) -> None:
-        """Show what it is about, and the modes."""
+        """Show the title and the modes."""
         modes = " ".join(f"{key}:{name}" for key, name in MODES.values())
         room = max(10, self.size.width - cells(modes) - 2)
         text = f"{padded(cut(title, room), room)} {modes}" if self.size.width > 90 else title
         self.query_one(".title", Static).update(text_of(text))
 
     def show_lines(self, title: str, lines: list[str]) -> None:
-        """Show lines about the row, in which SGR sequences of ours may be."""
+        """Show lines about the row, which may contain our SGR sequences."""
         self.query_one(ContentSwitcher).current = "lines"
         self.query_one("#lines", LinesView).show_lines(lines)
         self.show_title(title)
@@ -122,12 +122,12 @@ class Details(Vertical):
         self.show_title(detail.title)
 
     def focus_content(self) -> None:
-        """Let keys go to what is shown."""
+        """Focus the shown widget."""
         shown = self.query_one(ContentSwitcher).current
         (self.tree_of_fields if shown == "tree" else self.query_one("#lines")).focus()
 
     def jump_side(self) -> None:
-        """Go from the request to the response, or back."""
+        """Toggle between request and response."""
         tree = self.tree_of_fields
         tops = list(tree.root.children)
         node = tree.cursor_node
@@ -139,7 +139,7 @@ class Details(Vertical):
             tree.scroll_to_node(tops[(place + 1) % len(tops)], animate=False)
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Node]) -> None:
-        """Mark the bytes of the field."""
+        """Highlight the bytes of the field."""
         node = event.node.data
         if node is not None:
             self._show_bytes(node.frame, node.span)
@@ -150,8 +150,8 @@ class Details(Vertical):
             parent.add_leaf(label, node)
             return
         below = parent.add(label, node, expand=depth < _OPEN_DEPTH)
-        for one in node.children:
-            self._add(below, one, depth + 1)
+        for child in node.children:
+            self._add(below, child, depth + 1)
 
     def _show_bytes(self, index: int, span: Span | None) -> None:
         detail = self._detail
@@ -181,15 +181,15 @@ def _bytes_lines(frame: FrameBytes, span: Span | None) -> list[list[Piece]]:
 
 
 def _wrapped(lines: list[str], width: int) -> list[str]:
-    """Return lines, those that are too long on several."""
-    found = []
+    """Return lines with long ones wrapped."""
+    result = []
     for line in lines:
         rest = line
         while cells(rest) > width:
             part = cut(rest, width).removesuffix("…") or rest[:1]
-            found.append(part)
+            result.append(part)
             rest = "    " + rest[len(part) :]
-            if len(found) > 5000:
-                return found
-        found.append(rest)
-    return found
+            if len(result) > 5000:
+                return result
+        result.append(rest)
+    return result

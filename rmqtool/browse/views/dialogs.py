@@ -1,4 +1,4 @@
-"""What stands before the lists until it is closed: the help, texts, questions."""
+"""Dialogs over the lists: help, texts, questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .paint import text_of
 
 
 class TextDialog(ModalScreen[str | None]):
-    """Lines to read, and what can be done then."""
+    """A dialog with lines and an optional action."""
 
     CSS: ClassVar[str] = """
     TextDialog { align: center middle; }
@@ -34,14 +34,14 @@ class TextDialog(ModalScreen[str | None]):
     ]
 
     def __init__(self, title: str, lines: Sequence[str], accept: str = "", **given: Any) -> None:
-        """`accept`: what Enter does; empty: nothing but closing."""
+        """`accept`: label of the action of Enter; empty: Enter only closes."""
         super().__init__(**given)
         self._title = title
         self._lines = list(lines)
         self._accept = accept
 
     def compose(self) -> ComposeResult:
-        """Make the parts."""
+        """Compose the widgets."""
         with Vertical():
             yield Static(text_of(self._title), classes="head")
             yield LinesView()
@@ -64,7 +64,7 @@ class TextDialog(ModalScreen[str | None]):
 
 
 def help_lines() -> list[str]:
-    """Return what the keys do."""
+    """Return the help text of the keys."""
     lines: list[str] = []
     parts: list[tuple[str, Sequence[tuple[str, str]]]] = [("In a list", IN_LISTS)]
     parts += [

@@ -1,8 +1,8 @@
-"""What ends the browser besides its keys: SIGTERM, SIGHUP, and a terminal that is gone.
+"""Ends the browser on SIGTERM, SIGHUP, and when its terminal is gone.
 
-Textual goes on reading a terminal that was closed, which is always readable, and would take a whole
-processor; where SIGHUP is ignored (`nohup`) nothing else says that the terminal is gone. Then its
-threads can also wait for each other for ever, so the process is ended from outside of them.
+Textual keeps reading a closed terminal, which is always readable, and would use a whole CPU; if
+SIGHUP is ignored (`nohup`), nothing else signals that the terminal is gone. Its threads can then
+deadlock, so the process is ended from outside of them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from textual.app import App
 
 _LOOK_SECONDS: Final = 1.0
-"""time between two looks whether the terminal is there"""
+"""seconds between checks for the terminal"""
 _END_SECONDS: Final = 3.0
-"""time in which the browser may end in order once its terminal is gone"""
+"""seconds for an orderly exit after the terminal is gone"""
 
 
 def end_with_terminal(browser: App[None]) -> None:
-    """End the browser in order when it is told to, or when its terminal is gone."""
+    """End the browser in order on a signal or when its terminal is gone."""
     loop = asyncio.get_running_loop()
 
     def end() -> None:

@@ -1,4 +1,4 @@
-"""A line to type in, with what the word may become and what is wrong at the place."""
+"""An input line with completion and a pointer to errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_OFFER: Final = Offer(0, [])
 
 
 class LineInput(Input):
-    """The line itself; the words that it offers are chosen with the arrows and Tab."""
+    """The input field; completions are chosen with the arrows and Tab."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete", "complete", show=False, priority=True),
@@ -32,15 +32,15 @@ class LineInput(Input):
     ]
 
     def action_complete(self) -> None:
-        """Take the word."""
+        """Accept the completion."""
         self._line.complete()
 
     def action_offer(self, by: int) -> None:
-        """Choose among the words, or the lines typed before."""
+        """Select a completion, or a line of the history."""
         self._line.choose(by)
 
     def action_leave(self) -> None:
-        """Go back to the list."""
+        """Move the focus to the list."""
         self._line.post_message(FilterLine.Left(self._line))
 
     @property
@@ -63,7 +63,7 @@ class FilterLine(Vertical):
     """
 
     class Entered(Message):
-        """The line was finished."""
+        """The line was submitted."""
 
         def __init__(self, line: FilterLine, text: str) -> None:
             super().__init__()
@@ -71,7 +71,7 @@ class FilterLine(Vertical):
             self.text = text
 
     class Left(Message):
-        """The line was left."""
+        """The line was cancelled."""
 
         def __init__(self, line: FilterLine) -> None:
             super().__init__()
@@ -83,7 +83,7 @@ class FilterLine(Vertical):
         offers: Callable[[str], Offer] = lambda _: _NO_OFFER,
         **given: Any,
     ) -> None:
-        """`check` raises WhereError for a wrong text; `offers`: what its last word may become."""
+        """`check` raises WhereError for an invalid text; `offers` returns completions."""
         super().__init__(**given)
         self.check = check
         self.offers = offers
@@ -91,13 +91,13 @@ class FilterLine(Vertical):
         self._offer = _NO_OFFER
 
     def compose(self) -> ComposeResult:
-        """Make the parts."""
+        """Compose the widgets."""
         yield OptionList(markup=False)
         yield Static("", classes="wrong", markup=False)
         yield LineInput(placeholder="", select_on_focus=False, compact=True)
 
     def on_mount(self) -> None:
-        """Hide what is offered while there is nothing."""
+        """Hide the completions at first."""
         words = self.query_one(OptionList)
         words.can_focus = False
         words.display = False
@@ -105,11 +105,11 @@ class FilterLine(Vertical):
 
     @property
     def input(self) -> LineInput:
-        """The line itself."""
+        """The input field."""
         return self.query_one(LineInput)
 
     def open(self, text: str, placeholder: str = "") -> None:
-        """Let somebody type."""
+        """Open the line."""
         self.add_class("open")
         self.input.placeholder = placeholder
         self.input.value = text
@@ -118,11 +118,11 @@ class FilterLine(Vertical):
         self._look()
 
     def shut(self) -> None:
-        """Take it from the screen."""
+        """Close the line."""
         self.remove_class("open")
 
     def complete(self) -> None:
-        """Put the chosen word in place of the one that is typed."""
+        """Replace the typed word with the selected completion."""
         words = self._offer.words
         if not words:
             return
@@ -134,7 +134,7 @@ class FilterLine(Vertical):
         self.input.cursor_position = len(head)
 
     def choose(self, by: int) -> None:
-        """Go through the words; in an empty line, through those typed before."""
+        """Move through the completions, or in an empty line through the history."""
         if not self.input.value and self.history and by < 0:
             self.input.value = self.history[-1]
             self.input.cursor_position = len(self.input.value)
@@ -145,12 +145,12 @@ class FilterLine(Vertical):
             words.highlighted = ((words.highlighted or 0) + by) % count
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Look at what was typed."""
+        """Check the typed text."""
         event.stop()
         self._look()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take the line, unless it is wrong."""
+        """Submit the line if it is valid."""
         event.stop()
         text = event.value.strip()
         if self._wrong(event.value):
@@ -160,7 +160,7 @@ class FilterLine(Vertical):
         self.post_message(self.Entered(self, text))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Take the word under the mouse."""
+        """Accept the completion under the mouse."""
         event.stop()
         self.complete()
         self.input.focus()
@@ -170,22 +170,22 @@ class FilterLine(Vertical):
         self._offer = self.offers(value)
         words = self.query_one(OptionList)
         words.clear_options()
-        words.add_options([Option(text_of(one)) for one in self._offer.words])
+        words.add_options([Option(text_of(word)) for word in self._offer.words])
         words.display = bool(self._offer.words)
         if self._offer.words:
             words.highlighted = 0
         self._wrong(self.input.value, typing=True)
 
     def _wrong(self, text: str, typing: bool = False) -> bool:
-        """Show what is wrong with a text, under its place; `typing`: its end may be missing."""
-        said = ""
+        """Show an error under its position; `typing`: the end may be missing."""
+        message = ""
         try:
             self.check(text)
         except WhereError as error:
             at_end = error.position >= len(text.rstrip()) or self._offer.start <= error.position
             if not (typing and at_end):
-                said = f"{error.pointed()}\n  {error.reason}"
+                message = f"{error.pointed()}\n  {error.reason}"
         wrong = self.query_one(".wrong", Static)
-        wrong.display = bool(said)
-        wrong.update("\n".join(text_of(line).plain for line in said.split("\n")))
-        return bool(said)
+        wrong.display = bool(message)
+        wrong.update("\n".join(text_of(line).plain for line in message.split("\n")))
+        return bool(message)

@@ -1,4 +1,4 @@
-"""Jumps between the lists, verdicts, stories and the timeline."""
+"""Jumps between lists, verdicts, traces, and the timeline."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from textual.timer import Timer
 
 from analytics.diagnosis.engine import Diagnosis
 from analytics.diagnosis.problem import Evidence, Problem
+from dissectors.quantities import counted
 
 from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
 from ...summary.verdict import problem_line
 from ...ui.console import one_line
-from ...ui.figures import counted
 from ..model.columns import time_field
 from ..model.detail import Detail
 from ..model.expressions import joined, of_cell, of_range, without_range
@@ -26,15 +26,15 @@ from .tables import PROBLEMS, SUMMARY
 from .timeline_strip import TimelineStrip
 
 LOOK: Final = 1.0
-"""seconds between two looks at what is wrong"""
+"""seconds between checks for problems"""
 MOST_TOLD: Final = 2
-"""problems that pop up at a time"""
+"""most notifications of problems at a time"""
 SHARE: Final = 20
-"""a look may take a twentieth of the time"""
+"""checks may use a twentieth of the time"""
 
 
 class Judging(Browser):
-    """A browser that says what is wrong, and goes to what proves it."""
+    """A browser that reports problems and jumps to their evidence."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -48,7 +48,7 @@ class Judging(Browser):
 
     @property
     def is_busy(self) -> bool:
-        """What keys and reading asked for is not on the screen yet."""
+        """Whether the screen is behind the keys or the reader."""
         return (
             super().is_busy
             or self._is_working
@@ -59,7 +59,7 @@ class Judging(Browser):
     # -- verdicts ---------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Show what was read and found since the last look."""
+        """Show new rows and problems."""
         super().look()
         if not self.is_mounted_fully:
             return
@@ -69,7 +69,7 @@ class Judging(Browser):
         self.look_at_verdicts()
 
     def look_at_verdicts(self) -> None:
-        """Judge anew, where something came and it is time."""
+        """Diagnose again if there are new rows and it is due."""
         session = self.session
         wanted = self.view in (PROBLEMS, SUMMARY) or session.is_live or not session.is_reading
         if (
@@ -84,7 +84,7 @@ class Judging(Browser):
         self.run_worker(lambda: self._judge(version, width), thread=True)
 
     def _judge(self, version: int, width: int) -> None:
-        """Find out, in a thread, what is wrong and what it comes to."""
+        """Compute diagnosis and summary in a thread."""
         begun = time.monotonic()
         diagnosis = self.session.diagnosis()
         lines = self.session.summary_lines(width, True)
@@ -103,21 +103,21 @@ class Judging(Browser):
         self.main.query_one(f"#{SUMMARY}", LinesView).show_lines(lines, keep=True)
         if self.view == PROBLEMS:
             self.detail_soon()
-        new = {(one.rule, one.subject): one for one in problems}
-        told = [one for known, one in new.items() if known not in self._known]
+        new = {(problem.rule, problem.subject): problem for problem in problems}
+        fresh = [problem for known, problem in new.items() if known not in self._known]
         self._known |= new.keys()
         if self.session.is_live:
-            self._tell(told)
+            self._notify_problems(fresh)
 
-    def _tell(self, problems: Sequence[Problem]) -> None:
-        """Let problems pop up: the worst last, which is where one looks first."""
+    def _notify_problems(self, problems: Sequence[Problem]) -> None:
+        """Show notifications of problems: the worst last, where the eye goes first."""
         if len(problems) > MOST_TOLD:
             self.notify(f"{counted(len(problems) - MOST_TOLD, 'more problem')}: key 4")
         for problem in reversed(problems[:MOST_TOLD]):
             self.notify(one_line(problem_line(problem)), markup=False)
 
     def action_evidence(self) -> None:
-        """Go to what proves a problem, to a message's exchange, to an exchange's connection."""
+        """Jump to the evidence of a problem, a message's exchange, or an exchange's connection."""
         problem, rows, row = self.problem(), self.rows, self.chosen_row()
         if problem is not None and problem.evidence:
             self._evidence = (self._evidence + 1) % len(problem.evidence)
@@ -132,14 +132,14 @@ class Judging(Browser):
             else:
                 self.filter_by(f"conversation == {row.conversation}", EXCHANGES)
 
-    def _go_to_evidence(self, one: Evidence) -> None:
-        where = f"conversation == {one.conversation}"
-        self.filter_by(where, EXCHANGES if one.packet is not None else CONNECTIONS)
-        if one.packet is None:
+    def _go_to_evidence(self, evidence: Evidence) -> None:
+        where = f"conversation == {evidence.conversation}"
+        self.filter_by(where, EXCHANGES if evidence.packet is not None else CONNECTIONS)
+        if evidence.packet is None:
             return
-        packet = one.packet
+        packet = evidence.packet
         table = self.tables[EXCHANGES]
-        self.searched = one_line(one.what)
+        self.searched = one_line(evidence.what)
 
         def holds(row: Any) -> bool:
             return packet in (row.request_packet, row.response_packet)
@@ -154,7 +154,7 @@ class Judging(Browser):
         self.when_listed(lambda: rows.go_to(table.place_of(number)))
 
     def when_listed(self, then: Callable[[], object]) -> None:
-        """Do something once all rows are listed."""
+        """Run a function once all rows are listed."""
         if self._when_listed is not None:
             self._when_listed.stop()
 
@@ -179,14 +179,14 @@ class Judging(Browser):
             return
         topic = getattr(row, "original_topic", None) or row.topic
         of_message = of_cell("unique_key", key, True)
-        if topic is not None:  # a message that was forwarded to another topic has the key, too
+        if topic is not None:  # a message forwarded to another topic has the same key
             of_message = joined(of_message, of_cell("topic", topic, True))
         self.filter_by(of_message, EXCHANGES)
 
     # -- stories ----------------------------------------------------------------------------------
 
     def show_more(self, mode: str, detail: Detail) -> None:
-        """Show the life of a message, or the conversation, made by a thread."""
+        """Show the trace of a message, or the conversation, computed in a thread."""
         row, rows, session = self.chosen_row(), self.rows, self.session
         if row is None or rows is None or rows.number is None:
             return
@@ -220,7 +220,7 @@ class Judging(Browser):
     # -- timeline ---------------------------------------------------------------------------------
 
     def action_timeline(self) -> None:
-        """Go to the timeline."""
+        """Move the focus to the timeline."""
         strip = self.main.query_one(TimelineStrip)
         if strip.has_focus:
             self.action_to_list()
@@ -228,7 +228,7 @@ class Judging(Browser):
             strip.focus()
 
     def on_timeline_strip_picked(self, event: TimelineStrip.Picked) -> None:
-        """List a part of the time."""
+        """List the rows of a time range."""
         table = self.table
         if table is not None:
             field = time_field(table.table)

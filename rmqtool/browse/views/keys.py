@@ -1,8 +1,8 @@
-"""The keys of the screen: each stands once, with what it does; the help is made of them.
+"""The keys of the screen, each with its action; the source of the help.
 
-Rules: a key goes to what the key before it made of the screen. Textual hands keys to the widget
-that has the focus when they arrive; of keys that arrive together (typed ahead, sent by a script)
-the second would miss the line that the first one opens.
+Rules: a key acts on the screen as the previous key left it. Textual delivers keys to the widget
+that has the focus when they arrive; without a queue, the second of two keys typed ahead would miss
+the line that the first one opens.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .tables import PROBLEMS, SUMMARY
 
 
 class Key(NamedTuple):
-    """Keys that do one thing."""
+    """The keys of one action."""
 
     keys: str
-    """as Textual names them, separated by commas"""
+    """Textual names, separated by commas"""
     action: str
     shown: str
-    """as the help shows them"""
+    """names in the help"""
     says: str
-    """what it does"""
+    """description of the action"""
 
 
 GROUPS: Final[dict[str, tuple[Key, ...]]] = {
@@ -59,7 +59,7 @@ GROUPS: Final[dict[str, tuple[Key, ...]]] = {
         Key("N", "again(-1)", "N", "the one before"),
     ),
     "Order and marks": (
-        Key("s", "sort", "s", "sort by time, latency, size, not at all"),
+        Key("s", "sort", "s", "sort by time, latency, size, or completion"),
         Key("S", "reverse", "S", "the other way round"),
         Key("m", "mark", "m", "mark the row, or not"),
         Key("M", "only_marked", "M", "marked rows only, or all"),
@@ -95,7 +95,7 @@ KEYS_OF: Final = {
     PROBLEMS: "Enter:details e:evidence",
     SUMMARY: "j k:scroll",
 }
-"""view → the keys that are of most use there, for its last line"""
+"""view → most useful keys, for the last line"""
 KEYS: Final[list[BindingType]] = [
     Binding(key.keys, key.action, key.says, show=False)
     for group in GROUPS.values()
@@ -115,33 +115,33 @@ IN_LISTS: Final = (
 _HOPS: Final = 3
 """messages that follow each other until a key has done all: its own, and two that it sends"""
 _LOOK: Final = 0.05
-"""seconds between two looks whether a widget is there"""
+"""seconds between checks for a widget"""
 _WAIT: Final = 0.01
-"""seconds between two looks whether rows are there"""
+"""seconds between checks for rows"""
 
 
 def named_commands() -> Iterator[tuple[str, str, str]]:
-    """Yield what keys do as a list of commands has it: name, where it belongs and key, action."""
+    """Yield key actions for a command list: name, section and key, action."""
     for group, keys in GROUPS.items():
         for key in keys:
             yield key.says, f"{group}: {key.shown}", key.action
 
 
 class KeyPassed(Message):
-    """Goes the way of the key before it, so that it arrives when that is done."""
+    """A marker behind a key, which arrives when the key is handled."""
 
     def __init__(self, by: Widget, turn: int, left: int) -> None:
         super().__init__()
         self.by = by
-        """where the key went"""
+        """target of the key"""
         self.turn = turn
-        """which key of all"""
+        """sequence number of the key"""
         self.left = left
-        """times that it goes the same way again"""
+        """remaining round trips"""
 
 
 class KeysInOrder(App[None]):
-    """Takes a key once the one before it has done all that it does."""
+    """Processes a key only after the previous one is fully handled."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -179,7 +179,7 @@ class KeysInOrder(App[None]):
                     self._look_for(by, self._turn)
 
     def _look_for(self, by: Widget, turn: int) -> None:
-        """Go on without a widget that is gone with its screen, and with the message in it."""
+        """Continue without a widget that was removed with its screen and its message."""
 
         def look() -> None:
             if turn == self._turn and self._is_passing:
@@ -191,16 +191,16 @@ class KeysInOrder(App[None]):
         self.set_timer(_LOOK, look)
 
     def must_wait(self) -> bool:
-        """Return whether the next key has to wait for what the one before it asked for."""
+        """Return whether the next key must wait for results of the previous one."""
         return False
 
     @property
     def is_typing(self) -> bool:
-        """Keys have something to do."""
+        """Whether keys are queued."""
         return self._is_passing or bool(self._typed)
 
     def on_key_passed(self, message: KeyPassed) -> None:
-        """Take the next key, once those messages arrived that this one sent."""
+        """Process the next key once the messages of this one have arrived."""
         by, turn, left = message.by, message.turn, message.left
         if left == 0 or not by.post_message(KeyPassed(by, turn, left - 1)):
             self.call_later(self._pass_on, turn)

@@ -15,7 +15,7 @@ from .paint import Piece, pieces_of, strip_of
 
 
 class LinesView(ScrollView, can_focus=True):
-    """Lines, each of pieces with a style."""
+    """Lines of styled pieces."""
 
     DEFAULT_CSS = """
     LinesView { height: 1fr; scrollbar-size: 1 1; }
@@ -37,7 +37,7 @@ class LinesView(ScrollView, can_focus=True):
         self._lines: list[list[Piece]] = []
 
     def show_lines(self, lines: Sequence[str], keep: bool = False) -> None:
-        """Show printable lines, in which SGR sequences of ours may be; `keep`: the place, too."""
+        """Show printable lines, which may contain our SGR sequences; `keep`: keep the position."""
         self.show_pieces([pieces_of(line) for line in lines], keep)
 
     def show_pieces(self, lines: list[list[Piece]], keep: bool = False) -> None:

@@ -22,15 +22,15 @@ _STYLES: Final = {
     "33": RichStyle(color="yellow"),
     "36": RichStyle(color="cyan"),
 }
-"""number of an SGR sequence of `rmqtool.ui.console` → how it is drawn"""
+"""SGR number of `rmqtool.ui.console` → Textual style"""
 _SGR: Final = re.compile(r"\x1b\[([\d;]*)m")
 
 Piece = tuple[str, RichStyle]
-"""a text and how it is drawn"""
+"""a text with its style"""
 
 
 def style_of(sgr: str) -> RichStyle:
-    """Return the style of SGR sequences; empty: none."""
+    """Return the style of SGR sequences, or an empty string."""
     style = PLAIN
     for numbers in _SGR.findall(sgr):
         for number in numbers.split(";"):
@@ -39,7 +39,7 @@ def style_of(sgr: str) -> RichStyle:
 
 
 def pieces_of(line: str) -> list[Piece]:
-    """Return a printable line with SGR sequences of our own as pieces."""
+    """Return a printable line with our SGR sequences as styled pieces."""
     pieces: list[Piece] = []
     style = PLAIN
     for place, part in enumerate(_SGR.split(line)):
@@ -54,11 +54,11 @@ def pieces_of(line: str) -> list[Piece]:
 
 
 def strip_of(pieces: Iterable[Piece], base: RichStyle, width: int, start: int = 0) -> Strip:
-    """Return a line of the screen, from cell `start` on, filled to its width."""
+    """Return a screen line from cell `start`, padded to its width."""
     strip = Strip([Segment(text, base + style) for text, style in pieces])
     return strip.crop(start, None if start else width).adjust_cell_length(width, base)
 
 
 def text_of(text: str, style: str = "") -> Text:
-    """Return a text that is drawn as it is: printable, on one line, no markup in it."""
+    """Return a text as one printable line without markup."""
     return Text(printable(text) or " ", style=style, no_wrap=True, end="")

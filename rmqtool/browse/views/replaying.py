@@ -1,8 +1,8 @@
-"""Sends among the rows, sent again: first the plan, then a target that is typed, then the result.
+"""Replay of listed sends: first the plan, then a typed target, then the result.
 
-Rules: what sends is `rmqtool replay`, a process of its own, so that its guards hold here and nobody
-is asked twice in two ways. Nothing is sent before its plan was shown and a target was typed; one
-that is not loopback needs a typed yes. A run ends in order when it is stopped or the browser ends.
+Rules: messages are sent by `rmqtool replay` in a separate process, with its own guards and
+questions. Nothing is sent before its plan was shown and a target was typed; a target that is not
+loopback needs a typed yes. A run ends in order when it is stopped or the browser ends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .dialogs import TextDialog
 SANDBOX: Final = "sandbox"
 _YES: Final = "yes"
 _PATIENCE: Final = 10.0
-"""seconds in which a run ends in order"""
+"""seconds for an orderly end of a run"""
 
 
 class FullBrowser(Acting):
@@ -44,17 +44,17 @@ class FullBrowser(Acting):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._words: list[str] = []
-        """the command whose plan was shown, then that which sends"""
+        """arguments of the dry run, then of the replay"""
         self._sending: subprocess.Popen[bytes] | None = None
-        self._told_again = 0.0
-        """when a run that was told to end is told once more; 0: it was not told"""
+        self._next_signal = 0.0
+        """time of the next signal to a run that is ending; 0: not signalled"""
 
     def purposes(self) -> dict[str, Callable[[str], None]]:
-        """Return what is done with what was typed, by what it was typed for."""
+        """Return the handler of typed text, by its purpose."""
         return super().purposes() | {"target": self._to_target, "consent": self._agreed}
 
     def action_replay(self) -> None:
-        """Show how the sends among the rows would be sent again; stop a run that is under way."""
+        """Show the replay plan of the listed sends; stop a running replay."""
         if self._sending is not None:
             self._end_in_order(self._sending)
             self.say("ending …")
@@ -76,13 +76,13 @@ class FullBrowser(Acting):
         self._run([*self._words, "--dry-run"], self._show_plan)
 
     def _where_of_sends(self) -> str | None:
-        """Return an expression for the sends of the chosen messages; None: it said why not."""
+        """Return an expression for the sends of the selected messages, or None with a note."""
         numbers, session = self.chosen_numbers(), self.session
         if len(numbers) > MOST_NUMBERS:
             self.say(f"more than {count(MOST_NUMBERS)} messages are too many: mark some")
             return None
-        found = dict.fromkeys(map(session.exchange_of_message, numbers))
-        rows = [session.exchanges.row(number) for number in found if number is not None]
+        exchanges = dict.fromkeys(map(session.exchange_of_message, numbers))
+        rows = [session.exchanges.row(number) for number in exchanges if number is not None]
         sends = [row for row in rows if row is not None and row.request_code in SENDS]
         if not sends:
             self.say("these rows are no sends; a lists the attempts of a message")
@@ -90,7 +90,7 @@ class FullBrowser(Acting):
         return where_of(sends, EXCHANGES)
 
     def _show_plan(self, status: int, lines: list[str]) -> None:
-        if status != ExitStatus.OK and self._told_again:
+        if status != ExitStatus.OK and self._next_signal:
             self.say("nothing was sent")
             return
         self.say("")
@@ -105,7 +105,7 @@ class FullBrowser(Acting):
             self.ask("target", f"target: HOST:PORT[;...] or {SANDBOX}; options of replay", "")
 
     def _to_target(self, text: str) -> None:
-        """Take what was typed: a target, and options of the command."""
+        """Handle the typed target and options."""
         try:
             target, *options = shlex.split(text)
             if target.startswith("-"):
@@ -118,7 +118,7 @@ class FullBrowser(Acting):
         named = ["--target", target] if target == SANDBOX else ["--namesrv", target]
         self._words = [*self._words, *named, *options]
         if remote and "--yes" not in options and "--allow" not in options:
-            self._words += [word for one in remote for word in ("--allow", one)]
+            self._words += [word for host in remote for word in ("--allow", host)]
             shown = ", ".join(map(one_line, remote))
             self.ask("consent", f"{shown} is not loopback; send there? Type {_YES}", "")
         else:
@@ -138,14 +138,14 @@ class FullBrowser(Acting):
         self.say("")
         if status == ExitStatus.OK:
             title = "What came of it"
-        elif self._told_again or status == ExitStatus.INTERRUPTED:
+        elif self._next_signal or status == ExitStatus.INTERRUPTED:
             title = "Ended early"
         else:
             title = "It was not done" if status > 0 else "It was killed"
         self.push_screen(TextDialog(title, lines))
 
     def _run(self, words: Sequence[str], then: Callable[[int, list[str]], None]) -> None:
-        """Run a command of this program; tell what it prints, and its status."""
+        """Run an rmqtool command; show its output and status."""
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", *words],
             stdin=subprocess.DEVNULL,
@@ -153,7 +153,7 @@ class FullBrowser(Acting):
             stderr=subprocess.STDOUT,
         )
         self._sending = process
-        self._told_again = 0.0
+        self._next_signal = 0.0
 
         def wait() -> None:
             printed = process.communicate()[0].decode("utf-8", "replace")
@@ -167,14 +167,14 @@ class FullBrowser(Acting):
         self.run_worker(wait, thread=True)
 
     def _end_in_order(self, process: subprocess.Popen[bytes]) -> None:
-        """Tell a run to end; tell it again only once it had time for that."""
+        """Signal a run to end; repeat the signal only after a grace period."""
         now = monotonic()
-        if now >= self._told_again:  # the second signal ends it at once, without its result
-            self._told_again = now + _PATIENCE
+        if now >= self._next_signal:  # a second signal would end it without a result
+            self._next_signal = now + _PATIENCE
             process.send_signal(signal.SIGINT)
 
     def exit(self, *given: Any, **named: Any) -> None:
-        """End a run that is under way, and the program: Textual waits for the thread of the run."""
+        """End a running replay and the program: Textual waits for the thread of the run."""
         process = self._sending
         if process is not None:
             self._end_in_order(process)
@@ -184,7 +184,7 @@ class FullBrowser(Acting):
         super().exit(*given, **named)
 
     def close(self) -> None:
-        """End a run that is under way; look at no more rows, and let go of all."""
+        """End a running replay, stop all threads, and close the session."""
         process = self._sending
         if process is not None:
             self._end_in_order(process)
@@ -197,7 +197,7 @@ class FullBrowser(Acting):
 
 
 def _not_loopback(target: str) -> list[str]:
-    """Return the hosts of a target that are not loopback; raise ClientError for no target."""
+    """Return the non-loopback hosts of a target; raise ClientError for an invalid target."""
     agreement = Agreement()
-    remote = (host_of(one) for one in addresses_of(target) if not agreement.covers(one))
+    remote = (host_of(address) for address in addresses_of(target) if not agreement.covers(address))
     return list(dict.fromkeys(remote))

@@ -22,7 +22,7 @@ from ...ui.console import Terminal, cut, padded
 from .paint import PLAIN, Piece, strip_of, style_of
 
 SAMPLE: Final = 60
-"""rows that settle the widths of the columns"""
+"""rows that determine the column widths"""
 _MARK: Final = 2
 """cells before the first column, for the mark"""
 
@@ -33,13 +33,13 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def number_at(self, place: int) -> int | None:
-        """Return the number of the row at a place; None: there is none."""
+        """Return the number of the row at a position, or None."""
 
     def place_of(self, number: int) -> int:
-        """Return the place of a row."""
+        """Return the position of a row."""
 
     def row(self, number: int) -> Any:
-        """Return a row; None: it is gone."""
+        """Return a row, or None if it was dropped."""
 
 
 class RowList(ScrollView, can_focus=True):
@@ -77,7 +77,7 @@ class RowList(ScrollView, can_focus=True):
             """whose cursor"""
 
     class Opened(Message):
-        """A row is to be looked at."""
+        """A row was opened."""
 
     def __init__(
         self,
@@ -91,11 +91,11 @@ class RowList(ScrollView, can_focus=True):
         self.follow = False
         """the cursor stays on the last row"""
         self.cursor = 0
-        """place of the row that is chosen"""
+        """position of the selected row"""
         self.number: int | None = None
-        """its number"""
+        """number of the selected row"""
         self.cell = 0
-        """index of the column that is chosen"""
+        """index of the selected column"""
         self._is_marked = is_marked
         self._columns = list(columns)
         self._layout: list[tuple[LineColumn[Any], int]] = []
@@ -105,7 +105,7 @@ class RowList(ScrollView, can_focus=True):
     # -- what is shown ----------------------------------------------------------------------------
 
     def show(self, rows: Rows, columns: Sequence[LineColumn[Any]]) -> None:
-        """List other rows, or other columns of them."""
+        """List other rows or columns."""
         self.rows = rows
         self._columns = list(columns)
         self._sampled = 0
@@ -113,11 +113,11 @@ class RowList(ScrollView, can_focus=True):
 
     @property
     def column(self) -> LineColumn[Any] | None:
-        """The column that is chosen."""
+        """The selected column."""
         return self._layout[self.cell][0] if self.cell < len(self._layout) else None
 
     def update_rows(self) -> None:
-        """Look at the rows again: more came, some went, or there are others."""
+        """Refresh the rows after additions, removals, or a new list."""
         count = len(self.rows)
         before = self.cursor
         if self.follow:
@@ -136,7 +136,7 @@ class RowList(ScrollView, can_focus=True):
         self.refresh()
 
     def _settle(self, count: int) -> None:
-        """Settle columns and widths anew, where there is another width or were few rows."""
+        """Determine columns and widths again for a new width, or if there were few rows."""
         width = self.scrollable_content_region.width
         enough = self._sampled >= min(count, SAMPLE) and (self._sampled or not count)
         if self._layout and enough and width == self._width:
@@ -158,7 +158,7 @@ class RowList(ScrollView, can_focus=True):
         self.cell = max(0, min(self.cell, len(titles) - 1))
 
     def render_line(self, y: int) -> Strip:
-        """Return one line: the head, or a row."""
+        """Return one line: the header or a row."""
         width = self.scrollable_content_region.width
         base = self.rich_style
         if y == 0:
@@ -191,7 +191,7 @@ class RowList(ScrollView, can_focus=True):
         try:
             text = column.cell(row)
             style = PLAIN if column.style is None else style_of(column.style(row))
-        except LookupError:  # it went while it was drawn
+        except LookupError:  # dropped while being drawn
             text, style = "", PLAIN
         if chosen:
             style += self.get_component_rich_style("rows--cell", partial=True)
@@ -200,7 +200,7 @@ class RowList(ScrollView, can_focus=True):
     # -- the cursor -------------------------------------------------------------------------------
 
     def go_to(self, place: int) -> None:
-        """Put the cursor on a row."""
+        """Move the cursor to a row."""
         count = len(self.rows)
         self.cursor = max(0, min(place, count - 1))
         if self.cursor < count - 1:
@@ -244,16 +244,16 @@ class RowList(ScrollView, can_focus=True):
         self.go_to(len(self.rows) - 1)
 
     def action_cell(self, by: int) -> None:
-        """Choose the column beside."""
+        """Select the next or previous column."""
         self.cell = max(0, min(self.cell + by, len(self._layout) - 1))
         self.refresh()
 
     def action_open(self) -> None:
-        """Look at the row."""
+        """Open the row."""
         self.post_message(self.Opened())
 
     def on_click(self, event: events.Click) -> None:
-        """Choose row and column under the mouse; a second click opens the row."""
+        """Select row and column under the mouse; a second click opens the row."""
         self.focus()
         at = _MARK
         for index, (_, room) in enumerate(self._layout):
@@ -262,9 +262,9 @@ class RowList(ScrollView, can_focus=True):
             at += room + 1
         place = self.scroll_offset.y + event.y - 1
         if event.y > 0 and place < len(self.rows):
-            again = place == self.cursor and event.chain > 1
+            is_second = place == self.cursor and event.chain > 1
             self.go_to(place)
-            if again:
+            if is_second:
                 self.action_open()
         self.refresh()
 

@@ -1,4 +1,4 @@
-"""The lists of the screen: what each shows, filtered how, in which order."""
+"""The lists of the screen, with their filters and orders."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ VIEWS: Final = (EXCHANGES, MESSAGES, CONNECTIONS, PROBLEMS, SUMMARY)
 """views in the order of their keys, from 1"""
 TABLES: Final = (EXCHANGES, MESSAGES, CONNECTIONS)
 SORTS: Final = ("", "time", "latency", "size")
-"""what `s` goes through"""
-NOT_SEEN: Final = (-1, -1, -1)
-"""what was not shown yet"""
+"""sort orders that `s` cycles through"""
+NOT_SEEN: Final = (-1, -1, -1, -1)
+"""a value that was not shown yet"""
 
 
 class TableView:
@@ -37,25 +37,28 @@ class TableView:
     def __init__(self, session: BrowseSession, table: str, columns: Sequence[str]) -> None:
         self.table = table
         self.store = session.store(table)
-        self.listing = Listing(self.store, timeline_of(table))
+        self.listing = Listing(self.store, timeline_of(table), lambda: session.is_reading)
         self.filter = ""
-        """what is listed, in the words of the filter line"""
+        """current filter expression"""
         self.before: list[str] = []
-        """filters before this one"""
-        self.sort = ""
-        """what it is sorted by; empty: as rows came"""
+        """previous filters"""
+        self.usual_sort = "time" if session.is_by_time else ""
+        self.sort = self.usual_sort
+        """sort order; empty: arrival order"""
         self.descending = False
         self.columns = list(columns)
-        """heads of the columns; none: the usual ones"""
+        """headings of the columns; empty: the defaults"""
         self.marks: set[int] = set()
         self.only_marked = False
         self.seen = NOT_SEEN
-        """number of the first row, rows and those looked at, as the screen shows them"""
+        """number of the first row, and counts of rows, filtered rows, and sorted rows, as shown"""
+        if self.sort:
+            self.apply()
 
     def choose(self, text: str, keep: bool = True) -> None:
-        """List what an expression leaves; raise WhereError where it is none.
+        """List the rows that match an expression; raise WhereError if it is invalid.
 
-        `keep`: the filter before can be gone back to.
+        `keep`: keep the previous filter in the history.
         """
         test_of_text(text, self.table)
         if keep and text != self.filter:
@@ -65,11 +68,12 @@ class TableView:
         self.apply()
 
     def apply(self) -> None:
-        """List anew, after filter or order were changed."""
+        """List again after a change of filter or order."""
         test = test_of_text(self.filter, self.table)
         order = None
         if self.sort:
-            order = ListOrder(sort_column(self.table, self.sort), self.descending)
+            column, by_time = sort_column(self.table, self.sort), self.sort == "time"
+            order = ListOrder(column, self.descending, by_time and not self.descending)
         if self.only_marked:
             marked = frozenset(self.marks)
             self.listing.choose(test, order, marked)
@@ -77,7 +81,7 @@ class TableView:
             self.listing.choose(test, order)
 
     def line_columns(self) -> list[LineColumn[Any]]:
-        """Return the columns that are shown."""
+        """Return the shown columns."""
         return line_columns(self.table, self.columns)
 
     # -- as `row_list.Rows` -----------------------------------------------------------------------
@@ -86,15 +90,15 @@ class TableView:
         return len(self.listing)
 
     def number_at(self, place: int) -> int | None:
-        """Return the number of the row at a place."""
+        """Return the number of the row at a position."""
         return self.listing.number_at(place)
 
     def place_of(self, number: int) -> int:
-        """Return the place of a row."""
+        """Return the position of a row."""
         return self.listing.place_of(number)
 
     def row(self, number: int) -> Any:
-        """Return a row; None: it is gone."""
+        """Return a row, or None if it was dropped."""
         return self.store.at(number)
 
 
@@ -108,11 +112,11 @@ class ProblemRows:
         return len(self.problems)
 
     def number_at(self, place: int) -> int | None:
-        """Return the number of the problem at a place."""
+        """Return the number of the problem at a position."""
         return place if 0 <= place < len(self.problems) else None
 
     def place_of(self, number: int) -> int:
-        """Return the place of a problem."""
+        """Return the position of a problem."""
         return number
 
     def row(self, number: int) -> Problem | None:
@@ -137,5 +141,5 @@ PROBLEM_COLUMNS: Final[list[LineColumn[Problem]]] = [
 
 
 def view_of(widget: RowList) -> str:
-    """Return the view that a list shows."""
+    """Return the view of a list."""
     return widget.id or ""

@@ -1,4 +1,4 @@
-"""The time of what is listed: how many rows, which are wrong, how slow; a part can be picked."""
+"""Timeline of the listed rows: rate, errors, latency; a range can be selected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .paint import PLAIN, Piece, strip_of
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 _WRONG: Final = RichStyle(color="red")
 _WRONG_BAR: Final = "!"
-"""what stands for a bar where there are no colours"""
+"""bar characters without colours"""
 _SLOW: Final = RichStyle(color="yellow")
 _PICKED: Final = RichStyle(reverse=True)
 
@@ -41,7 +41,7 @@ class TimelineStrip(Widget, can_focus=True):
     ]
 
     class Picked(Message):
-        """A part of the time was picked."""
+        """A time range was selected."""
 
         def __init__(self, first: int, end: int) -> None:
             super().__init__()
@@ -56,7 +56,7 @@ class TimelineStrip(Widget, can_focus=True):
         self._begun: int | None = None
 
     def show(self, timeline: Timeline) -> None:
-        """Show the time of other rows."""
+        """Show the timeline of other rows."""
         buckets = timeline.columns(max(1, self.size.width - 1))
         if buckets == self._buckets:
             return
@@ -65,18 +65,18 @@ class TimelineStrip(Widget, can_focus=True):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """Return a line: rows, latencies, times."""
+        """Return a line of the strip: rows, latencies, or times."""
         width, buckets = self.size.width, self._buckets
         if y == 2 or not buckets:
             return strip_of([(self._words() if y == 2 else "", PLAIN)], self.rich_style, width)
-        most = max(max((one.rows if y == 0 else one.latency_us) for one in buckets), 1)
+        most = max(max((bucket.rows if y == 0 else bucket.latency_us) for bucket in buckets), 1)
         first, last = self._part()
         pieces: list[Piece] = []
-        for at, one in enumerate(buckets):
-            value = one.rows if y == 0 else one.latency_us
+        for at, bucket in enumerate(buckets):
+            value = bucket.rows if y == 0 else bucket.latency_us
             bar = _BARS[-(-value * (len(_BARS) - 1) // most)]
-            style = (_WRONG if one.bad else PLAIN) if y == 0 else _SLOW
-            if y == 0 and one.bad and self.app.no_color:
+            style = (_WRONG if bucket.bad else PLAIN) if y == 0 else _SLOW
+            if y == 0 and bucket.bad and self.app.no_color:
                 bar = _WRONG_BAR
             if self.has_focus and first <= at <= last:
                 style += _PICKED
@@ -94,59 +94,62 @@ class TimelineStrip(Widget, can_focus=True):
         if self.has_focus:
             first, last = self._part()
             part = buckets[first : last + 1]
-            slow = max(one.latency_us for one in part)
-            said = (
+            slow = max(bucket.latency_us for bucket in part)
+            text = (
                 f"{clock(part[0].start)} to {clock(part[-1].end)}:"
-                f" {count(sum(one.rows for one in part))} rows,"
-                f" {count(sum(one.bad for one in part))} wrong"
+                f" {count(sum(bucket.rows for bucket in part))} rows,"
+                f" {count(sum(bucket.bad for bucket in part))} wrong"
                 f"{f', up to {duration(slow)}' if slow else ''}"
             )
-            return f"{said}  space:begin Enter:list this part"
-        rows, slow = max(one.rows for one in buckets), max(one.latency_us for one in buckets)
+            return f"{text}  space:begin Enter:list this part"
+        rows, slow = (
+            max(bucket.rows for bucket in buckets),
+            max(bucket.latency_us for bucket in buckets),
+        )
         words = f"{clock(buckets[0].start)} to {clock(buckets[-1].end)}, at most {count(rows)} rows"
         return words + (f" and {duration(slow)}" if slow else "") + " a bar"
 
     def action_go(self, by: int) -> None:
-        """Go to another bar."""
+        """Move to another bar."""
         self._at = max(0, min(self._at + by, len(self._buckets) - 1))
         self.refresh()
 
     def action_begin(self) -> None:
-        """Begin a part at this bar, or forget it."""
+        """Start a range at this bar, or cancel it."""
         self._begun = self._at if self._begun is None else None
         self.refresh()
 
     def action_pick(self) -> None:
-        """List the part."""
+        """List the rows of the range."""
         if self._buckets:
             first, last = self._part()
             self._begun = None
             self.post_message(self.Picked(self._buckets[first].start, self._buckets[last].end))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Begin a part under the mouse."""
+        """Start a range under the mouse."""
         self.focus()
         self._begun = self._at = max(0, min(event.x, len(self._buckets) - 1))
         self.capture_mouse()
         self.refresh()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Widen the part."""
+        """Extend the range."""
         if self._begun is not None and event.button:
             self._at = max(0, min(event.x, len(self._buckets) - 1))
             self.refresh()
 
     def on_mouse_up(self) -> None:
-        """List the part; one bar alone is only looked at."""
+        """List the rows of the range; a single bar is only selected."""
         self.release_mouse()
         if self._begun is not None and self._begun != self._at:
             self.action_pick()
         self._begun = None
 
     def on_focus(self) -> None:
-        """Show what is chosen."""
+        """Show the selection."""
         self.refresh()
 
     def on_blur(self) -> None:
-        """Show the whole."""
+        """Show the whole time range."""
         self.refresh()

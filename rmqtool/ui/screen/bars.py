@@ -14,18 +14,18 @@ _BLOCK: Final = "█"
 
 
 class BarRow(NamedTuple):
-    """One line of a histogram."""
+    """A line of a histogram."""
 
     label: str
-    """stands before the bar"""
+    """text before the bar"""
     number: int
-    """how long the bar is"""
+    """value of the bar"""
     notes: tuple[str, ...]
-    """stand behind the bar, aligned to the right"""
+    """texts after the bar, right-aligned"""
 
 
 def bar_lines(rows: Sequence[BarRow], terminal: Terminal, indent: int = 2) -> list[str]:
-    """Return a line for each row; the longest bar has the largest number."""
+    """Return a line per row; the largest number has the longest bar."""
     if not rows:
         return []
     label = max(len(row.label) for row in rows)
@@ -54,7 +54,7 @@ def _drawn(
     most: int,
     widths: Sequence[int],
 ) -> list[str]:
-    """Return bars that end at eighths of a cell; what is not nothing has one eighth at least."""
+    """Return bars with a resolution of an eighth of a cell; non-zero values have at least one."""
     from rich.bar import Bar
     from rich.padding import Padding
     from rich.table import Table

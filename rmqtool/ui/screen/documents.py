@@ -10,10 +10,10 @@ from ..console import Terminal
 from .drawing import lines_of
 
 _STYLES: Final = {"markdown.code": "cyan", "markdown.code_block": "cyan"}
-"""what can be read on light and on dark screens: without a background of its own"""
+"""styles that are readable on light and dark screens: without background"""
 _CODE: Final = "ansi_light"
 
 
 def document_lines(text: str, terminal: Terminal) -> list[str]:
-    """Return a document as lines that fit."""
+    """Return a document as lines that fit the terminal."""
     return lines_of(terminal, Markdown(text, code_theme=_CODE), styles=_STYLES)

@@ -1,8 +1,7 @@
-"""What rich draws, as lines: for a terminal of a certain width, with colours or without.
+"""Rich renderables as lines, for a terminal's width and colours.
 
-Rules: all text goes to rich as `Text`, never as a string, so that nothing in it is markup, an emoji
-code, a link, or coloured for what it looks like. Where the lines go is not rich's business: they
-are written as all output is.
+Rules: all text goes to rich as `Text`, never as a string, so it cannot be markup, an emoji code, a
+link, or highlighted. Rich only renders lines; they are written like all output.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ _WORDS: Final[Mapping[str, str]] = {
     Style.YELLOW: "yellow",
     Style.CYAN: "cyan",
 }
-"""SGR sequence → what rich calls it"""
+"""SGR sequence → rich style"""
 
 
 @cache
 def style_of(sgr: str) -> RichStyle:
-    """Return the style that some of our SGR sequences mean."""
+    """Return the rich style of our SGR sequences."""
     parts = (f"\x1b{part}" for part in sgr.split("\x1b")[1:])
     return RichStyle.parse(" ".join(_WORDS[part] for part in parts))
 
 
 def text_of(text: str, style: str = "") -> Text:
-    """Return a printable text as rich takes it: as it is, in one style."""
+    """Return a printable text as rich `Text` in one style."""
     return Text(text, style_of(style), end="", no_wrap=True, overflow="crop")
 
 
 def folded_text(text: str, style: str = "") -> Text:
-    """Return a printable text that takes as many lines as it needs."""
+    """Return a printable text that wraps."""
     return Text(end="", overflow="fold").append(text, style_of(style))
 
 
 class Hanging:
-    """A text whose further lines are some cells to the right of its first one."""
+    """A text with a hanging indent."""
 
     def __init__(self, text: Text, hang: int) -> None:
         self._text = text
@@ -73,7 +72,7 @@ class Hanging:
 def console_on(
     file: IO[str], terminal: Terminal, styles: Mapping[str, str] | None = None
 ) -> Console:
-    """Return what draws on a stream as on the terminal; nothing it is given is markup.
+    """Return a rich console for a stream, without markup.
 
     `styles` are used where rich has its own.
     """
@@ -96,7 +95,7 @@ def console_on(
 def lines_of(
     terminal: Terminal, *drawn: RenderableType, styles: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return what rich draws, without blanks at the ends of lines."""
+    """Return rendered lines without trailing blanks."""
     file = io.StringIO()
     console_on(file, terminal, styles).print(*drawn, sep="\n", end="")
     return [line.rstrip(" ") for line in file.getvalue().rstrip("\n").split("\n")]

@@ -1,6 +1,6 @@
 """Ladder diagrams: lanes side by side, arrows between them, words below; drawn by rich.
 
-rich draws them without a terminal, too: what is written is the same everywhere.
+Rich draws them also without a terminal: the output is the same everywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Ladder:
     """One diagram, from the top."""
 
     def __init__(self, terminal: Terminal, left: int, lanes: int) -> None:
-        """`left` cells are before the lanes, for times."""
+        """`left`: cells before the lanes, for times."""
         self._terminal = terminal
         self._left = left
         self._lanes = lanes
@@ -32,7 +32,7 @@ class Ladder:
         return lines_of(self._terminal, *self._drawn)
 
     def text(self, text: str, style: str = "", indent: int = 0) -> None:
-        """Add a text of as many lines as it needs."""
+        """Add a text that wraps."""
         from rich.padding import Padding
 
         from .drawing import folded_text
@@ -40,7 +40,7 @@ class Ladder:
         self._drawn.append(Padding(folded_text(text, style), (0, 0, 0, indent)))
 
     def heads(self, names: Sequence[str], style: str) -> None:
-        """Add what stands above the lanes; a name that is too long loses its beginning."""
+        """Add the lane headings; long names lose their beginning."""
         from rich.table import Table
 
         from .drawing import text_of
@@ -54,7 +54,7 @@ class Ladder:
         self._drawn.append(grid)
 
     def arrow(self, left: str, source: int, target: int, label: str, style: str) -> None:
-        """Add an arrow between two lanes, with a label on it where there is room."""
+        """Add an arrow between two lanes, with a label if it fits."""
         from rich.padding import Padding
 
         from .drawing import style_of, text_of

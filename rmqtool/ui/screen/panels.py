@@ -1,4 +1,4 @@
-"""Texts with labels: drawn by rich on a terminal, within a frame or without; else plain lines."""
+"""Labelled texts: drawn by rich on a terminal, framed or not; plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDEST: Final = 120
-"""cells of a frame around an error or a question"""
+"""width of a frame around an error or a question"""
 MOST_LINES: Final = 60
-"""lines of one text where there is no terminal and lines are limited all the same"""
+"""most lines of a text without a terminal, if lines are limited"""
 
 
 class Labelled(NamedTuple):
-    """A text of as many lines as it needs."""
+    """A text that wraps."""
 
     text: str
     """printable"""
     style: str = ""
     """SGR sequence"""
     label: str = ""
-    """what stands before its first line"""
+    """label before the first line"""
     label_style: str = ""
-    """its SGR sequence"""
+    """SGR sequence of the label"""
     indent: int = 0
-    """cells before the text; the label stands in them"""
+    """indent of the text, which holds the label"""
     hang: int = 0
-    """cells that stand, besides, before all of its lines but the first"""
+    """additional indent of all lines but the first"""
 
 
 def fact_lines(facts: Sequence[Labelled], terminal: Terminal) -> list[str]:
-    """Return texts as lines: drawn by rich on a terminal, as they are elsewhere."""
+    """Return texts as lines: drawn by rich on a terminal, plain elsewhere."""
     if terminal.is_terminal and terminal.width < UNLIMITED and facts:
         from .drawing import lines_of
 
@@ -43,7 +43,7 @@ def fact_lines(facts: Sequence[Labelled], terminal: Terminal) -> list[str]:
 
 
 def indented_facts(lines: Sequence[str]) -> list[Labelled]:
-    """Return lines as texts that are indented as they are."""
+    """Return lines as texts with the same indentation."""
     bare = [line.lstrip(" ") for line in lines]
     return [
         Labelled(text, indent=len(line) - len(text), hang=2)
@@ -71,11 +71,11 @@ class FactLines:
 
     def __init__(self, terminal: Terminal) -> None:
         self.lines: list[str] = []
-        """what was written"""
+        """lines so far"""
         self.terminal = terminal
 
     def heading(self, text: str) -> None:
-        """Begin a part, after an empty line."""
+        """Start a section after an empty line."""
         if self.lines:
             self.lines.append("")
         self.text(Labelled(text, Style.BOLD + Style.CYAN))
@@ -103,12 +103,12 @@ def panel_lines(title: str, style: str, facts: Sequence[Labelled], terminal: Ter
 
 
 def error_lines(texts: Sequence[str], stream: IO[str]) -> list[str]:
-    """Return what is wrong, in a frame for the terminal that `stream` is."""
+    """Return an error in a frame for the terminal `stream`."""
     return _notice("Error", Style.RED, texts, terminal_of(stream))
 
 
 def question_lines(title: str, texts: Sequence[str], stream: IO[str]) -> list[str]:
-    """Return what must be known before a question: in a frame on a terminal."""
+    """Return the context of a question, in a frame on a terminal."""
     terminal = terminal_of(stream)
     if not terminal.is_terminal:
         return list(texts)

@@ -1,10 +1,10 @@
-"""Progress on standard error, for whoever waits: a line that renews itself, or now and then a line.
+"""Progress on standard error: a line that updates itself on a terminal, periodic lines elsewhere.
 
-Rules: on a terminal rich draws a bar where the end is known, else a spinner; nothing is shown for
-what takes less than two seconds, and while rows run over the same screen. Elsewhere a line is
-written every ten seconds, so that a log says that a long run goes on; nothing for what goes on
-until it is stopped. The cursor is never hidden, so a run that is killed leaves the terminal as it
-was. The clock is an argument, so tests need not wait.
+Rules: on a terminal rich draws a bar if the total is known, otherwise a spinner; nothing is shown
+for the first two seconds, and while rows are printed on the same screen. Elsewhere a line is
+written every ten seconds, so a log shows that a long run continues; endless runs write none. The
+cursor is never hidden, so a killed run leaves the terminal intact. The clock is an argument, so
+tests need not wait.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 PATIENCE: Final = 2.0
 """seconds before the first line on a terminal"""
 INTERVAL: Final = 0.2
-"""seconds between two lines on a terminal"""
+"""seconds between updates on a terminal"""
 LOG_INTERVAL: Final = 10.0
-"""seconds between two lines elsewhere, and before the first"""
+"""seconds between lines elsewhere, and before the first"""
 LOG_MARK: Final = "rmqtool: progress: "
-"""begins a line where there is no terminal"""
+"""prefix of a line without a terminal"""
 _BAR: Final = 24
 """cells of a bar"""
 
 
 class Far(NamedTuple):
-    """How far something is."""
+    """A progress state."""
 
     text: str
     """printable"""
     share: float | None = None
-    """of the whole, 0 to 1; None: the end is not known"""
+    """fraction done, 0 to 1; None: unknown"""
 
 
 class ProgressLine:
-    """Where and when progress is shown."""
+    """Decides where and when progress is shown."""
 
     def __init__(
         self, stream: TextIO, wanted: bool, now: Callable[[], float], patience: float = PATIENCE
     ) -> None:
-        """`wanted`: it may be shown at all."""
+        """`wanted`: whether to show progress at all."""
         terminal = terminal_of(stream)
         width = (80 if terminal.width >= UNLIMITED else terminal.width) - 1
         self.wanted = wanted
@@ -62,7 +62,7 @@ class ProgressLine:
         self._visible = False
 
     def is_due(self) -> bool:
-        """Return whether something should be shown now; then next time is an interval later."""
+        """Return whether an update is due; if so, schedule the next."""
         if not self.wanted:
             return False
         now = self._now()
@@ -73,11 +73,11 @@ class ProgressLine:
 
     @property
     def seconds(self) -> float:
-        """How long it takes so far."""
+        """The elapsed time."""
         return self._now() - self.start
 
     def show(self, far: Far) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         if self.terminal.is_terminal:
             self._stream.write(f"\r{drawn(far, self.seconds, self.terminal)}\x1b[K")
             self._visible = True
@@ -86,7 +86,7 @@ class ProgressLine:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Remove the line, so that something else can be written."""
+        """Clear the line for other output."""
         if self._visible:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
@@ -117,7 +117,7 @@ def drawn(far: Far, seconds: float, terminal: Terminal) -> str:
 
 
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     def __init__(
         self,
@@ -127,25 +127,25 @@ class Progress:
         now: Callable[[], float] = monotonic,
         endless: bool = False,
     ) -> None:
-        """`wanted`: it may be shown at all; `noun` is what is counted, in the plural.
+        """`wanted`: whether to show progress; `noun`: plural noun of what is counted.
 
-        `endless`: it goes on until it is stopped, so there is nothing to say in a log.
+        `endless`: the run continues until it is stopped, so a log gets no progress lines.
         """
         self._line = ProgressLine(stream, wanted, now)
         self._line.wanted &= self._line.terminal.is_terminal or not endless
         self._noun = noun
 
     def update(self, read: int, total: int | None, found: int) -> None:
-        """Say that `read` bytes of `total` are read and `found` rows were found."""
+        """Update to `read` bytes of `total` and `found` rows."""
         if self._line.is_due():
             self._line.show(self.far(read, total, found, self._line.seconds))
 
     def clear(self) -> None:
-        """Remove the line, so that something else can be written."""
+        """Clear the line for other output."""
         self._line.clear()
 
     def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:
-        """Return what is shown."""
+        """Return the current text."""
         rate = read / seconds if seconds > 0 else 0.0
         found_text = f"{count(found)} {self._noun}"
         if total is None or total < read:
@@ -157,9 +157,9 @@ class Progress:
 
 
 class StageLine:
-    """The stage that a run is at; a context manager, within which a thread renews the line.
+    """The current stage of a run; a context manager whose thread updates the line.
 
-    Spark is waited for in single calls that take seconds.
+    A thread, because single calls of Spark block for seconds.
     """
 
     def __init__(self, stream: TextIO, wanted: bool, now: Callable[[], float] = monotonic) -> None:
@@ -182,11 +182,11 @@ class StageLine:
         self._line.clear()
 
     def at(self, stage: str, far: Callable[[], Far] = lambda: Far("")) -> None:
-        """Say what is being done; `far` is asked how far it is, from another thread."""
+        """Start a stage; another thread calls `far` for its progress."""
         self._stage, self._far = stage, far
 
     def far(self) -> Far:
-        """Return what is shown now."""
+        """Return the current line."""
         far = Far("")
         with suppress(Exception):  # Spark may just be ending
             far = self._far()

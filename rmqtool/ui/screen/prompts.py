@@ -1,4 +1,4 @@
-"""Questions that a person answers with words: asked by rich, on standard error.
+"""Questions to the user on standard error, by rich.
 
 Rules: a question has its own words only, none of the network: those stand above it.
 """
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def typed(title: str, texts: Sequence[str], question: str, input_: TextIO, output: TextIO) -> str:
-    """Return what is typed after a question; empty at the end of the input.
+    """Return the answer to a question; empty at the end of the input.
 
-    `texts` are what must be known before, under a title.
+    `texts`: context to show before the question, under a title.
     """
     print("\n".join(question_lines(title, texts, output)), file=output)
     return _prompt(question, output)(default="", stream=input_)
 
 
 def asked(title: str, texts: Sequence[str], question: str, output: TextIO) -> None:
-    """Ask the same, without waiting for the answer."""
+    """Print the question without waiting for the answer."""
     print("\n".join(question_lines(title, texts, output)), file=output)
     prompt = _prompt(question, output)
     prompt.console.print(prompt.make_prompt(""), end="")

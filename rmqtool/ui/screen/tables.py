@@ -1,4 +1,4 @@
-"""Tables that are known as a whole: drawn by rich on a terminal, plain lines elsewhere."""
+"""Complete tables: drawn by rich on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ..console import Style, Terminal
 
 Row = TypeVar("Row")
 _HEAD: Final = 2
-"""lines of the head: the titles, and the line under them"""
+"""lines of the header: titles and rule"""
 
 
 class TableLines(NamedTuple):
     """A bounded table as lines."""
 
     lines: list[str]
-    """the head first; none where there is no row"""
+    """header and rows; empty without rows"""
     hidden: list[str]
-    """titles of columns that have something to show and no room"""
+    """titles of non-empty columns without space"""
 
 
 def table_lines(
     rows: Sequence[Row], columns: Sequence[LineColumn[Row]], terminal: Terminal
 ) -> TableLines:
-    """Return all rows of a table as lines that fit."""
+    """Return all rows of a table as lines that fit the terminal."""
     if not rows:
         return TableLines([], [])
     table = LineTable(columns, terminal, len(rows) + 1)
@@ -37,7 +37,7 @@ def table_lines(
 
 
 def drawn(laid: Laid, terminal: Terminal) -> list[str]:
-    """Return the lines of a table whose cells were made to fit."""
+    """Return the lines of a table with fitted cells."""
     from rich import box
     from rich.table import Table
 
@@ -56,7 +56,7 @@ def drawn(laid: Laid, terminal: Terminal) -> list[str]:
     for row in laid.rows:
         table.add_row(*(text_of(text, style) for text, style in row.cells))
     lines = lines_of(terminal, table)
-    found = lines[:_HEAD]
+    result = lines[:_HEAD]
     for line, row in zip(lines[_HEAD:], laid.rows, strict=True):
-        found += [line, *row.below]
-    return found
+        result += [line, *row.below]
+    return result

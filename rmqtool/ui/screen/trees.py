@@ -1,4 +1,4 @@
-"""Trees with guides, drawn by rich from lines that are indented by what they belong to."""
+"""Trees with guides, drawn by rich from indented lines."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 from ..console import Style, Terminal
 
 MOST_DRAWN: Final = 2_000
-"""lines of a tree that is drawn: rich takes some 100 µs for each"""
+"""most lines of a drawn tree: rich takes some 100 µs per line"""
 _OURS: Final = re.compile("((?:\x1b\\[\\d+m)+)([^\x1b]*)\x1b\\[0m")
-"""a styled part of a line; the rest of it is printable, so it has no escape"""
+"""a styled part of a line; the rest is printable and has no escapes"""
 
 
 def tree_lines(lines: Sequence[str], step: int, terminal: Terminal) -> list[str]:
-    """Return a tree with guides; what belongs to a line is `step` cells further to the right.
+    """Return a tree with guides; children are indented by `step` cells.
 
-    The first line is the root. What is too long goes on below itself; nothing is cut. A tree of
-    very many lines is returned as it is.
+    The first line is the root. Long lines are wrapped, never cut. A tree of very many lines is
+    returned unchanged.
     """
     if not 0 < len(lines) <= MOST_DRAWN:
         return list(lines)

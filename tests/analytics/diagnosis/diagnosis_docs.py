@@ -11,6 +11,7 @@ from pathlib import Path
 
 from analytics.diagnosis.registry import FAMILIES, rules, rules_of
 from analytics.diagnosis.rule import COVERED, DiagnosisRule
+from rmqtool.diagnose.rules_text import rule_parts
 
 from .show import expected
 from .test_public_reports import EXPECTED
@@ -43,7 +44,7 @@ def index_text() -> str:
     for rule in rules():
         for seen in rule.searched:
             found.setdefault(seen, set()).add(rule.id)
-    lines = ["## Index", "What users see or search for, and the rules that speak of it."]
+    lines = ["## Index", "Error messages and symptoms, with the rules that explain them."]
     for heading, is_error in (
         ("Exceptions, response codes, and log lines", True),
         ("Symptoms and settings", False),
@@ -69,24 +70,12 @@ def grpc_text() -> str:
 
 def _rule_text(rule: DiagnosisRule) -> str:
     lines = [f"### {rule.id}", f"{rule.title}. Severity: {rule.severity}.", ""]
-    for heading, text in (
-        ("Users see", "; ".join(f"`{one}`" for one in rule.searched)),
-        ("Proof", rule.proof),
-        ("Why", rule.explanation),
-        ("What to do", rule.advice),
-        ("Lasts", rule.how_long),
-        ("Cannot tell", rule.limits),
-        ("gRPC", f"{rule.grpc}."[: None if rule.grpc == COVERED else -1]),
-        ("Follows from", ", ".join(f"`{one}`" for one in sorted(rule.consequence_of))),
-        ("See", ", ".join(rule.references)),
-        ("Tested", _proof_of(rule)),
-    ):
-        if text:
-            lines.append(f"* **{heading}**: {text}")
+    parts = [*rule_parts(rule, lambda one: f"`{one}`"), ("Recordings", _recordings_of(rule))]
+    lines += [f"* **{heading}**: {text}" for heading, text in parts]
     return "\n".join(lines)
 
 
-def _proof_of(rule: DiagnosisRule) -> str:
+def _recordings_of(rule: DiagnosisRule) -> str:
     """Which recordings show a rule."""
     names = [
         name
@@ -95,9 +84,9 @@ def _proof_of(rule: DiagnosisRule) -> str:
     ]
     names += [one for one, (name, _) in EXPECTED.items() if name == rule.id]
     if not names:
-        return "made rows; no recording shows it"
+        return "none; tested with generated rows"
     more = f" and {len(names) - MOST_SAMPLES} more" if len(names) > MOST_SAMPLES else ""
-    return "recordings " + ", ".join(f"`{name}`" for name in names[:MOST_SAMPLES]) + more
+    return ", ".join(f"`{name}`" for name in names[:MOST_SAMPLES]) + more
 
 
 def page_with_rules(page: str) -> str:

@@ -94,8 +94,8 @@ def exchange(
     made: dict[str, Any] = {
         "capture": "made.pcap",
         "conversation": 0,
-        "requester": CLIENT,
-        "responder": BROKER,
+        "client_address": CLIENT,
+        "server_address": BROKER,
         "status": UNANSWERED if answer is None else ANSWERED,
         "request_packet": packet,
         "response_packet": None if answer is None else packet + 1,
@@ -128,7 +128,7 @@ def exchange(
         "offset_msg_id": None,
         "rtt_us": None,
         "end": "open" if answer is None else None,
-        "expert": [],
+        "findings": [],
     }
     return ExchangeRecord(**{**made, **values})
 
@@ -141,8 +141,8 @@ def connection(
     made: dict[str, Any] = {
         "capture": "made.pcap",
         "conversation": number,
-        "client": CLIENT,
-        "server": BROKER,
+        "client_address": CLIENT,
+        "server_address": BROKER,
         "protocol": "ROCKETMQ",
         "start_time": begin,
         "end_time": begin + int(lasted_ms * 1_000_000),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from analytics.diagnosis.context import Context
-from analytics.diagnosis.keys import by_responder
+from analytics.diagnosis.keys import by_server
 from analytics.diagnosis.problem import (
     Case,
     Confidence,
@@ -39,7 +39,7 @@ class ByTopic(Fold):
 
 
 def rule(name: str = "made", fold: Callable[[str], Fold] = ByTopic, **values: Any) -> DiagnosisRule:
-    """A rule about all exchanges, by responder."""
+    """A rule about all exchanges, by server."""
     made: dict[str, Any] = {
         "severity": ProblemSeverity.ERROR,
         "title": "Something is made",
@@ -48,7 +48,7 @@ def rule(name: str = "made", fold: Callable[[str], Fold] = ByTopic, **values: An
         "explanation": "It is made.",
         "advice": "Nothing.",
         "grpc": COVERED,
-        "exchanges": (Exchanges(key=by_responder),),
+        "exchanges": (Exchanges(key=by_server),),
     }
     return DiagnosisRule(id=name, fold=fold, **{**made, **values})
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from analytics.diagnosis.engine import Diagnosis, Engine
+from analytics.diagnosis.incidents import impact_of
 from analytics.diagnosis.problem import Problem
 from analytics.diagnosis.registry import rules
 from analytics.diagnosis.rule import DiagnosisRule
@@ -43,9 +44,9 @@ def line_of(one: Problem) -> str:
     """Return a problem as one line; what follows from another one is indented."""
     under = "  " if one.consequence_of else ""
     times = f"x{one.count}"
-    return (
-        f"{under}{one.incident} {one.rule} [{one.severity}, {one.confidence}] {times}: {one.title}"
-    )
+    impact = f" ({impact_of([one])})" if one.impact else ""
+    head = f"{under}{one.incident} {one.rule} [{one.severity}, {one.confidence}] {times}"
+    return f"{head}{impact}: {one.title}"
 
 
 def captures() -> dict[str, Path]:

@@ -48,7 +48,7 @@ def context_of(rows: SampleRows) -> Context:
 
 def text_of(context: Context) -> object:
     value = msgspec.to_builtins(context)
-    value["broker_names"].pop("_found")  # resolved when asked for
+    value["broker_names"].pop("_resolved")  # resolved when asked for
     return {name: sorted(one) if isinstance(one, list) else one for name, one in value.items()}
 
 
@@ -103,7 +103,7 @@ def test_a_name_that_is_told_counts_more_than_one_that_is_asked_for() -> None:
     asked = exchange(0, SEND, 2, broker_name="x")
     served = exchange(5, SEND, 0, broker_name="broker-b")
     later = exchange(6, SEND, 0, broker_name="broker-c")
-    route = exchange(9, ROUTE, 0, responder=NAMESRV, brokers=[TOLD])
+    route = exchange(9, ROUTE, 0, server_address=NAMESRV, brokers=[TOLD])
     assert named(asked) == {BROKER: "x"}
     assert named(asked, served, served, later) == {}, "no clear majority"
     assert named(asked, *[served] * 8) == {BROKER: "broker-b"}
@@ -113,7 +113,7 @@ def test_a_name_that_is_told_counts_more_than_one_that_is_asked_for() -> None:
 def test_an_address_of_several_brokers_has_no_name() -> None:
     served = exchange(5, SEND, 0, broker_name="broker-b")
     told = [
-        exchange(at, ROUTE, 0, responder=NAMESRV, brokers=[f"broker-{name}={BROKER}"])
+        exchange(at, ROUTE, 0, server_address=NAMESRV, brokers=[f"broker-{name}={BROKER}"])
         for at, name in enumerate("aba")
     ]
     assert named(told[0], told[2], served) == {BROKER: "broker-a"}
@@ -145,7 +145,7 @@ def test_the_last_route_of_a_topic_counts() -> None:
         facts = [f"route={perm} 8 8 0,1 broker-a", "slave=1 10.0.0.2:10911"]
         brokers = [TOLD, "broker-a=10.0.0.2:10911"]
         return exchange(
-            at, ROUTE, answer, responder=NAMESRV, topic="T", facts=facts, brokers=brokers
+            at, ROUTE, answer, server_address=NAMESRV, topic="T", facts=facts, brokers=brokers
         )
 
     rows = [route(0, 6), route(9, 4), route(9, 2), route(20, 7, answer=17)]
@@ -212,7 +212,7 @@ def test_everything_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     made, merged = Context(), Context()
     for number in range(9):
         facts = [f"client=c@{number}", "route=6 8 8 0 b", f"slave=1 10.0.0.{number}:1"]
-        where = {"requester": f"10.0.1.{number}:1", "responder": f"10.0.2.{number}:1"}
+        where = {"client_address": f"10.0.1.{number}:1", "server_address": f"10.0.2.{number}:1"}
         for code in (SEND, HEARTBEAT, ROUTE, REGISTER):
             row = exchange(
                 number,

@@ -106,8 +106,8 @@ def test_a_rule_takes_what_it_asks_for() -> None:
 
 
 def test_cases_of_one_subject_are_one_problem_in_the_words_of_the_most_frequent() -> None:
-    often = [exchange(at, SEND, 2, responder="10.0.0.2:1", topic="T") for at in (5, 6)]
-    once = exchange(1, SEND, 2, responder="10.0.0.1:1", topic="T")
+    often = [exchange(at, SEND, 2, server_address="10.0.0.2:1", topic="T") for at in (5, 6)]
+    once = exchange(1, SEND, 2, server_address="10.0.0.1:1", topic="T")
     for rows in ([once, *often], [*often, once]):
         made = Engine([rule()])
         made.add_exchanges(rows)
@@ -145,7 +145,7 @@ def test_keys_of_a_rule_are_bounded_and_that_is_said(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(engine, "MAX_KEYS", 3)
     made = Engine([rule()])
     made.add_exchanges(
-        [exchange(at, SEND, 2, responder=f"10.0.0.{at}:1", topic=str(at)) for at in range(5)]
+        [exchange(at, SEND, 2, server_address=f"10.0.0.{at}:1", topic=str(at)) for at in range(5)]
     )
     found = made.diagnosis()
     assert len(found.problems) == 3
@@ -207,7 +207,7 @@ def test_what_rests_on_absence_is_less_sure_in_a_capture_with_holes(
     assert by_rule["present"].confidence is Confidence.CERTAIN
     assert by_rule["present"].reason is None
     assert by_rule["absent"].confidence is Confidence.LIKELY
-    assert by_rule["absent"].reason == f"the capture is not whole: {said}"
+    assert by_rule["absent"].reason == f"the capture is incomplete: {said}"
     assert not_judged(found) == [f"Not the whole capture: {said}."]
 
 
@@ -245,8 +245,10 @@ def test_connections_are_told_apart_by_input() -> None:
         def cases(self, context: Context) -> Iterable[Case]:
             yield self.tally.case(self.key, Subject(broker=self.key))
 
-    made = Engine([rule(fold=Connections, exchanges=(), connections=lambda row: row.server)])
-    made.add_connections([connection(0), connection(1, server="10.0.0.7:1")])
+    made = Engine(
+        [rule(fold=Connections, exchanges=(), connections=lambda row: row.server_address)]
+    )
+    made.add_connections([connection(0), connection(1, server_address="10.0.0.7:1")])
     found = made.diagnosis().problems
     assert [one.subject.broker for one in found] == ["10.0.0.1:10911", "10.0.0.7:1"]
     assert found[0].filter == "tcp.stream in {0}"

@@ -37,6 +37,25 @@ def test_the_cause_comes_first_although_less_grave() -> None:
     assert found == [(1, "killed", None), (1, "retried", "reset"), (1, "reset", "killed")]
 
 
+def test_an_injected_fault_leads_to_what_nothing_else_leads_to() -> None:
+    rules = {
+        **RULES,
+        "fault": rule("fault", leads_to_all=True),
+        "setting": rule("setting", lasts=None),
+    }
+    given = [problem(name, 3) for name in ("killed", "reset", "alone", "setting")]
+    found = grouped([problem("fault", 2, severity=INFO), *given], rules)
+    assert {one.rule: one.consequence_of for one in found} == {
+        "fault": None,
+        "killed": "fault",
+        "reset": "killed",
+        "alone": "fault",
+        "setting": None,
+    }
+    far = grouped([problem("fault", 2), problem("alone", 3600)], rules)
+    assert [one.consequence_of for one in far] == [None, None]
+
+
 def test_far_in_time_is_another_incident() -> None:
     assert shape([problem("killed", 0), problem("reset", 31)]) == [
         (1, "killed", None),

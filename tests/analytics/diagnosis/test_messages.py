@@ -1,4 +1,4 @@
-"""Which messages are looked at: those that failed, took long or were sent again; bounded."""
+"""Which messages are looked at: those that failed, took long or were retransmitted; bounded."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from analytics.diagnosis.messages import (
     is_producers,
     process_of,
 )
+from analytics.sends.attempts import GIVEN_UP, REFUSED, STORED, STORED_UNCONFIRMED
+from analytics.sends.chains import FAILED, MAYBE
+from dissectors.grpc.names import CODES, OK
 from dissectors.rows.record import ExchangeRecord
 
 from .made_rows import BROKER, START, connection, exchange, oneway, refused_connect
@@ -75,7 +78,9 @@ def test_sends_of_consumers_are_not_looked_at() -> None:
 
 
 def test_what_was_sent_again_is_looked_at_in_any_order() -> None:
-    rows = [send(at, responder=OTHER if at else BROKER, conversation=int(at)) for at in (0, 5, 9)]
+    rows = [
+        send(at, server_address=OTHER if at else BROKER, conversation=int(at)) for at in (0, 5, 9)
+    ]
     for seed in range(5):
         random.Random(seed).shuffle(rows)
         (one,) = kept(*rows)
@@ -86,7 +91,7 @@ def test_what_was_sent_again_is_looked_at_in_any_order() -> None:
 
 
 def test_a_send_right_after_a_failed_connect_is_looked_at_whichever_comes_first() -> None:
-    failed = refused_connect(10, server=OTHER)
+    failed = refused_connect(10, server_address=OTHER)
     born = (START // 1_000_000 + 9) % 900_000
     after = send(11, unique_key=f"{'C000020A05BE4E0E2F2A':0<20}{born:08X}0001")
     long_after = send(900_000, unique_key="B")
@@ -102,12 +107,12 @@ def test_a_failed_connect_is_told_of_long_after_the_send() -> None:
     rows = [refused_connect(0), send(5), *others]
     assert [one.key for one in kept(*rows)] == ["A"]
     assert [one.key for one in kept(*reversed(rows))] == ["A"]
-    elsewhere = send(6, requester="10.0.0.8:40000", unique_key="C")
+    elsewhere = send(6, client_address="10.0.0.8:40000", unique_key="C")
     assert [one.key for one in kept(*rows, elsewhere)] == ["A"], "another host"
 
 
 def test_a_connect_to_what_is_no_broker_is_no_attempt() -> None:
-    found = kept(refused_connect(10, server="10.9.9.9:80"), send(11, 2))
+    found = kept(refused_connect(10, server_address="10.9.9.9:80"), send(11, 2))
     assert [len(one.attempts) for one in found] == [1]
 
 
@@ -124,15 +129,15 @@ def test_conversations_are_numbered_by_input() -> None:
 
 
 def test_a_relay_is_no_attempt_of_its_own() -> None:
-    outer = send(0, 0, 20, responder="10.0.0.7:8080")
-    inner = send(5, 0, 10, requester="10.0.0.7:5000", conversation=1)
+    outer = send(0, 0, 20, server_address="10.0.0.7:8080")
+    inner = send(5, 0, 10, client_address="10.0.0.7:5000", conversation=1)
     other = send(30, 0, 1)
     (found,) = kept(inner, other, outer)
     assert found.rows == [outer, other]
 
 
 def test_a_relay_that_runs_where_its_client_does_is_proven_by_another_message() -> None:
-    proxy, id_ = {"responder": "10.0.0.1:8080"}, {"offset_msg_id": "AC1100020000"}
+    proxy, id_ = {"server_address": "10.0.0.1:8080"}, {"offset_msg_id": "AC1100020000"}
     proof = [
         send(0, 0, 20, unique_key="P", **proxy, **id_),
         send(5, 0, 10, unique_key="P", conversation=1, **id_),
@@ -187,3 +192,55 @@ def test_sends_together_are_kept_as_one_by_one(
         for row in own:
             one_by_one.add(row)
     assert together.messages(NAMES) == one_by_one.messages(NAMES)
+
+
+PROXY = "10.0.0.4:8081"
+
+
+def call(at_ms: float, code: int | None = OK, latency_ms: float = 4, **values: Any) -> Any:
+    return send(
+        at_ms,
+        code,
+        latency_ms,
+        **{
+            "request_code": None,
+            "request_name": "SendMessage",
+            "server_address": PROXY,
+            "opaque": int(at_ms * 10),
+            **values,
+        },
+    )
+
+
+def of_proxy(at_ms: float, code: int | None = 0, **values: Any) -> Any:
+    return send(at_ms, code, **{"client_address": "10.0.0.4:40000", **values})
+
+
+def test_a_call_and_what_its_proxy_sends_for_it_are_one_send() -> None:
+    for rows in ((call(0), of_proxy(1)), (of_proxy(1), call(0))):
+        assert kept(*rows) == []
+
+
+def test_calls_of_one_message_are_its_attempts_in_any_order() -> None:
+    late = CODES["MASTER_PERSISTENCE_TIMEOUT"]
+    rows = [call(0, late), of_proxy(1, 10), call(10), of_proxy(11)]
+    for seed in range(6):
+        random.Random(seed).shuffle(rows)
+        (one,) = kept(*rows)
+        assert [attempt.outcome for attempt in one.attempts] == [STORED_UNCONFIRMED, STORED]
+        assert [attempt.send.server_address for attempt in one.attempts] == [PROXY, PROXY]
+        assert one.chain.copies == 2
+
+
+def test_what_the_broker_told_the_proxy_decides_what_the_call_does_not_say() -> None:
+    given_up = call(0, None, facts=["stream_reset=CANCEL client"], end="open")
+    (alone,) = kept(given_up)
+    assert (alone.last.outcome, alone.chain.final) == (GIVEN_UP, MAYBE)
+    (stored,) = kept(given_up, of_proxy(1))
+    assert (stored.last.outcome, stored.chain.final) == (STORED_UNCONFIRMED, STORED_UNCONFIRMED)
+    (refused,) = kept(call(0, CODES["INTERNAL_SERVER_ERROR"]), of_proxy(1, 14))
+    assert (refused.last.outcome, refused.chain.final) == (REFUSED, FAILED)
+
+
+def test_other_calls_are_not_looked_at() -> None:
+    assert kept(call(0, None, request_name="ReceiveMessage")) == []

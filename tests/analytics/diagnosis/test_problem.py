@@ -22,13 +22,13 @@ from analytics.diagnosis.problem import (
     as_json,
     asked,
     connected,
+    description_of,
     end_of,
     filter_of,
     first_line,
     period,
     shown,
     time_of,
-    what_is_seen,
 )
 from dissectors.remoting.codes import RequestCode
 
@@ -91,13 +91,13 @@ def test_the_filter_is_of_one_capture() -> None:
 
 def test_rows_as_evidence() -> None:
     row = exchange(1000, SEND, 2, 5, remark="busy\n  now " + "x" * 300)
-    assert shown(row) == Evidence("made.pcap", 10002, START + 1_005_000_000, 0, what_is_seen(row))
+    assert shown(row) == Evidence("made.pcap", 10002, START + 1_005_000_000, 0, description_of(row))
     assert asked(row, "asked") == Evidence("made.pcap", 10001, START + 1_000_000_000, 0, "asked")
-    assert what_is_seen(row).startswith("SEND_MESSAGE -> SYSTEM_BUSY (2): busy now xxx")
+    assert description_of(row).startswith("SEND_MESSAGE -> SYSTEM_BUSY (2): busy now xxx")
     assert len(first_line(row.remark or "")) == 160
     silent = exchange(0, SEND, None, end="reset")
     assert shown(silent).packet == silent.request_packet
-    assert what_is_seen(silent) == "SEND_MESSAGE unanswered, connection reset"
+    assert description_of(silent) == "SEND_MESSAGE unanswered, connection reset"
     assert connected(connection(7, number=3), "x") == Evidence(
         "made.pcap", None, START + 7_000_000, 3, "x"
     )
@@ -109,13 +109,13 @@ def test_rows_without_times_or_names_are_evidence_too() -> None:
     assert asked(answer).packet == answer.response_packet
     nothing = exchange(5, SEND, None, request_time=None, request_packet=None, request_name=None)
     assert (time_of(nothing), end_of(nothing), shown(nothing).packet) == (0, 0, None)
-    assert what_is_seen(nothing) == "response unanswered"
+    assert description_of(nothing) == "response unanswered"
 
 
 FIELDS = [
     *("rule", "severity", "confidence", "reason", "title", "subject", "count", "first_time"),
     *("last_time", "state", "evidence", "filter", "details", "explanation", "advice", "references"),
-    *("incident", "consequence_of"),
+    *("incident", "consequence_of", "impact"),
 ]
 
 

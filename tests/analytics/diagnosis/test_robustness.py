@@ -24,7 +24,7 @@ from dissectors.rows.tables import encodable_value
 from tests.profiles import examples
 
 from .hostile_rows import hostile
-from .made_rows import SAMPLES
+from .made_rows import SAMPLES, sample
 from .show import diagnosis_of
 
 INCIDENTS = (
@@ -32,7 +32,7 @@ INCIDENTS = (
     *("push-retry-dlq-5x", "namesrv-gone-4x", "acl-5x", "pull-5x", "push-orderly-4x"),
 )
 OF_THE_CAPTURE = frozenset(("capture-quality",))
-LOWERED = "the capture is not whole"
+LOWERED = "the capture is incomplete"
 """what a rule concludes from what was not seen is less sure, and says so"""
 SERVERS = frozenset((9876, 9977, 10909, 10911, 10921, 10931))
 HEAD = 24
@@ -164,3 +164,17 @@ def test_rows_of_any_values_are_judged(name: str, seed: int) -> None:
     engine.add_connections(rows.connections)
     for one in engine.diagnosis().problems:
         msgspec.json.encode(encodable_value(as_json(one)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["request-timeout-5x.pcap", "pull-starved-4x.pcap", "heartbeat-v2-restart-5x.pcap.gz"],
+)
+def test_rows_that_come_twice(name: str) -> None:
+    """As of two captures of one place: each is found again, and nothing depends on their order."""
+    rows = sample(name)
+    engine = Engine(rules())
+    engine.add_exchanges([*rows.exchanges, *rows.exchanges])
+    engine.add_connections([*rows.connections, *rows.connections])
+    found = {one.rule for one in engine.diagnosis().problems}
+    assert found >= {one.rule for one in diagnosis_of([str(SAMPLES / name)]).problems}

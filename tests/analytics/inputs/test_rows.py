@@ -22,7 +22,9 @@ from analytics.inputs.rows import (
     exchange_rows,
     exchanges_in,
     finding_rows,
+    message_rows,
 )
+from analytics.inputs.source import read_here
 from dissectors.decode.decoded_log import FINDING_COLUMNS
 from dissectors.expert import ExpertKind
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
@@ -38,7 +40,7 @@ def all_of(batches: Iterable[list[Any]]) -> list[Any]:
 
 
 def file(path: Path) -> Input:
-    return Input(path.name, InputKind.log, (str(path),), str(path), str(path))
+    return Input(path.name, InputKind.log, (str(path),), (str(path),), (str(path),))
 
 
 def place(row: Any) -> tuple[object, ...]:
@@ -115,11 +117,11 @@ def test_columns_that_an_older_log_does_not_have_are_absent(
     given = written({"request_code": 310, "opaque": 7, "newer_column": "x", "capture": ""})
     ((row,),) = exchange_rows(given)
     assert isinstance(row, ExchangeRecord)
-    assert (row.request_code, row.opaque, row.capture, row.expert) == (310, 7, "", [])
+    assert (row.request_code, row.opaque, row.capture, row.findings) == (310, 7, "", [])
     assert (row.facts, row.brokers, row.latency_us, row.request_time) == ([], [], None, None)
     ((connected,),) = conversation_rows(given)
     assert isinstance(connected, ConversationRecord)
-    assert (connected.server, connected.commands, connected.facts) == ("", 0, [])
+    assert (connected.server_address, connected.commands, connected.facts) == ("", 0, [])
     assert all_of(finding_rows(given)) == []
 
 
@@ -275,3 +277,85 @@ def test_batches_of_arrow() -> None:
     connected = connection(3, 5, facts=["idle_ms=7"])
     fields = {name: getattr(connected, name) for name in connected.__struct_fields__}
     assert connections_in(batch(CONVERSATION_COLUMNS, [fields])) == [connected]
+
+
+# -- names of before schema 2 ----------------------------------------------------------------------
+
+OLD: dict[str, dict[str, str]] = {
+    "exchanges": {
+        "client_address": "requester",
+        "server_address": "responder",
+        "findings": "expert",
+    },
+    "conversations": {"client_address": "client", "server_address": "server"},
+    "messages": {"server_address": "broker_address"},
+}
+"""table → its renamed columns with their old names"""
+
+
+def with_old_names(log: Path, form: str) -> Path:
+    """Turn a decoded log into what schema 1 wrote."""
+    for path in log.rglob(f"*.{form}"):
+        names = OLD.get(path.parent.name if path.name.startswith("part") else path.stem, {})
+        if form == "jsonl":
+            rows = [json.loads(line) for line in path.read_text().splitlines()]
+            old = [{names.get(key, key): value for key, value in row.items()} for row in rows]
+            path.write_text("".join(json.dumps(row) + "\n" for row in old))
+        else:
+            table = pyarrow.parquet.read_table(path, partitioning=None)
+            table = table.rename_columns([names.get(key, key) for key in table.schema.names])
+            table = table.replace_schema_metadata({"rmqtool.schema_version": "1"})
+            pyarrow.parquet.write_table(table, path)
+    (log / f"findings.{form}").rename(log / f"expert.{form}")
+    manifest = json.loads((log / "manifest.json").read_text())
+    manifest |= {"schema_version": 1, "expert": manifest.pop("findings")}
+    (log / "manifest.json").write_text(json.dumps(manifest))
+    return log
+
+
+@pytest.fixture(params=["parquet", "jsonl"])
+def two_logs(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
+    """Give a decoded log, and the same as schema 1 wrote it."""
+    capture = SAMPLES / "fault-kill-5x.pcap"
+    for name in ("new", "old"):
+        done = rmqtool(
+            "decode", "pcap", capture, "-T", request.param, "-o", f"{tmp_path / name}/", "-q"
+        )
+        assert done.status == 0, done.err
+    return tmp_path / "new", with_old_names(tmp_path / "old", request.param)
+
+
+def test_a_log_of_schema_1_has_the_same_rows(two_logs: tuple[Path, Path]) -> None:
+    (new,), (old,) = (inputs_of([str(log)]) for log in two_logs)
+    for read in (exchange_rows, conversation_rows, message_rows, finding_rows):
+        rows = all_of(read(old))
+        assert rows == all_of(read(new))
+        assert rows
+    assert old.manifest is not None
+    assert new.manifest is not None
+    assert old.manifest.findings == new.manifest.findings != {}
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_the_local_engine_reads_the_same_of_schema_1(
+    two_logs: tuple[Path, Path], small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analytics.inputs.local_reader.is_small", lambda _: small)
+    found = []
+    for log in two_logs:
+        given = read_here(inputs_of([str(log)]), messages=True).given
+        tables = [given.exchanges, given.conversations, given.messages, given.findings]
+        rows = [given.kept.engine.rows(one).to_pylist() for one in tables if one is not None]
+        found.append([[{**row, "source": ""} for row in table] for table in rows])
+    assert found[0] == found[1]
+    assert all(row["client_address"] for row in found[1][0])
+
+
+def test_filters_and_columns_accept_the_old_names() -> None:
+    capture = SAMPLES / "fault-kill-5x.pcap"
+    what = ["decode", "pcap", capture, "-T", "csv", "-Y", "responder ~ 10911", "-c", "5"]
+    by_old = rmqtool(*what, "--columns", "requester,expert", "--sort", "time", "-q").out
+    what[what.index("responder ~ 10911")] = "server_address ~ 10911"
+    by_new = rmqtool(*what, "--columns", "client_address,findings", "--sort", "time", "-q").out
+    assert by_old.splitlines()[0] == "requester,expert"
+    assert by_old.splitlines()[1:] == by_new.splitlines()[1:] != []

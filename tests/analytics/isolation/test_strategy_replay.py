@@ -16,7 +16,7 @@ from analytics.isolation.strategy_replay import (
     ON,
     OTHER_GENERATION,
     REASONS,
-    UNTOLD,
+    UNDETERMINED,
     Replay,
     replayed,
 )
@@ -121,8 +121,8 @@ def judged(made: list[Made], generation: str = "5.1", language: str = "JAVA") ->
 def test_the_verdict_is_by_what_the_client_did() -> None:
     assert judged(round_robin(20)) == OFF
     assert judged(round_robin(20, off=False)) == ON
-    assert judged(round_robin(3, off=False)) == UNTOLD
-    assert judged([stored(n, "ab"[n % 2]) for n in range(50)]) == UNTOLD
+    assert judged(round_robin(3, off=False)) == UNDETERMINED
+    assert judged([stored(n, "ab"[n % 2]) for n in range(50)]) == UNDETERMINED
     assert judged(round_robin(20), language="GO") == "none"
 
 

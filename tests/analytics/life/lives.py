@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analytics.life.life import Life, Surroundings, life_of
+from analytics.life.life import Life, lives_found
 from analytics.life.search import MessageSearch
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.where.filter import compile_where
@@ -16,8 +16,8 @@ SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 def searched(
     names: Sequence[str | Path], key: str | None = None, where: str = ""
-) -> tuple[MessageSearch, Surroundings]:
-    """Search captures in one pass."""
+) -> tuple[MessageSearch, list[Life]]:
+    """Search captures in one pass; return the lives of what was found, too."""
     test = compile_where(where, message_fields()) if where else None
     search = MessageSearch(key, test)
     decode = Decode([str(SAMPLES / name) for name in names], DecodeOptions(messages=True))
@@ -25,21 +25,12 @@ def searched(
         search.add_exchanges(batch)
         for carried in decode.take_messages():
             search.add(carried.messages)
-    stats = decode.stats
-    return search, Surroundings(
-        search.fetches,
-        search.senders_seen,
-        search.client_ids,
-        stats.gap_bytes,
-        sum(stats.not_decoded.values()),
-        stats.replications,
-    )
+    return search, lives_found(search, [decode.stats])
 
 
 def lives_in(*names: str | Path, key: str | None = None, where: str = "") -> list[Life]:
     """Return the lives of the messages that were found."""
-    search, around = searched(names, key, where)
-    return [life_of(found, around) for found in search.messages]
+    return searched(names, key, where)[1]
 
 
 def events_of(life: Life) -> list[str]:

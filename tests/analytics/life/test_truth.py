@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from analytics.life.life import Life, life_of
+from analytics.life.life import Life
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -78,9 +78,8 @@ class Truth(NamedTuple):
 @cache
 def truth_of(name: str) -> Truth:
     told = json.loads((SAMPLES / f"{name}.clients.json").read_text(encoding="utf-8"))
-    search, around = searched([f"{name}.pcap"], where="has unique_key")
+    search, lives = searched([f"{name}.pcap"], where="has unique_key")
     assert not search.messages_left_out
-    lives = [life_of(found, around) for found in search.messages]
     by_name = {(life.name, life.topic): life for life in lives}
     assert len(by_name) == len(lives)
     return Truth(name, told, seen_in(f"{name}.pcap"), by_name)

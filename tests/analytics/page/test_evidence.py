@@ -28,7 +28,7 @@ def test_the_command_of_each_row_finds_exchanges(sample: str) -> None:
     exchanges = list(read(file).exchanges())
     addresses: dict[str, list[str]] = {}
     for row in tables_of("latency", [file])["latency_network"]:
-        addresses.setdefault(str(row["broker"]), []).append(str(row["server"]))
+        addresses.setdefault(str(row["broker"]), []).append(str(row["server_address"]))
     proofs = Proofs([file], addresses)
     tested = 0
     for report in REPORT_MODULES:

@@ -90,7 +90,7 @@ def test_unknown_is_a_dash_and_never_zero() -> None:
     row = re.search(r"<tr><td>silent</td>(.*?)</tr>", page())
     assert row is not None
     assert re.findall(r"<td[^>]*>([^<]*)</td>", row[1]) == ["-"] * 7
-    assert "Unknown, the input cannot say: Network." in page()
+    assert "Not in the input: Network." in page()
 
 
 def test_tables_without_rows_are_one_line() -> None:
@@ -134,7 +134,7 @@ def test_a_table_is_cut_and_says_so() -> None:
     whole = fakes.result(PLAIN)
     whole.tables["many"] = many
     text = page_of("t", [], [whole], shower_of)
-    assert f"{MOST_ROWS + 7} rows, the first {MOST_ROWS} are here" in text
+    assert f"{MOST_ROWS + 7} rows, of which the page has the first {MOST_ROWS}" in text
     assert text.count("<tr>") < 2 * MOST_ROWS
 
 
@@ -305,4 +305,4 @@ def test_texts_of_the_network_stay_texts() -> None:
 def test_many_problems_are_cut_and_counted() -> None:
     page = cards([row(incident=number) for number in range(MOST_CARDS + 3)])
     assert page.count("<article") == MOST_CARDS
-    assert "3 further problems" in page
+    assert "3 more problems" in page

@@ -192,4 +192,4 @@ def test_further_topics_have_one_row_together(monkeypatch: pytest.MonkeyPatch) -
         assert sum(one.delivered for one in sums.groups.values()) == 10
     rows = tables_of_sums(whole, Known())["delivery_groups"]
     assert any(row["topic"] == OTHERS for row in rows)
-    assert "one row together" in remarks({"delivery_groups": rows})[0]
+    assert "the rest share one row" in remarks({"delivery_groups": rows})[0]

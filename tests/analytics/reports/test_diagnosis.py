@@ -24,6 +24,7 @@ from analytics.inputs.rows import (
 )
 from dissectors.times import text_of_time
 from tests.analytics.diagnosis.made_rows import SAMPLES
+from tests.analytics.diagnosis.show import captures as captures_of_samples
 from tests.analytics.reported import (
     Tables,
     input_of,
@@ -37,18 +38,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOGS = 4
-"""all samples are in so many logs"""
+"""all samples of a kind are in so many logs"""
 
 
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Decoded logs of all samples, in both forms."""
-    folder = tmp_path_factory.mktemp("logs")
+@pytest.fixture(scope="module", params=["plain", "others"])
+def logs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Decoded logs of all samples, in both forms; all at once would go beyond bounds of rules."""
+    folder, plain = tmp_path_factory.mktemp("logs"), request.param == "plain"
+    samples = [
+        path
+        for name, path in captures_of_samples().items()
+        if "/" not in name and plain == name.endswith(".pcap")
+    ]
     made = []
     for number in range(LOGS):
         form = "jsonl" if number == 0 else "parquet"
         target = folder / str(number)
-        captures = sorted(SAMPLES.glob("*.pcap"))[number::LOGS]
+        captures = samples[number::LOGS]
         done = rmqtool("decode", "pcap", *captures, "-T", form, "-o", f"{target}/", "-q")
         assert done.status == 0, done.err
         made.append(str(target))

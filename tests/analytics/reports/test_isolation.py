@@ -115,11 +115,31 @@ def test_skew_is_the_distance_from_evenly_loaded_queues(recorded: Tables) -> Non
     assert sum(float(str(row["share"])) for row in queues) == pytest.approx(1)
 
 
+def test_brokers_of_a_topic_are_compared_by_their_queues(recorded: Tables) -> None:
+    queues = recorded["skew_queues"]
+    assert [row["attempts"] for row in queues] == sorted(
+        (int(str(row["attempts"])) for row in queues), reverse=True
+    )
+    counts: dict[tuple[object, object], list[int]] = {}
+    for row in queues:
+        counts.setdefault((row["topic"], row["broker"]), []).append(int(str(row["attempts"])))
+    several = [topic for topic, _ in counts]
+    found = recorded["skew_brokers"]
+    assert len(found) > 1
+    assert len(found) == sum(several.count(topic) > 1 for topic in several)
+    for row in found:
+        of_topic = [some for (topic, _), some in counts.items() if topic == row["topic"]]
+        mine = counts[row["topic"], row["broker"]]
+        even = sum(map(sum, of_topic)) / sum(map(len, of_topic)) * len(mine)
+        assert row["excess"] == pytest.approx(sum(mine) - even)
+        assert row["load"] == pytest.approx(sum(mine) / even)
+
+
 def test_remarks_say_that_the_strategy_is_off_and_nothing_more(recorded: Tables) -> None:
     from analytics.reports.isolation import remarks
 
     gone, off = remarks(recorded)
-    assert gone.startswith("Connects of 2 producers failed (broker-b)")
+    assert gone.startswith("2 producers had failed connects (broker-b)")
     assert off.startswith(f"Strategy apparently off: {len(STRATEGY_OFF)} of 17 producers")
     assert remarks({}) == []
 
@@ -161,6 +181,6 @@ def test_connects_of_another_program_are_not_the_producers() -> None:
     assert (producer["failures"], producer["unreachable"]) == (1, "broker-b")
     assert {one["why"] for one in tables["isolation_sends"]} == {"after unseen attempts"}
     assert [one["cause"] for one in tables["isolation_windows"]] == [
-        "answer after 620 ms",
+        "response after 620 ms",
         "connection reset",
     ]

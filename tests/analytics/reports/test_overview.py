@@ -71,8 +71,8 @@ def test_what_was_not_answered_is_said_first(recorded: Tables) -> None:
     from analytics.reports.overview import remarks
 
     said = remarks(recorded)
-    assert said[0] == "11 requests were never answered: their connections ended first."
-    assert said[1] == "None of the answers that came says that something is wrong."
+    assert said[0] == "11 requests were never responded to: their connections ended first."
+    assert said[1] == "No error responses."
     assert said[2].startswith("2 sends were stored, but not on disk or on a slave in time")
     assert len(said) == 3
     assert remarks({}) == []

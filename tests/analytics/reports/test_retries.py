@@ -180,3 +180,24 @@ def test_answers_that_were_not_captured_are_unknown_not_failed(others: Tables) -
 
 
 # what no recorded traffic has
+
+
+def test_windows_have_each_attempt_once(recorded: Tables) -> None:
+    """Against the attempts themselves, and those of messages that needed no look."""
+    windows = recorded["retry_over_time"]
+    length = windows[0]["window_us"]
+    assert isinstance(length, int)
+    totals = sum(int(str(row["attempts"])) for row in recorded["retry_totals"])
+    assert sum(int(str(row["attempts"])) for row in windows) == totals
+    retries: dict[object, int] = defaultdict(int)
+    for row in recorded["retry_attempts"]:
+        if int(str(row["attempt"])) > 1:
+            micros = round(row["attempt_begin"].timestamp() * 1_000_000)  # type: ignore[attr-defined]
+            retries[micros - micros % length] += 1
+    assert retries
+    for row in windows:
+        start = round(row["window_start"].timestamp() * 1_000_000)  # type: ignore[attr-defined]
+        assert row["retries"] == retries[start]
+        first = int(str(row["attempts"])) - retries[start]
+        expected = int(str(row["attempts"])) / first if first else None
+        assert row["amplification"] == expected

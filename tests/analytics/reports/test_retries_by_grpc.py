@@ -21,7 +21,7 @@ CALL = {
     "broker_name": None,
     "version": None,
     "version_name": "5.2.0",
-    "responder": PROXY,
+    "server_address": PROXY,
 }
 FAILED = {"response_code": 50001, "response_name": "INTERNAL_SERVER_ERROR"}
 TIMED_OUT = {"response_code": 50400, "response_name": "PROXY_TIMEOUT"}
@@ -44,8 +44,8 @@ def behind(number: int, at: int, **values: object) -> dict[str, object]:
     """Return what the proxy sends to the broker for message `number`."""
     named = {
         "unique_key": key(number),
-        "requester": "10.0.0.7:50000",
-        "responder": BROKER,
+        "client_address": "10.0.0.7:50000",
+        "server_address": BROKER,
         "opaque": at,
         "conversation": 2,
         "offset_msg_id": f"{number}-{at}",
@@ -62,7 +62,7 @@ ROWS = [
     # 1: the broker refused it to one proxy; the other one stored it
     call(1, 0, **FAILED),
     behind(1, 100, **BUSY),
-    call(1, 2000, responder=OTHER_PROXY),
+    call(1, 2000, server_address=OTHER_PROXY),
     # 2: the proxy gave up, although the broker stored the message: stored twice
     call(2, 0, **TIMED_OUT),
     behind(2, 100),
@@ -140,10 +140,10 @@ def test_endpoints_and_outcomes_of_the_attempts(made: Tables) -> None:
 def test_what_a_proxy_sends_is_no_attempt(made: Tables) -> None:
     calls, other = sorted(made["retry_totals"], key=lambda one: str(one["group"]))
     assert (calls["messages"], calls["attempts"], calls["retried"]) == (9, 15, 6)
-    assert (calls["failed"], calls["maybe"], calls["untold"]) == (1, 2, 1)
+    assert (calls["failed"], calls["maybe"], calls["unconfirmed"]) == (1, 2, 1)
     assert (calls["unknown"], calls["copies"], calls["group"]) == (1, 2, None)
     assert (other["messages"], other["attempts"], other["failed"]) == (1, 1, 1)
-    assert not [one for one in made["retry_attempts"] if one["requester"] == "10.0.0.7:50000"]
+    assert not [one for one in made["retry_attempts"] if one["client_address"] == "10.0.0.7:50000"]
 
 
 def test_calls_are_in_no_table_of_isolated_brokers() -> None:

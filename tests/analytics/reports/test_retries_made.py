@@ -29,7 +29,7 @@ def sent(number: int, at: int, broker: str = "a", **values: object) -> dict[str,
     """Return a send of message `number` at a broker."""
     given: dict[str, object] = {
         "unique_key": key(number, number * 10_000),
-        "responder": f"10.0.0.{1 + 'abc'.index(broker)}:10911",
+        "server_address": f"10.0.0.{1 + 'abc'.index(broker)}:10911",
         "broker_name": f"broker-{broker}",
         "opaque": at,
         "offset_msg_id": f"{broker}-{at}",
@@ -79,8 +79,8 @@ def connection(number: int, **values: object) -> dict[str, object]:
         "source": "one.pcap",
         "capture": "test.pcap",
         "conversation": number,
-        "client": "10.0.0.9:40000",
-        "server": f"10.0.0.{1 + number}:10911",
+        "client_address": "10.0.0.9:40000",
+        "server_address": f"10.0.0.{1 + number}:10911",
         "start": "midstream",
         "end": "reset",
         "ended_by": "server",
@@ -97,7 +97,7 @@ CONNECTIONS = [
     connection(0),
     connection(
         8,
-        server="10.0.0.3:10911",
+        server_address="10.0.0.3:10911",
         start="syn",
         end="refused",
         start_time=moment(70_500),
@@ -260,11 +260,11 @@ def test_remarks_say_what_a_reader_must_know(made: Tables) -> None:
     from analytics.reports.retries import remarks
 
     said = " ".join(remarks(made))
-    assert "Of 1 messages the capture does not show" in said
-    assert "1 copies too many" in said
-    assert "1 attempts are inferred" in said
-    assert "1 attempts without an answer, or with an error that does not rule it out, came" in said
-    assert "queue of another one" in said
+    assert "Outcome not captured: 1 message, which" in said
+    assert "1 duplicate stored" in said
+    assert "1 attempt inferred" in said
+    assert "1 attempt before a retry may have stored a copy" in said
+    assert "queue of another broker" in said
     assert remarks({}) == []
 
 
@@ -281,7 +281,9 @@ def test_attempts_that_our_own_producer_logged() -> None:
     """One row per attempt without packets: one that could not connect has no address of its own."""
     own = {"request_packet": None, "response_packet": None, "source": "log", "capture": "-"}
     rows = [
-        sent(1, 1000, **own, **{**LOST, "end": None}, requester="", opaque=0, remark="refused"),
+        sent(
+            1, 1000, **own, **{**LOST, "end": None}, client_address="", opaque=0, remark="refused"
+        ),
         sent(1, 1500, "c", **own, **{**LOST, "end": "open"}),
         sent(1, 3000, "b", **own),
         sent(2, 1000, **own),

@@ -49,7 +49,7 @@ def test_what_became_of_an_attempt(send: Send, outcome: str) -> None:
     [("open", words.GIVEN_UP), ("closed", words.CLOSED), (None, words.NOT_SENT)],
 )
 def test_what_the_sender_itself_logged_is_certain(ended: str, outcome: str) -> None:
-    own = silent(ended=ended, by="", whole=None, request_packet=None, requester="")
+    own = silent(ended=ended, by="", whole=None, request_packet=None, client_address="")
     first, second = attempts_of([own, own._replace(begin=START + 5)])
     assert (first.outcome, first.certain, first.views) == (outcome, True, 1)
     assert second.number == 2
@@ -144,7 +144,7 @@ def test_older_clients_do_not_see_a_broker_close(version: str, end: int) -> None
 
 
 def test_a_queue_of_another_broker_is_stale() -> None:
-    retry = answered(at=50, broker="b", responder="10.0.0.2:10911")
+    retry = answered(at=50, broker="b", server_address="10.0.0.2:10911")
     first, second = attempts_of([silent(ended="reset", by="server"), retry])
     assert (first.stale_queue, second.stale_queue) == (False, True)
     proxied = answered(broker="10.0.0.3:8080")

@@ -16,10 +16,10 @@ A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:8080"
 
 
 def asked(
-    responder: str, broker: str | None, times: int = 1, **values: object
+    server_address: str, broker: str | None, times: int = 1, **values: object
 ) -> list[dict[str, object]]:
     """Return requests to an address that name a broker."""
-    return [row(responder=responder, broker_name=broker, **values) for _ in range(times)]
+    return [row(server_address=server_address, broker_name=broker, **values) for _ in range(times)]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_an_address_has_the_name_that_is_at_home_there(
 
     given = report_input(rows)
     found = given.kept.rows(broker_names(given)).to_pylist()
-    asked_at = {str(one["responder"]) for one in rows}  # VIP channels have the name, too
-    named = {one["responder"]: one["broker"] for one in found}
+    asked_at = {str(one["server_address"]) for one in rows}  # VIP channels have the name, too
+    named = {one["server_address"]: one["broker"] for one in found}
     assert {address: named[address] for address in named if address in asked_at} == expected
 
 

@@ -7,7 +7,7 @@ import pytest
 from analytics.sends import attempts as words
 from analytics.sends.attempts import Send
 from analytics.sends.calls import call_attempts_of, numbered_together
-from analytics.sends.chains import FAILED, MAYBE, STORED_UNTOLD, Limits, chain_of
+from analytics.sends.chains import FAILED, MAYBE, STORED_UNCONFIRMED, Limits, chain_of
 from analytics.sends.timeouts import timeout_learnt
 from dissectors.grpc import send_codes
 from dissectors.grpc.names import CODES, OK
@@ -23,19 +23,19 @@ def call(at: int = 0, code: int = OK, after: int = 1000, **values: object) -> Se
     ("sent", "outcome"),
     [
         (call(), words.STORED),
-        (call(code=CODES["HA_NOT_AVAILABLE"]), words.UNTOLD),
+        (call(code=CODES["HA_NOT_AVAILABLE"]), words.STORED_UNCONFIRMED),
         (call(code=CODES["TOO_MANY_REQUESTS"]), words.REFUSED),
         (call(code=CODES["REQUEST_TIMEOUT"]), words.UNSURE),
         (call(code=CODES["INTERNAL_SERVER_ERROR"]), words.UNSURE),
         (call(code=CODES["INTERNAL_SERVER_ERROR"], said=words.REFUSED), words.REFUSED),
-        (call(code=CODES["PROXY_TIMEOUT"], said=words.STORED), words.UNTOLD),
+        (call(code=CODES["PROXY_TIMEOUT"], said=words.STORED), words.STORED_UNCONFIRMED),
         (call(code=CODES["MULTIPLE_RESULTS"]), words.UNKNOWN),
         (call(code=CODES["OK"], response_code=None), words.UNKNOWN),
         (call(code=14), words.UNSURE),
         (call(code=12), words.REFUSED),
         (silent(call=True, reset="CANCEL client"), words.GIVEN_UP),
         (silent(call=True, reset="CANCEL client", whole=None), words.GIVEN_UP),
-        (silent(call=True, reset="CANCEL client", said=words.STORED), words.UNTOLD),
+        (silent(call=True, reset="CANCEL client", said=words.STORED), words.STORED_UNCONFIRMED),
         (silent(call=True, reset="REFUSED_STREAM server"), words.CALL_RESET),
         (silent(call=True, ended="reset", by="server"), words.RESET),
         (silent(call=True, ended="closed"), words.CLOSED),
@@ -78,7 +78,7 @@ def test_a_call_in_two_captures_is_one_attempt() -> None:
         ("TOPIC_NOT_FOUND", FAILED, "retried without sense"),
         ("TOO_MANY_REQUESTS", FAILED, None),
         ("INTERNAL_SERVER_ERROR", MAYBE, None),
-        ("SLAVE_PERSISTENCE_TIMEOUT", STORED_UNTOLD, None),
+        ("SLAVE_PERSISTENCE_TIMEOUT", STORED_UNCONFIRMED, None),
     ],
 )
 def test_what_three_calls_come_to(code: str, final: str, verdict: str | None) -> None:

@@ -28,8 +28,8 @@ def chain(*sends: Send, **options: object) -> Chain:
         ([silent()], chains.MAYBE),
         ([silent(ended="open")], UNKNOWN),
         ([answered(code=2), silent(at=5000, ended="open")], UNKNOWN),
-        ([answered(after=9000), answered(at=5000, code=2)], chains.STORED_UNTOLD),
-        ([answered(closed=START + 10, ended_by="client")], chains.STORED_UNTOLD),
+        ([answered(after=9000), answered(at=5000, code=2)], chains.STORED_UNCONFIRMED),
+        ([answered(closed=START + 10, ended_by="client")], chains.STORED_UNCONFIRMED),
     ],
 )
 def test_what_became_of_a_message(sends: list[Send], final: str) -> None:
@@ -42,7 +42,7 @@ def test_a_refused_connect_is_a_failure_that_stores_nothing() -> None:
 
 
 def test_copies_are_those_that_brokers_gave_a_place_of_their_own() -> None:
-    late = chain(answered(after=9000), answered(at=5000, responder="10.0.0.2:10911"))
+    late = chain(answered(after=9000), answered(at=5000, server_address="10.0.0.2:10911"))
     assert (late.copies, late.late, late.duplicate) == (2, 1, True)
     same_place = chain(answered(), answered(at=5000, offset_msg_id="offset-0"))
     assert (same_place.copies, same_place.duplicate) == (1, False)
@@ -115,7 +115,7 @@ def test_alike_remarks_have_one_shape() -> None:
 def test_one_id_is_one_copy_wherever_it_was_answered() -> None:
     twice = chain(
         answered(offset_msg_id="id"),
-        answered(at=100, responder="10.0.0.2:10911", offset_msg_id="id"),
+        answered(at=100, server_address="10.0.0.2:10911", offset_msg_id="id"),
     )
     assert (twice.copies, twice.duplicate) == (1, False)
     assert chain(answered(offset_msg_id="id"), answered(at=5000, offset_msg_id="jd")).copies == 2

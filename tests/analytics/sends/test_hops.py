@@ -45,31 +45,36 @@ def test_a_message_through_a_proxy_is_sent_and_stored_once(recorded: Tables) -> 
     assert found == [(2, 4, 2, 2, 0), (6, 6, 0, 0, 0), (4, 4, 0, 0, 0)]
     assert {one["copies"] for one in recorded["retry_totals"]} == {0}
     assert not any("copies" in said for said in remarks(recorded))
-    assert {one["responder"] for one in recorded["retry_attempts"]} == {"127.77.0.71:18080"}
+    assert {one["server_address"] for one in recorded["retry_attempts"]} == {"127.77.0.71:18080"}
 
 
 def test_the_latency_of_both_hops_stands_side_by_side(recorded: Tables) -> None:
     from analytics.reports.latency import remarks
 
     (relay,) = recorded["relays"]
-    assert (relay["relay"], relay["server"]) == ("127.77.0.71:18080", "127.77.0.11:10911")
+    assert (relay["relay"], relay["server_address"]) == ("127.77.0.71:18080", "127.77.0.11:10911")
     assert relay["sends"] == 10, "stored and refused ones: all that were answered on both sides"
     inner, outer = int(str(relay["inner_p50_us"])), int(str(relay["outer_p50_us"]))
     assert 0 < inner < outer
-    assert any("seen on both sides" in said for said in remarks(recorded))
+    assert any("captured on both sides" in said for said in remarks(recorded))
 
 
 def test_the_overview_says_that_both_hops_are_counted(recorded: Tables) -> None:
     from analytics.reports.overview import remarks
 
     (relay,) = recorded["relays"]
-    assert (relay["relay"], relay["server"]) == ("127.77.0.71:18080", "127.77.0.11:10911")
-    (said,) = [one for one in remarks(recorded) if "count twice" in one]
-    assert said.startswith("Sends through 127.77.0.71:18080 ")
+    assert (relay["relay"], relay["server_address"]) == ("127.77.0.71:18080", "127.77.0.11:10911")
+    (said,) = [one for one in remarks(recorded) if "captured on both sides" in one]
+    assert said.startswith("Sends through the relays 127.77.0.71:18080 ")
 
 
 def hop(key: int, at: int, to: str, host: str = "10.0.0.9", **values: object) -> dict[str, object]:
-    given = {"unique_key": KEYS[key], "responder": to, "requester": f"{host}:40000", "opaque": at}
+    given = {
+        "unique_key": KEYS[key],
+        "server_address": to,
+        "client_address": f"{host}:40000",
+        "opaque": at,
+    }
     return row(at, **{**given, "offset_msg_id": f"id-{key}", **values})
 
 
@@ -129,7 +134,7 @@ def test_calls_of_a_proxy_stand_beside_what_it_asks_the_broker() -> None:
     names = "grpc-send-5x.pcap", "grpc-go-keys-53.pcapng", "grpc-python-5x.pcap"
     files = [str(SAMPLES / name) for name in (*names, "grpc-local-53.pcap")]
     (relay,) = tables_of("latency", files, "relays")["relays"]
-    assert (relay["relay"], relay["server"]) == ("127.77.0.71:18081", "127.77.0.11:10911")
+    assert (relay["relay"], relay["server_address"]) == ("127.77.0.71:18081", "127.77.0.11:10911")
     assert relay["sends"] == 12 + 4 + 4
     inner, outer, own = (int(str(relay[f"{hop}_p50_us"])) for hop in ("inner", "outer", "own"))
     assert 0 < inner < outer

@@ -57,6 +57,7 @@ def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Ta
     elif name == "latency":
         (outage,) = tables["latency_unavailable"]
         assert 10_000_000 < int(str(outage["lasted_us"])) < 30_000_000
+        assert outage["first_time"] < outage["last_time"] < outage["back_time"]  # type: ignore[operator]
         assert (outage["producers"], outage["clients"], outage["strangers"]) == (1, 0, 0)
     else:
         (producer,) = tables["isolation_producers"]
@@ -81,7 +82,7 @@ def test_a_leader_that_is_lost_is_in_every_report(sample: str, leader: str, name
     if name in ("retries", "overview"):
         found = tables["failed_connects"]
         (producer,) = [one for one in found if one["who"] == "producer"]
-        assert (producer["broker"], producer["server"]) == ("broker-a", leader)
+        assert (producer["broker"], producer["server_address"]) == ("broker-a", leader)
         assert int(str(producer["connects"])) == producer["refused"]
         assert producer["first_time"] <= producer["last_time"]  # type: ignore[operator]
     elif name == "latency":
@@ -98,8 +99,8 @@ def failed(
         "source": "test.pcap",
         "capture": "test.pcap",
         "conversation": number,
-        "client": f"{client}:{40_000 + number}",
-        "server": server,
+        "client_address": f"{client}:{40_000 + number}",
+        "server_address": server,
         "start": "syn",
         "end": end,
         "start_time": moment(at),
@@ -113,7 +114,7 @@ A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:3306"
 SECOND = 1_000_000
 CONNECTIONS = [
     failed(10, "10.0.0.9", 0, A),
-    failed(11, "10.0.0.9", SECOND, A, "no_answer"),
+    {**failed(11, "10.0.0.9", SECOND, A, "no_answer"), "syns": 2},
     failed(12, "10.0.0.9", 60 * SECOND, A),
     failed(13, "10.0.0.8", 2 * SECOND, A),
     failed(14, "10.0.0.7", 3 * SECOND, A),
@@ -121,12 +122,21 @@ CONNECTIONS = [
     failed(16, "10.0.0.7", 3 * SECOND, C),
     {**failed(17, "10.0.0.7", 0, A, "fin"), "start": "handshake"},
 ]
+
+
+def used(number: int, at: int) -> dict[str, object]:
+    """Return a connection of the producer that broker-a served."""
+    more = {"start": "handshake", "commands": 2, "server_bytes": 100, "client_bytes": 100}
+    return {**failed(number, "10.0.0.9", at, A, "fin"), **more, "ended_by": "client"}
+
+
+WITH_USE = [*CONNECTIONS, used(18, -SECOND), used(19, 30 * SECOND)]
 ROWS = [
     row(0),
     row(
         5,
-        requester="10.0.0.8:1",
-        responder="10.0.0.5:9876",
+        client_address="10.0.0.8:1",
+        server_address="10.0.0.5:9876",
         request_code=105,
         request_name="GET_ROUTEINFO_BY_TOPIC",
         broker_name=None,
@@ -137,12 +147,8 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def made() -> Tables:
-    """The overview and the latency of rows made up."""
-    given = report_input(ROWS, CONNECTIONS)
-    return {
-        **tables_from("overview", given, *NAMES["overview"]),
-        **tables_from("latency", given, "latency_unavailable"),
-    }
+    """The overview of rows made up."""
+    return tables_from("overview", report_input(ROWS, CONNECTIONS), *NAMES["overview"])
 
 
 def test_who_connected_is_told_by_what_it_asked(made: Tables) -> None:
@@ -163,16 +169,22 @@ def test_who_connected_is_told_by_what_it_asked(made: Tables) -> None:
     }, "and a server that nobody spoke RocketMQ with is none"
 
 
-def test_failed_connects_far_apart_are_two_outages(made: Tables) -> None:
-    found = [
-        (one["broker"], one["lasted_us"], one["connects"], one["producers"], one["strangers"])
-        for one in made["latency_unavailable"]
+def outages(*connections: dict[str, object]) -> list[tuple[object, ...]]:
+    tables = tables_from("latency", report_input(ROWS, list(connections)), "latency_unavailable")
+    names = ("broker", "lasted_us", "connects", "producers", "clients", "strangers")
+    return [tuple(one[name] for name in names) for one in tables["latency_unavailable"]]
+
+
+def test_an_outage_lasts_until_the_server_is_seen_again() -> None:
+    assert outages(*WITH_USE) == [
+        ("broker-a", 30 * SECOND, 4, 1, 1, 1),
+        ("broker-a", 100, 1, 1, 0, 0),
     ]
-    assert found == [
-        ("broker-a", 3 * SECOND, 4, 1, 1),
-        ("broker-b", 0, 1, 0, 1),
-        ("broker-a", 0, 1, 1, 0),
-    ]
+    assert outages(*WITH_USE[:-1]) == [("broker-a", 60 * SECOND + 100, 5, 1, 1, 1)]
+
+
+def test_connects_of_strangers_alone_are_no_outage() -> None:
+    assert outages(*CONNECTIONS) == []
 
 
 def test_strangers_are_said_apart(made: Tables) -> None:
@@ -181,7 +193,9 @@ def test_strangers_are_said_apart(made: Tables) -> None:
     said = remarks(made)
     assert said[0].startswith("broker-a could not be reached: 3 connects of 10.0.0.9, which sends")
     assert said[1].startswith("broker-a could not be reached: 1 connects of 10.0.0.8, which is one")
-    assert said[2].startswith("2 connects failed of addresses that never asked for anything")
+    assert said[2].startswith(
+        "2 failed connection attempts of addresses that never asked for anything"
+    )
 
 
 def test_without_connections_nothing_is_said() -> None:

@@ -1,4 +1,4 @@
-"""Decode captures on a cluster twice; the first time an executor is killed between the two stages.
+"""Decode captures on a cluster twice; the first time an executor is killed in the middle.
 
 python -m tests.analytics.spark.lose_executor MASTER MARK CAPTURE...
 
@@ -24,7 +24,7 @@ Batches = Iterator["pyarrow.RecordBatch"]
 
 
 def killing(mark: str) -> Callable[[Batches], Batches]:
-    """Return what passes batches on, and kills its executor once, when a range was read."""
+    """Return what passes batches on, and kills its executor once, when a task has decoded."""
 
     def passed(batches: Batches) -> Batches:
         yield from batches
@@ -39,13 +39,8 @@ def killing(mark: str) -> Callable[[Batches], Batches]:
 
 def digest_of(rows: DataFrame) -> list[list[object]]:
     """Return each kind of rows with their number and a digest that does not depend on order."""
-    from pyspark.sql import functions as F
+    from analytics.inputs.row_batches import KIND
 
-    from analytics.inputs.row_batches import KIND, OTHER
-
-    # the number there is not the final one, which the column of exchanges has
-    without = F.regexp_replace(OTHER, '"conversation":[0-9]+,', "")
-    rows = rows.withColumn(OTHER, without)
     found = rows.groupBy(KIND).agg({"*": "count"}).collect()
     digests = rows.selectExpr(KIND, "xxhash64(struct(*)) as one").groupBy(KIND)
     by_kind = dict(digests.agg({"one": "bit_xor"}).collect())
@@ -54,7 +49,8 @@ def digest_of(rows: DataFrame) -> list[list[object]]:
 
 def main() -> None:
     """Decode and print."""
-    from analytics.inputs.shuffle import ShuffleTask, decoded, packets_of
+    from analytics.inputs.capture_frame import CaptureRows
+    from analytics.inputs.row_batches import ALL
     from analytics.spark.session import SessionOptions, start_session
     from tests.analytics.spark.servers import QUICK_JAVA
 
@@ -66,11 +62,9 @@ def main() -> None:
     }
     session = start_session(SessionOptions(master, memory="1g", settings=settings))
     try:
-        task = ShuffleTask(tuple(captures), "input", range_bytes=40_000)
-        packets = packets_of(session.spark, task)
-        for given in (packets.mapInArrow(killing(mark), packets.schema), packets):
-            rows = decoded(given, task).persist()
-            print(json.dumps(digest_of(rows)), flush=True)
+        rows = CaptureRows(tuple(captures), "input").by_tasks(session.spark, ALL, 4)
+        for given in (rows.mapInArrow(killing(mark), rows.schema), rows):
+            print(json.dumps(digest_of(given.persist())), flush=True)
     finally:
         session.stop()
 

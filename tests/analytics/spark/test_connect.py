@@ -56,16 +56,19 @@ def test_what_spark_takes_as_a_master_is_one(master: str) -> None:
     "master", ["", "bogus", "local[0]", "local[", "localhost", "spark", "http://host", "sail"]
 )
 def test_what_is_no_master_is_said_before_anything_is_asked(master: str) -> None:
-    with pytest.raises(ReportError, match=r"is no Spark master; there are local\[\*\]"):
+    with pytest.raises(ReportError, match=r"is not a Spark master; use local\[\*\]"):
         check_master(master)
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("session_id=1b671a64-40d5-491e-99b0-da01ff1f3341", "has a session of its own"),
-        ("to ken=se;cret", "is followed by what is no setting of a connection"),
-        ("session_id=secret", "is followed by what is no setting of a connection"),
+        (
+            "session_id=1b671a64-40d5-491e-99b0-da01ff1f3341",
+            "names a session, but",
+        ),
+        ("to ken=se;cret", "is followed by text that is not a connection parameter"),
+        ("session_id=secret", "is followed by text that is not a connection parameter"),
     ],
 )
 def test_what_follows_an_address_is_checked_before_it_is_used(more: str, said: str) -> None:

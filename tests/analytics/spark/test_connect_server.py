@@ -35,9 +35,9 @@ sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in repr(one)]
 """
 _AS_LARGE = """
 import analytics.inputs.inputs as inputs
-import analytics.inputs.shuffle as shuffle
+import analytics.inputs.capture_frame as capture_frame
 inputs.SMALL_ROWS = 1
-shuffle.SHUFFLED_BYTES = 1
+capture_frame.LARGE_BYTES = 1
 """
 """What makes a program take any input for a large one."""
 _LARGE_TABLES = ("diagnosis_problems", "delivery_groups", "quality_connections")
@@ -79,7 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_all_reports_of_a_small_capture(server: str, tables_here: Tables) -> None:
     """With a filter that lets all through."""
-    asked = ("report", "all", CAPTURE, "--where", "requester != '?'", "--format", "json", "-q")
+    asked = ("report", "all", CAPTURE, "--where", "client_address != '?'", "--format", "json", "-q")
     found = tables_in(process(*asked, "--master", f"{server}/;user_id=somebody"))
     assert len(found) > 40
     assert found == tables_here

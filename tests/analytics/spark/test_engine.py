@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from analytics.derived import with_outcome
 from analytics.report import ReportOptions
 from analytics.reports import REPORT_MODULES, report_of
 from analytics.result import computed
-from analytics.spark.engine import MOST_HERE
+from analytics.spark.engine import MOST_HERE, SparkEngine
+from analytics.sql.relation import RelationText
 from tests.analytics.reported import decoded, on_spark
+from tests.analytics.rows import HOSTILE_KEYS as HOSTILE
 from tests.analytics.rows import report_input, row
-from tests.analytics.sends.test_births import HOSTILE
+from tests.analytics.sql.test_percentiles import EDGES, assert_buckets
 from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
@@ -70,6 +73,14 @@ def expected(every_sample: ReportInput) -> dict[str, object]:
     return found
 
 
+def test_buckets_are_those_of_the_histogram(spark: SparkSession) -> None:
+    chosen = Random(7)
+    values = [None, *EDGES, *(chosen.getrandbits(63) for _ in range(5000))]
+    engine = SparkEngine(spark)
+    frame = spark.createDataFrame([(value,) for value in values], "value long")
+    assert_buckets(engine, engine.given(frame))
+
+
 @pytest.mark.parametrize("most", [-1, MOST_HERE], ids=["all by Spark", "kept rows by DuckDB"])
 def test_every_sample_gives_the_same_tables(
     spark: SparkSession,
@@ -82,6 +93,49 @@ def test_every_sample_gives_the_same_tables(
     monkeypatch.setattr("analytics.spark.engine.MOST_HERE", most)
     assert differing(results_of(on_spark(every_sample, spark), OF_SAMPLES), expected) == {}
     assert kept_in(spark) == before, "what was kept is let go"
+
+
+def test_many_connections_are_not_sent_to_all_tasks(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are not broadcast give the same outcomes, and are not all sorted by one task."""
+    ends = ("reset", "closed", "open", None)
+    rows = [
+        row(
+            n * 1000,
+            opaque=n - 20,
+            conversation=n % 9,
+            latency_us=None if n % 3 else 5,
+            end=ends[n % 4],
+        )
+        for n in range(40)
+    ]
+    connections = [
+        {
+            "source": "test.pcap",
+            "conversation": n,
+            "directions": "both",
+            "gaps": n % 2,
+            "end": "rst",
+        }
+        for n in range(7)
+    ]
+    given = on_spark(report_input(rows, connections), spark)
+    engine = given.kept.engine
+    assert isinstance(engine, SparkEngine)
+    assert given.conversations is not None
+    few = engine.given(engine.frame(given.conversations), len(connections))
+    monkeypatch.setattr("analytics.spark.engine.MOST_SENT", 1)
+    monkeypatch.setattr("analytics.spark.engine.MOST_HERE", -1)
+    many = engine.keep(given.conversations)
+    assert many.is_large
+    found = {}
+    for name, facts in (("sent", few), ("many", many)):
+        told = with_outcome(given.exchanges, facts).select("opaque", "outcome")
+        assert ("broadcast" in RelationText(told).text) == (name == "sent")
+        found[name] = engine.rows(told).sort_by("opaque").to_pylist()
+    assert found["sent"] == found["many"]
+    assert len({one["outcome"] for one in found["many"]}) > 2
 
 
 MANY = 100_000
@@ -98,8 +152,8 @@ def made_rows() -> Iterator[dict[str, object]]:
             "request_packet": number,
             "unique_key": "0" * 32 if number % 200 == 0 else key,
             "topic": "hot" if number % 2 else f"topic-{number % 5000}",
-            "requester": f"10.1.{number % 3000 // 200}.{number % 200}:{1024 + number % 7}",
-            "responder": f"10.0.0.{number % 4}:10911",
+            "client_address": f"10.1.{number % 3000 // 200}.{number % 200}:{1024 + number % 7}",
+            "server_address": f"10.0.0.{number % 4}:10911",
             "broker_name": f"broker-{number % 4}",
             "latency_us": int(dice.lognormvariate(7, 1)) if number % 11 else None,
             **({"response_code": 2, "response_name": "SYSTEM_BUSY"} if number % 13 == 0 else {}),
@@ -107,7 +161,7 @@ def made_rows() -> Iterator[dict[str, object]]:
         if number % 97 == 0:
             strange = STRANGE[number // 97 % len(STRANGE)]
             values |= dict.fromkeys(("topic", "group", "broker_name", "remark"), strange)
-            values |= {"unique_key": strange, "requester": strange, "queue_id": 2**63 - 1}
+            values |= {"unique_key": strange, "client_address": strange, "queue_id": 2**63 - 1}
         one = row(number * 1000, **values)
         if number % 501 == 0:
             one |= {"latency_us": (2**63 - 1, -(2**63), -1)[number % 3], "request_time": None}

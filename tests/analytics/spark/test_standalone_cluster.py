@@ -39,6 +39,25 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+_TOLD = """
+import os, sys
+from analytics.spark.session import SessionOptions, start_session
+
+master, archives, python = sys.argv[1:]
+settings = {"spark.archives": archives, "spark.pyspark.python": python}
+settings["spark.executor.memory"] = "512m"
+session = start_session(SessionOptions(master, memory="512m", settings=settings))
+
+def told(batches):
+    import pyarrow
+    for _ in batches:
+        yield pyarrow.RecordBatch.from_pydict({"env": [os.environ["RMQTOOL_TEST_ENV"]]})
+
+print(session.spark.range(1).coalesce(1).mapInArrow(told, "env string").first()[0])
+session.stop()
+"""
+
+
 def without_places(tables: Tables) -> Tables:
     """Return the tables without places to look up."""
     return {
@@ -65,7 +84,7 @@ def test_a_cluster_gives_the_same_tables(master: str, tmp_path: Path, tables_her
 
 
 def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) -> None:
-    """What it has read for the shuffle is lost with it, and read again by the other one."""
+    """What it has decoded is lost with it, and decoded again by the other one."""
     files = rotated(CAPTURE, tmp_path, 3)
     command = [sys.executable, "-m", "tests.analytics.spark.lose_executor", master]
     ended = subprocess.run(
@@ -80,15 +99,20 @@ def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) ->
     killed, alone = map(json.loads, ended.stdout.splitlines()[-2:])
     assert (tmp_path / "killed").exists()
     assert killed == alone
-    assert [one[0] for one in alone] == ["conversations", "exchanges", "findings", "reads"]
+    assert [one[0] for one in alone] == ["conversations", "exchanges", "findings"]
 
 
 def test_a_job_by_spark_submit_writes_the_same_tables(tmp_path: Path, tables_here: Tables) -> None:
-    """With Spark's own settings, but for the 200 tasks of each step."""
     output = tmp_path / "tables"
     command = [str(SPARK_CLASS.with_name("spark-submit")), "--master", "local[2]"]
-    command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-java-options", QUICK_JAVA]
-    command += [str(ROOT / "analytics" / "job.py"), "retries", str(CAPTURE), "-o", str(output)]
+    command += ["--driver-java-options", QUICK_JAVA]
+    command += [
+        str(ROOT / "rmqtool" / "report" / "job.py"),
+        "retries",
+        str(CAPTURE),
+        "-o",
+        str(output),
+    ]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     ended = subprocess.run(
         [*command, "--format", "json"],
@@ -122,3 +146,22 @@ def test_a_master_that_is_not_there_is_one_line() -> None:
     assert result.status == 1
     assert "cannot be reached" in result.err
     assert "Exception" not in result.err
+
+
+def test_workers_are_the_python_of_an_archive(master: str, tmp_path: Path) -> None:
+    """`spark.archives` brings an environment, `spark.pyspark.python` names the Python in it."""
+    python = tmp_path / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nRMQTOOL_TEST_ENV="$0" exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    archive = shutil.make_archive(str(tmp_path / "env"), "gztar", tmp_path / "env")
+    command = [sys.executable, "-c", _TOLD, master, f"{archive}#env", "./env/bin/python"]
+    ended = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": QUICK_JAVA},
+        check=False,
+    )
+    assert ended.stdout.splitlines()[-1:] == ["./env/bin/python"], ended.stderr[-2000:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,3 +92,23 @@ def test_functions_give_what_those_of_spark_give(spark: SparkSession) -> None:
                 pair for pair in zip(found, expected, strict=True) if pair[0] != pair[1]
             ]
     assert differing == {}
+
+
+def test_counts_of_unknown_conditions_are_zero(spark: SparkSession) -> None:
+    values = "(select explode(array(null, cast(null as int))) as x)"
+    text = f"select count_if(x > 0) as a, count_if(x is null) as b from {values}"
+    found = LocalEngine().rows(Relation(("a", "b"), (text,))).to_pylist()
+    assert found == [{"a": 0, "b": 2}]
+    assert [row.asDict() for row in spark.sql(text).collect()] == found
+
+
+def test_no_progress_is_shown_on_standard_output() -> None:
+    code = (
+        "from analytics.sql.local import LocalEngine\n"
+        "rows = LocalEngine()._connected().sql(\n"
+        "    \"select current_setting('enable_progress_bar')\"\n"
+        ").fetchall()\n"
+        "print(rows)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[(False,)]\n"

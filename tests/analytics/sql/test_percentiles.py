@@ -7,26 +7,51 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analytics.sql import percentiles as p
+from analytics.sql.engine import SqlEngine
 from analytics.sql.local import LocalEngine
+from analytics.sql.relation import Relation
 from dissectors.histogram import Histogram, middle_of
 
 EDGES = sorted(
-    {max(0, (1 << power) + near) for power in range(62) for near in (-1, 0, 1)} | {2**62 - 1}
+    {(1 << power) + near for power in range(63) for near in (-1, 0, 1)}
+    | {-(2**63), -128, -1, 2**63 - 1}
+    # where a logarithm is rounded to a whole number
+    | {(1 << power) - (1 << power - 54) for power in range(54, 63)}
 )
+"""numbers at which buckets begin and end"""
 Row = Mapping[str, object]
 
 
-def test_every_edge_falls_into_the_bucket_of_the_histogram() -> None:
-    engine = LocalEngine()
-    values = engine.hold(pyarrow.table({"value": EDGES}))
-    rows = engine.rows(p.with_bucket(values, "value")).to_pylist()
-    assert len(rows) == len(EDGES)
-    for one in rows:
+def assert_buckets(engine: SqlEngine, values: Relation) -> None:
+    """Each `value` is in the bucket of `Histogram`, and of the power of two below; one is null."""
+    counted = p.with_bucket(values, "value").adding({"power": p.power_below("bucket")})
+    rows = {one["value"]: one for one in engine.rows(counted).to_pylist()}
+    assert rows.pop(None) == {"value": None, "bucket": None, "power": None}
+    for value, one in rows.items():
         histogram = Histogram()
-        histogram.add(one["value"])
-        assert [one["bucket"]] == list(histogram.buckets), one["value"]
+        histogram.add(value)
+        assert [one["bucket"]] == list(histogram.buckets), value
+        assert one["power"] == (1 << value.bit_length() >> 1 if value > 0 else 0), value
+
+
+def test_every_edge_falls_into_the_bucket_of_the_histogram() -> None:
+    assert_buckets_here(EDGES)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 2**20), min_size=1))
+def test_any_number_falls_into_the_bucket_of_the_histogram(values: list[int]) -> None:
+    assert_buckets_here(values)
+
+
+def assert_buckets_here(values: Sequence[int]) -> None:
+    engine = LocalEngine()
+    held = engine.hold(pyarrow.table({"value": pyarrow.array([None, *values], "int64")}))
+    assert_buckets(engine, held)
+    engine.close()
 
 
 def test_middles_are_those_of_the_histogram() -> None:

@@ -1,6 +1,6 @@
 """What the clients of a generated capture say: producers, push consumers and name-server clients.
 
-A role turns the time into calls (a request, its response, how long the responder takes). It knows
+A role turns the time into calls (a request, its response, how long the server takes). It knows
 the protocol's shapes and no TCP. All choices come from the connection's own random generator, so
 a capture depends on the seed alone.
 """

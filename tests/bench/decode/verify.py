@@ -100,8 +100,8 @@ class _CommandRow(msgspec.Struct):
     code: int
     opaque: int
     flag: int
-    header_length: int
-    body_length: int
+    header_bytes: int
+    body_bytes: int
     request_code: int | None = None
     messages: list[msgspec.Raw] | None = None
 
@@ -114,9 +114,9 @@ def found_in_commands(path: Path) -> Found:
     decoder = msgspec.json.Decoder(_CommandRow)
     with path.open("rb") as file:
         for row in map(decoder.decode, file):
-            length = 4 + row.header_length + row.body_length
+            length = 4 + row.header_bytes + row.body_bytes
             found.add(row.code, row.opaque, row.flag, length)
-            found.body_bytes += row.body_length
+            found.body_bytes += row.body_bytes
             if row.flag & 1 and row.request_code == 11 and row.code == 0:
                 found.messages_in_pulls += len(row.messages or [])
     return found

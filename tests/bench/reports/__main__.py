@@ -1,12 +1,13 @@
 """How long the reports take and how much memory, from one to ten million exchanges.
 
-python -m tests.bench.reports [--millions 1,10] [--runs 1] [--small | --captures | --shapes]
-    [--folder DIR]
+python -m tests.bench.reports [--millions 1,10] [--runs 1]
+    [--small | --captures | --shapes | --cluster] [--folder DIR]
 
 Compared are `rmqtool report` with all three reports, and with latency alone, and the latency
 aggregation by DuckDB and pandas on the same files. Percentiles must agree within the 0.8 % that
 the reports promise. `--small` measures all reports of a small capture by the local engine, and by
 Spark beside a session that answers one question; the least CPU time of the runs counts.
+`--cluster` measures logs on a cluster of two workers: tasks, shuffle, memory (`cluster`).
 `--captures` measures captures of up to 800 MB on a cluster of two workers (`reports_captures`),
 `--shapes` logs with one hot key, with 100,000 topics, and with 100,000 clients.
 """
@@ -176,6 +177,7 @@ def main() -> int:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--captures", action="store_true")
     parser.add_argument("--shapes", action="store_true")
+    parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--engine", default="local", help="of --shapes")
     parser.add_argument("--packets", type=int, default=1_070_000, help="of --captures")
     parser.add_argument(
@@ -190,6 +192,10 @@ def main() -> int:
 
         return measure_captures(chosen.folder, chosen.packets)
     millions = [int(text) for text in chosen.millions.split(",")]
+    if chosen.cluster:
+        from .cluster import measure_cluster
+
+        return measure_cluster(chosen.folder, millions)
     if chosen.shapes:
         return measure_shapes(chosen.folder, millions, chosen.engine)
     return min(1, measure_logs(millions, chosen.folder, chosen.runs))

@@ -80,44 +80,26 @@ def _is_mine(process: int) -> bool:
 
 
 def measured(
-    spark: SparkSession, name: str, files: Sequence[Path], kill_after: float = 0
+    spark: SparkSession, name: str, files: Sequence[Path], tasks: int, kill_after: float = 0
 ) -> tuple[list[list[object]], float]:
-    """Decode on the shuffle, print a line, and return a digest of the rows and the wall time."""
-    from analytics.inputs.shuffle import ShuffleTask, reads_of, shuffled_rows
+    """Decode by several tasks, print a line, and return a digest of the rows and the wall time."""
+    from analytics.inputs.capture_frame import CaptureRows
+    from analytics.inputs.row_batches import ALL
 
-    task = ShuffleTask(tuple(map(str, files)), "input")
+    rows = CaptureRows(tuple(map(str, files)), "input").by_tasks(spark, ALL, tasks).persist()
     timer = threading.Timer(kill_after, lambda: os.kill(_workers()[0], signal.SIGKILL))
     if kill_after:
         timer.start()
     cpu, begun = cpu_of_children(), time.monotonic()
-    rows = shuffled_rows(spark, task)
-    wall, took = time.monotonic() - begun, cpu_of_children() - cpu
-    reads = reads_of(rows)
-    size = sum(file.stat().st_size for file in files)
-    print(
-        f"  {name:28}{size / 1e6:8.0f} MB{wall:8.1f} s{took:8.1f} s CPU{len(reads):5} ranges"
-        f"{task.shares:4} shares, read {sum(one.bytes for one in reads) / size:.6f} of it",
-        flush=True,
-    )
-    digest = [one for one in digest_of(rows) if one[0] != "reads"]
-    rows.unpersist()
-    return digest, wall
-
-
-def in_one_task(spark: SparkSession, name: str, files: Sequence[Path]) -> list[list[object]]:
-    """Decode in one task, print a line, and return a digest of the rows."""
-    from analytics.inputs.capture_frame import one_task_rows
-    from analytics.inputs.row_batches import ALL
-    from analytics.inputs.shuffle import ShuffleTask
-
-    cpu, begun = cpu_of_children(), time.monotonic()
-    rows = one_task_rows(spark, ShuffleTask(tuple(map(str, files)), "input"), ALL).persist()
     rows.count()
     wall, took = time.monotonic() - begun, cpu_of_children() - cpu
-    print(f"  {name:28}{'':11}{wall:8.1f} s{took:8.1f} s CPU", flush=True)
+    size = sum(file.stat().st_size for file in files)
+    print(
+        f"  {name:28}{size / 1e6:8.0f} MB{wall:8.1f} s{took:8.1f} s CPU{tasks:5} tasks", flush=True
+    )
     digest = digest_of(rows)
     rows.unpersist()
-    return digest
+    return digest, wall
 
 
 def measure_captures(folder: Path, packets: int) -> int:
@@ -132,14 +114,17 @@ def measure_captures(folder: Path, packets: int) -> int:
         )
         try:
             spark = session.spark
-            measured(spark, "warm-up", files[:1])
-            for count in (1, 2, 4, FILES):
-                digest, wall = measured(spark, f"{count} rotated files", files[:count])
-            killed, _ = measured(spark, "the same, a worker killed", files, wall / 2)
-            wrong += _differ("a worker killed", killed, digest)
-            wrong += _differ("one task", in_one_task(spark, "one task, 8 files", files), digest)
-            one, _ = measured(spark, "one file", [whole])
-            wrong += _differ("one file", in_one_task(spark, "one task, one file", [whole]), one)
+            measured(spark, "warm-up", files[:1], 2)
+            for count in (1, 2, 4):
+                measured(spark, f"{count} rotated files", files[:count], 2)
+            alone, _ = measured(spark, f"{FILES} rotated files", files, 1)
+            for tasks in (2, 4, 8, 16, 32):
+                digest, wall = measured(spark, f"{FILES} rotated files", files, tasks)
+                wrong += _differ(f"{tasks} tasks", digest, alone)
+            killed, _ = measured(spark, "the same, a worker killed", files, 8, wall / 2)
+            wrong += _differ("a worker killed", killed, alone)
+            one, _ = measured(spark, "one file", [whole], 1)
+            wrong += _differ("one file", measured(spark, "one file", [whole], 2)[0], one)
         finally:
             session.stop()
     return wrong

@@ -21,7 +21,8 @@ def by_duckdb(folder: Path) -> list[list[object]]:
     connection.execute("set threads = 2")
     found = connection.execute(
         f"""
-        select request_name, broker_name, topic, "group", split_part(requester, ':', 1) as client,
+        select request_name, broker_name, topic, "group",
+          split_part(client_address, ':', 1) as client,
           count(*), quantile_disc(latency_us, 0.5), quantile_disc(latency_us, 0.95),
           quantile_disc(latency_us, 0.99)
         from '{folder}/exchanges/*.parquet' group by all order by all
@@ -34,9 +35,11 @@ def by_pandas(folder: Path) -> list[list[object]]:
     """Exact percentiles by pandas, which holds all rows of the columns it needs."""
     import pandas
 
-    columns = ["request_name", "broker_name", "topic", "group", "requester", "latency_us"]
+    columns = ["request_name", "broker_name", "topic", "group", "client_address", "latency_us"]
     frame = pandas.read_parquet(folder / "exchanges", columns=columns)
-    frame["client"] = frame["requester"].astype("category").map(lambda text: text.split(":")[0])
+    frame["client"] = (
+        frame["client_address"].astype("category").map(lambda text: text.split(":")[0])
+    )
     keys = ["request_name", "broker_name", "topic", "group", "client"]
     for name in keys:
         frame[name] = frame[name].astype("category")

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from dissectors.decode.decoded_log import FINDING_COLUMNS, FOOTER, CaptureEntry, Manifest, PartEntry
+from dissectors.decode.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest
+from dissectors.decode.log_parts import FOOTER, PartEntry
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.record import COLUMNS
 
@@ -57,7 +58,7 @@ def write_log(folder: Path, rows: int, shape: Shape = PLAIN) -> None:
         parts.append(PartEntry(name, PART))
     _write(folder / "conversations.parquet", _conversations(rows, shape), CONVERSATION_COLUMNS)
     empty = pa.schema([(column.name, _TYPES[column.type]) for column in FINDING_COLUMNS])
-    pa.parquet.write_table(empty.empty_table(), folder / "expert.parquet")
+    pa.parquet.write_table(empty.empty_table(), folder / "findings.parquet")
     (folder / "manifest.json").write_bytes(msgspec.json.encode(_manifest(rows, parts, shape)))
 
 
@@ -104,16 +105,18 @@ def _part(number: int, shape: Shape) -> Values:
     key = np.where(retried, row - 1, row)
     if shape.hot:
         key = np.where(row % 10 == 3, 3, key)
-    texts = _keys(key, client % 256)
+    milliseconds = 20 * 86_400_000 + (key * STEP_US) // 1000
+    texts = _keys(key, client % 256, milliseconds)
+    created = time - ((time - milliseconds * 1000 + 1_000_000) % 900_000_000 - 1_000_000)
     conversation = client * BROKERS + broker
     return {
         "capture": _chosen(["big.pcap"], np.zeros(PART)),
         "conversation": conversation,
-        "requester": _chosen(
+        "client_address": _chosen(
             [_client(c, b) for c in range(shape.clients) for b in range(BROKERS)],
             conversation,
         ),
-        "responder": _chosen([f"10.0.1.{b}:10911" for b in range(BROKERS)], broker),
+        "server_address": _chosen([f"10.0.1.{b}:10911" for b in range(BROKERS)], broker),
         "status": _chosen(["answered"], np.zeros(PART)),
         "request_packet": row * 2,
         "response_packet": row * 2 + 1,
@@ -141,6 +144,7 @@ def _part(number: int, shape: Shape) -> Values:
         "queue_id": row % 8,
         "broker_name": _chosen([f"broker-{b}" for b in range(BROKERS)], broker),
         "unique_key": pa.array(texts, mask=polls),
+        "key_time": pa.array(created, mask=polls),
         "body_bytes": 200 + row % 800,
         "request_bytes": 500 + row % 800,
         "response_bytes": np.full(PART, 210),
@@ -148,13 +152,12 @@ def _part(number: int, shape: Shape) -> Values:
         "message_count": np.ones(PART, dtype=np.int64),
         "queue_offset": row // 8,
         "rtt_us": np.full(PART, 180),
-        "expert": pa.array([[]] * PART, pa.list_(pa.string())),
+        "findings": pa.array([[]] * PART, pa.list_(pa.string())),
     }
 
 
-def _keys(row: np.ndarray, client: np.ndarray) -> np.ndarray:
+def _keys(row: np.ndarray, client: np.ndarray, milliseconds: np.ndarray) -> np.ndarray:
     """UNIQ_KEYs: address, process, loader, milliseconds of the month, counter."""
-    milliseconds = 20 * 86_400_000 + (row * STEP_US) // 1000
     return np.array(
         [
             f"0A0000{c:02X}{1000 + c:04X}18B4AAC2{m & 0xFFFFFFFF:08X}{r & 0xFFFF:04X}"
@@ -175,8 +178,10 @@ def _conversations(rows: int, shape: Shape) -> Values:
     return {
         "capture": ["big.pcap"] * count,
         "conversation": number,
-        "client": [_client(c, b) for c in range(shape.clients) for b in range(BROKERS)],
-        "server": [f"10.0.1.{b}:10911" for _ in range(shape.clients) for b in range(BROKERS)],
+        "client_address": [_client(c, b) for c in range(shape.clients) for b in range(BROKERS)],
+        "server_address": [
+            f"10.0.1.{b}:10911" for _ in range(shape.clients) for b in range(BROKERS)
+        ],
         "protocol": ["ROCKETMQ"] * count,
         "start_time": ones * (START_US - 1000),
         "end_time": ones * end,
@@ -228,5 +233,5 @@ def _manifest(rows: int, parts: list[PartEntry], shape: Shape) -> Manifest:
         commands=2 * rows,
         gaps=0,
         gap_bytes=0,
-        expert={},
+        findings={},
     )

@@ -35,6 +35,11 @@ GO_SOURCES = HERE / "go"
 GO_GRPC_SOURCES = HERE / "go_grpc"
 PYTHON_GRPC = HERE / "python" / "grpc_client.py"
 PYTHON_LOCK = LOCKS / "python-grpc.txt"
+CPP = HERE / "python" / "cpp_client.py"
+CPP_LOCK = LOCKS / "python-cpp.txt"
+"""the C++ client, which its Python binding brings"""
+PYTHON_STUCK_LOCK = LOCKS / "python-grpc-5.1.0.txt"
+"""the release whose push consumer hangs in its start"""
 GO_TIMEOUT = 600
 PIP_TIMEOUT = 600
 MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
@@ -116,19 +121,20 @@ def start_java(
     version: str = NEWEST_5,
     properties: Iterable[str] = (),
     agent: str = "",
+    clock: str = "",
     hosted: bool = False,
     **options: object,
 ) -> Client:
     """Starts one of our Java programs, with a Java agent or without.
 
-    Options become `key=value` with `_` written as `-`. One with properties or an agent is never
-    `hosted`.
+    Options become `key=value` with `_` written as `-`. One with properties, an agent or a clock of
+    its own (`-70s`) is never `hosted`.
     """
     arguments = [f"namesrv={namesrv}"]
     arguments += [f"{name.replace('_', '-')}={_text(value)}" for name, value in options.items()]
-    if hosted and not properties and not agent:
+    if hosted and not properties and not agent and not clock:
         return _start_hosted(program, arguments, version)
-    return _start_main(program, arguments, version, properties, agent)
+    return _start_main(program, arguments, version, properties, agent, clock)
 
 
 def run_java(
@@ -141,8 +147,11 @@ def run_java(
 def run_mqadmin(
     arguments: Sequence[str], namesrv: str, version: str = NEWEST_5, *, hosted: bool = False
 ) -> str:
-    """Runs one command of RocketMQ's mqadmin; returns what it printed, raises when it failed."""
-    words = [*arguments, "-n", namesrv]
+    """Runs one command of RocketMQ's mqadmin; returns what it printed, raises when it failed.
+
+    `namesrv`: empty for a command that reads files.
+    """
+    words = [*arguments, "-n", namesrv] if namesrv else list(arguments)
     if hosted:
         printed = _start_hosted(MQADMIN, words, version).finish()
     else:
@@ -180,23 +189,24 @@ def build_go(folder: Path = GO_SOURCES) -> Path:
     return built / "client"
 
 
-def start_python(arguments: Iterable[str]) -> Client:
-    """Starts our Python program on the Python client that speaks gRPC."""
+def start_python(arguments: Iterable[str], lock: Path = PYTHON_LOCK) -> Client:
+    """Starts our Python program on the client of a lock: one of gRPC, or the C++ client."""
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
-    command = [sys.executable, str(PYTHON_GRPC), str(fetch_python()), *arguments]
+    program = CPP if lock == CPP_LOCK else PYTHON_GRPC
+    command = [sys.executable, str(program), str(fetch_python(lock)), *arguments]
     return _client(command, folder, "python")
 
 
-def fetch_python() -> Path:
-    """Folder with the packages of the Python client, as the lock pins them."""
-    packages = cache_root() / "python" / digest_of([PYTHON_LOCK])
+def fetch_python(lock: Path = PYTHON_LOCK) -> Path:
+    """Folder with the packages of the Python client, as a lock pins them."""
+    packages = cache_root() / "python" / digest_of([lock])
     if not packages.is_dir():
         python = shutil.which("python3") or sys.executable
         with tempfile.TemporaryDirectory(prefix="rmqtool-pip-") as work:
             options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
             command = [python, "-m", "pip", "install", *options, "--target", work]
             run = subprocess.run(
-                [*command, "-r", str(PYTHON_LOCK)],
+                [*command, "-r", str(lock)],
                 capture_output=True,
                 text=True,
                 timeout=PIP_TIMEOUT,
@@ -207,9 +217,9 @@ def fetch_python() -> Path:
     return packages
 
 
-def _client(command: Sequence[str], folder: Path, name: str) -> Client:
+def _client(command: Sequence[str], folder: Path, name: str, clock: str = "") -> Client:
     # mqadmin writes files where it is started.
-    env = _plain_environment(folder)
+    env = _plain_environment(folder) | (_other_clock(clock) if clock else {})
     return Client(OwnedProcess(command, folder / "output.log", env=env, cwd=folder), folder, name)
 
 
@@ -219,10 +229,11 @@ def _start_main(
     version: str,
     properties: Iterable[str],
     agent: str = "",
+    clock: str = "",
 ) -> Client:
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
     command = _java(main, arguments, version, folder, properties, agent)
-    return _client(command, folder, main.rpartition(".")[2])
+    return _client(command, folder, main.rpartition(".")[2], clock)
 
 
 def _start_hosted(main: str, arguments: Sequence[str], version: str) -> Client:
@@ -266,6 +277,20 @@ def _plain_environment(home: Path) -> dict[str, str]:
     """Nothing of the caller's environment that a client could put on the wire."""
     kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "LANG") if name in os.environ}
     return {**kept, "HOME": str(home)}
+
+
+def _other_clock(offset: str) -> dict[str, str]:
+    """Environment in which a process reads another time; raises `Unavailable`."""
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+    if library is None:
+        raise Unavailable("no libfaketime on this machine")
+    return {
+        "LD_PRELOAD": str(library),
+        "FAKETIME": offset,
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        # Java's waits count by the monotonic clock, which is the real one.
+        "FAKETIME_FORCE_MONOTONIC_FIX": "0",
+    }
 
 
 def _text(value: object) -> str:

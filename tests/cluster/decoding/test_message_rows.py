@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from analytics.life.life import life_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.message_record import MessageRecord
-from tests.analytics.life.lives import lives_in, searched
+from tests.analytics.life.lives import lives_in
 from tests.cluster.clients.clients import run_java, start_java
 from tests.cluster.fixtures import require_jars, skip_or_fail
 from tests.cluster.recording.capture import Capture
@@ -146,8 +145,7 @@ def test_each_life_has_all_of_it_in_order(run: Run) -> None:
 
 
 def test_a_filter_finds_the_dead_and_one_pass_what_came_before(run: Run) -> None:
-    search, around = searched([run.path], where='topic ~ "^%DLQ%"')
-    lives = [life_of(found, around) for found in search.messages]
+    lives = lives_in(run.path, where='topic ~ "^%DLQ%"')
     assert len(lives) == COUNT
     for life in lives:
         assert life.steps[0].row.event == "stored"

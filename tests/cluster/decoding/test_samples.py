@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
+from tests.cases import in_one
 from tests.cluster.recording.record import ALL_TOGETHER, LARGEST, check
 from tests.cluster.scenarios import SCENARIOS
 from tests.cluster.servers.artifacts import HERE
@@ -28,9 +27,7 @@ def test_every_capture_has_a_row_in_the_readme() -> None:
     assert files <= set(rows)
 
 
-@pytest.mark.parametrize(
-    "path", [*CAPTURES, *sorted(SAMPLES.glob("*.clients.json"))], ids=lambda path: path.name
-)
+@in_one([*CAPTURES, *sorted(SAMPLES.glob("*.clients.json"))], lambda path: path.name)
 def test_capture_is_small_and_tells_nothing_of_a_machine(path: Path) -> None:
     assert path.stat().st_size <= LARGEST
     check([path])

@@ -1,9 +1,9 @@
 // A client on github.com/apache/rocketmq-client-go: sends in every way that it knows, then consumes what it sent.
 //
-// Usage: client NAMESRV TOPIC COUNT [told]
+// Usage: client NAMESRV TOPIC COUNT [told [SECONDS]]
 //
 // With "told" it prints what it knows of each message as the Java clients do (java/both/Told.java), and gives the
-// messages with even keys back once.
+// messages with even keys back once. It stays for SECONDS (1 if not given) once it has consumed everything.
 package main
 
 import (
@@ -31,8 +31,13 @@ func main() {
 	namesrv, topic := []string{os.Args[1]}, os.Args[2]
 	count, err := strconv.Atoi(os.Args[3])
 	check(err)
+	stay := 1
+	if len(os.Args) > 5 {
+		stay, err = strconv.Atoi(os.Args[5])
+		check(err)
+	}
 	sent := send(namesrv, topic, count)
-	consume(namesrv, topic, sent)
+	consume(namesrv, topic, sent, time.Duration(stay)*time.Second)
 }
 
 func send(namesrv []string, topic string, count int) int {
@@ -85,7 +90,7 @@ func message(topic string, i int, size int) *primitive.Message {
 	return m.WithTag("TagA").WithKeys([]string{fmt.Sprintf("key-%d", i)})
 }
 
-func consume(namesrv []string, topic string, wanted int) {
+func consume(namesrv []string, topic string, wanted int, stay time.Duration) {
 	c, err := rocketmq.NewPushConsumer(
 		consumer.WithNameServer(namesrv),
 		consumer.WithGroupName("go_consumer_group"),
@@ -112,7 +117,7 @@ func consume(namesrv []string, topic string, wanted int) {
 	for end := time.Now().Add(90 * time.Second); seen.Load() < int64(wanted) && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	time.Sleep(time.Second)
+	time.Sleep(stay)
 	tell("stopping", "go-consumer", "go_consumer_group", nil)
 	check(c.Shutdown())
 	tell("stopped", "go-consumer", "go_consumer_group", nil)

@@ -1,6 +1,8 @@
 """A client on rocketmq-python-client that speaks gRPC with a proxy: sends, then consumes.
 
-Usage: grpc_client.py PACKAGES ENDPOINT TOPIC COUNT
+Usage: grpc_client.py PACKAGES ENDPOINT TOPIC COUNT [push]
+
+With "push" it sends nothing and starts a push consumer.
 """
 
 import sys
@@ -9,7 +11,7 @@ import time
 sys.path.insert(0, sys.argv[1])  # the client and what it needs, of no environment
 
 from rocketmq.v5.client import ClientConfiguration, Credentials
-from rocketmq.v5.consumer import SimpleConsumer
+from rocketmq.v5.consumer import ConsumeResult, MessageListener, PushConsumer, SimpleConsumer
 from rocketmq.v5.model import FilterExpression, Message
 from rocketmq.v5.producer import Producer
 
@@ -51,9 +53,27 @@ def consume(configuration, topic, count):
     consumer.shutdown()
 
 
+class Listener(MessageListener):
+    def consume(self, message):
+        tell(f"consumed {message.message_id} attempt {message.delivery_attempt}")
+        return ConsumeResult.SUCCESS
+
+
+def push(configuration, topic):
+    consumer = PushConsumer(configuration, "python-push", Listener(), {topic: FilterExpression()})
+    tell("starts")
+    consumer.startup()
+    tell("ready")
+    sys.stdin.read()
+    consumer.shutdown()
+
+
 def main():
     endpoint, topic, count = sys.argv[2], sys.argv[3], int(sys.argv[4])
     configuration = ClientConfiguration(endpoint, Credentials(), request_timeout=10)
+    if sys.argv[5:] == ["push"]:
+        push(configuration, topic)
+        return
     produce(configuration, topic, count)
     consume(configuration, topic, count)
 

@@ -10,7 +10,6 @@ import re
 import signal
 import time
 from pathlib import Path
-from types import TracebackType
 
 from tests.cluster.servers.artifacts import Unavailable
 from tests.cluster.servers.processes import OwnedProcess, wait_until
@@ -68,12 +67,7 @@ class Capture:
         wait_until("tcpdump listens", listening, 10.0)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *rest: object) -> None:
         assert self._process is not None
         time.sleep(SETTLE_SECONDS)
         self._process.send_signal(signal.SIGINT)

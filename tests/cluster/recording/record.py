@@ -8,6 +8,7 @@ Rules:
 
 from __future__ import annotations
 
+import gzip
 import os
 import platform
 import shutil
@@ -18,7 +19,12 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from tests.cluster.clients.clients import GO_GRPC_SOURCES, build_go, fetch_python
+from tests.cluster.clients.clients import (
+    GO_GRPC_SOURCES,
+    PYTHON_STUCK_LOCK,
+    build_go,
+    fetch_python,
+)
 from tests.cluster.scenarios import SCENARIOS
 from tests.cluster.scenarios.scene import Scenario, Scene
 from tests.cluster.servers.artifacts import HERE, RELEASES, TLS_AGENT, class_path, fetch
@@ -68,6 +74,7 @@ def _prepare() -> None:
     build_go()
     build_go(GO_GRPC_SOURCES)
     fetch_python()
+    fetch_python(PYTHON_STUCK_LOCK)
 
 
 def _record_group(group: Sequence[Scenario], folder: Path) -> list[str]:
@@ -106,10 +113,21 @@ def _record_one(scenario: Scenario, cluster: Cluster, folder: Path) -> None:
         finally:
             scene.stop_clients()
         check(scene.made, scenario.keeps)
+        if scenario.packed:
+            scene.made = [_packed(path) for path in scene.made]
         for path in scene.made:
             shutil.copyfile(path, folder / path.name)
     sizes = [f"{path.name} {(folder / path.name).stat().st_size}" for path in scene.made]
     print(f"{scenario.name}: {time.monotonic() - began:.1f} s, {', '.join(sizes)}", flush=True)
+
+
+def _packed(path: Path) -> Path:
+    """A capture in a file of its own with gzip; any other file as it is."""
+    if path.suffix != ".pcap":
+        return path
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+    return packed
 
 
 def _print_logs(cluster: Cluster) -> None:

@@ -17,11 +17,14 @@ from .newer import NEWER
 from .proxies.callers import CALLERS
 from .proxies.grpc import GRPC
 from .proxies.proxied import PROXIED
+from .proxies.refusals import PROXY_REFUSALS
 from .refused import REFUSED
+from .reports import REPORTS
 from .scene import Scenario
 from .security import SECURITY
 from .send import SEND
 from .servers import SERVERS
+from .upkeep import UPKEEP
 from .variants import VARIANTS
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -36,6 +39,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *PROXIED,
     *GRPC,
     *CALLERS,
+    *PROXY_REFUSALS,
     *REFUSED,
     *GROUPS,
     *HALVES,
@@ -45,4 +49,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     *LIVES,
     *LOSSES,
     *INCIDENTS,
+    *REPORTS,
+    *UPKEEP,
 )

@@ -283,6 +283,7 @@ GROUPS: tuple[Scenario, ...] = (
         "Seven consumers join a group and leave it within 15 s",
         "repeated 40 and 38",
         shows=("rebalance-storm",),
+        packed=True,
     ),
     *both(
         "more-consumers-than-queues",
@@ -317,6 +318,7 @@ GROUPS: tuple[Scenario, ...] = (
         uneven_queues,
         "204 messages, all to one of four queues",
         shows=("uneven-queues",),
+        packed=True,
     ),
     Scenario(
         "cold-read-5x",

@@ -152,6 +152,8 @@ class Scenario:
     """Words that the check for traces of the machine must let pass."""
     shows: tuple[str, ...] = ()
     """Rules of the diagnosis that it was recorded for; the text of `run` says what was provoked."""
+    packed: bool = False
+    """Its captures are stored with gzip."""
 
 
 def both(
@@ -162,9 +164,10 @@ def both(
     *,
     clusters: tuple[Callable[[], Cluster], Callable[[], Cluster]] = (single_5x, single_4x),
     shows: tuple[str, ...] = (),
+    packed: bool = False,
 ) -> tuple[Scenario, Scenario]:
     """The same scenario on both generations of the client; `clusters` are those of 5.x and 4.x."""
     return (
-        Scenario(f"{name}-5x", clusters[0], run, what, odd, NEWEST_5, shows=shows),
-        Scenario(f"{name}-4x", clusters[1], run, what, odd, NEWEST_4, shows=shows),
+        Scenario(f"{name}-5x", clusters[0], run, what, odd, NEWEST_5, shows=shows, packed=packed),
+        Scenario(f"{name}-4x", clusters[1], run, what, odd, NEWEST_4, shows=shows, packed=packed),
     )

@@ -29,8 +29,8 @@ SECRET = "samplesecret12"
 AUTH = "org.apache.rocketmq.auth.authentication.provider"
 
 
-def acl_5x() -> Cluster:
-    """A broker that authenticates every request."""
+def acl_5x(**more: str) -> Cluster:
+    """A broker that authenticates every request; `more` settings."""
     settings = {
         "authenticationEnabled": "true",
         "authenticationProvider": f"{AUTH}.DefaultAuthenticationProvider",
@@ -39,6 +39,7 @@ def acl_5x() -> Cluster:
         "innerClientAuthenticationCredentials": json.dumps(
             {"accessKey": ACCESS, "secretKey": SECRET}
         ),
+        **more,
     }
     return Cluster([BrokerSpec(settings=settings)], version=NEWEST_5, network=NETWORK)
 

@@ -54,9 +54,9 @@ class ServerArchive:
                 [*command, str(making)], capture_output=True, check=True, timeout=_SECONDS
             )
             making.replace(self.path)
-        self.let_go()
+        self.release()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """The broker has ended, or has made the archive: what is not made is left to the next."""
         if self._is_claimed:
             with contextlib.suppress(OSError):

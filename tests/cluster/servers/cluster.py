@@ -20,7 +20,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from . import probe
 from .artifacts import JAVA_SOURCES, NEWEST_5, RELEASES, Unavailable, class_path
@@ -211,12 +210,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *rest: object) -> None:
         self.stop(keep_logs=error is not None)
 
     @property

@@ -122,8 +122,23 @@ def narrow_network() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def lost(packets: str) -> Iterator[None]:
+def forgotten(node: Node) -> Iterator[None]:
+    """Packets of the connections that a server has now are captured and then lost, as where a
+    firewall forgot them; new connections work. Only inside the namespaces of a recording."""
+    command = ["ss", "-Htn", f"dst {node.host} and dport = :{node.port}"]
+    run = subprocess.run(command, check=True, timeout=10, capture_output=True, text=True)
+    clients = {line.split()[3].rpartition(":")[2] for line in run.stdout.splitlines()}
+    ports = f"{{ {', '.join(sorted(clients))} }}"
+    towards = f"ip daddr {node.host} tcp sport {ports}"
+    with lost(towards, f"ip saddr {node.host} tcp dport {ports}"):
+        yield
+
+
+@contextlib.contextmanager
+def lost(*packets: str, verdict: str = "drop") -> Iterator[None]:
     """Packets that an expression of nftables selects are captured and then lost.
+
+    With `reject with tcp reset` they are answered so instead.
 
     Only inside the namespaces of a recording, whose loopback is nobody else's.
     """
@@ -131,7 +146,10 @@ def lost(packets: str) -> Iterator[None]:
     for command in (
         ["add", "table", "ip", "lost"],
         ["add", "chain", "ip", *chain.split()],
-        ["add", "rule", "ip", "lost", "arriving", *packets.split(), "drop"],
+        *(
+            ["add", "rule", "ip", "lost", "arriving", *one.split(), *verdict.split()]
+            for one in packets
+        ),
     ):
         subprocess.run(["nft", *command], check=True, timeout=10)
     try:

@@ -74,13 +74,13 @@ def ask_on(
     return decoded, rest
 
 
-def is_registered(namesrv: tuple[str, int], broker_address: str) -> bool:
+def is_registered(namesrv: tuple[str, int], server_address: str) -> bool:
     """Whether the NameServer lists that broker address."""
     try:
         header, body = ask(namesrv, GET_BROKER_CLUSTER_INFO, timeout=1.0)
     except (OSError, ValueError):
         return False
-    return header.get("code") == SUCCESS and f'"{broker_address}"'.encode() in body
+    return header.get("code") == SUCCESS and f'"{server_address}"'.encode() in body
 
 
 def listens(address: tuple[str, int]) -> bool:

@@ -127,7 +127,7 @@ class OwnedProcess:
     def _closed(self) -> None:
         _running.discard(self)
         if self._archive is not None:
-            self._archive.let_go()
+            self._archive.release()
         self.end_input()
 
 

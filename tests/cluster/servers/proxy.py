@@ -55,7 +55,9 @@ def _running(
     cluster: Cluster, host: str, version: str, mode: str, settings: Mapping[str, object]
 ) -> Iterator[Node]:
     assert cluster.folder is not None
-    port = next(port for port in range(FIRST_PORT, FIRST_PORT + 900, 2) if port_is_free(host, port))
+    # It takes the port on all addresses, and late: each network begins at one of its own.
+    first = FIRST_PORT + 20 * int(cluster.network.rpartition(".")[2])
+    port = next(port for port in range(first, first + 900, 2) if port_is_free(host, port))
     folder = cluster.folder / "proxy"
     (folder / "conf").mkdir(parents=True, exist_ok=True)
     lines = {

@@ -126,11 +126,11 @@ def test_the_same_ports_again_is_another_conversation() -> None:
 
 def test_a_syn_that_is_sent_again_is_the_same_conversation() -> None:
     talk = Talk()
-    talk._add(0, SYN)
-    talk._add(0, SYN)
+    talk.add(0, SYN)
+    talk.add(0, SYN)
     talk.next[0] += 1
-    talk._add(1, SYN | ACK)
-    talk._add(1, SYN | ACK)
+    talk.add(1, SYN | ACK)
+    talk.add(1, SYN | ACK)
     talk.next[1] += 1
     talk.say(0, send(1).frame).say(1, sent(1).frame)
     outcome = decode_segments(talk.segments)
@@ -140,9 +140,9 @@ def test_a_syn_that_is_sent_again_is_the_same_conversation() -> None:
 
 def test_data_with_the_syn() -> None:
     talk = Talk()
-    talk._add(0, SYN, send(1).frame)
+    talk.add(0, SYN, send(1).frame)
     talk.next[0] += 1 + len(send(1).frame)
-    talk._add(1, SYN | ACK)
+    talk.add(1, SYN | ACK)
     talk.next[1] += 1
     talk.say(1, sent(1).frame).say(0, send(2).frame).say(1, sent(2).frame)
     outcome = decode_segments(talk.segments)
@@ -161,7 +161,7 @@ def test_the_syn_is_captured_after_the_first_data() -> None:
 def test_data_with_the_fin() -> None:
     talk = Talk().open().say(0, send(1).frame)
     answer = sent(1).frame
-    talk._add(1, PSH | ACK | 1, answer)
+    talk.add(1, PSH | ACK | 1, answer)
     talk.next[1] += len(answer) + 1
     outcome = decode_segments(talk.fin(0).segments)
     assert outcome.statuses == {"answered": 1}

@@ -63,7 +63,7 @@ def asked_and_answered() -> Talk:
 def test_a_whole_connection(rows_of) -> None:
     talk = asked_and_answered().close()
     exchanges, (row,) = rows_of(talk.segments)
-    assert (row.client, row.server) == (str(CLIENT), str(BROKER))
+    assert (row.client_address, row.server_address) == (str(CLIENT), str(BROKER))
     assert (row.protocol, row.start, row.end, row.ended_by) == (
         "ROCKETMQ",
         "handshake",
@@ -104,7 +104,7 @@ def test_an_answered_and_a_oneway_request_have_no_end(rows_of) -> None:
 
 def test_a_connection_that_is_refused(rows_of) -> None:
     talk = Talk()
-    talk._add(0, SYN)
+    talk.add(0, SYN)
     talk.reset(1)
     _, (row,) = rows_of(talk.segments)
     assert (row.start, row.end, row.ended_by) == ("syn", "refused", "server")
@@ -113,7 +113,7 @@ def test_a_connection_that_is_refused(rows_of) -> None:
 
 def test_a_connection_that_nobody_answers(rows_of) -> None:
     talk = Talk()
-    talk._add(0, SYN)
+    talk.add(0, SYN)
     repeated = replace(talk.segments[0], ts=talk.segments[0].ts + 10**9)
     _, (row,) = rows_of([*talk.segments, repeated])
     assert (row.end, row.syns, row.directions, row.ended_by) == ("no_answer", 2, "client", None)
@@ -162,7 +162,11 @@ def test_a_reset_with_window_zero_is_no_full_buffer(rows_of) -> None:
 def test_midstream_the_one_that_asks_is_the_client(rows_of) -> None:
     talk = Talk().say(1, sent(7)).say(0, send(8)).say(1, sent(8))
     _, (row,) = rows_of(talk.segments)
-    assert (row.start, row.client, row.server) == ("midstream", str(CLIENT), str(BROKER))
+    assert (row.start, row.client_address, row.server_address) == (
+        "midstream",
+        str(CLIENT),
+        str(BROKER),
+    )
 
 
 def test_connections_that_follow_each_other_on_the_same_ports(rows_of) -> None:

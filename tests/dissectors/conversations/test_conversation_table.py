@@ -17,7 +17,7 @@ from dissectors.conversations.conversation_table import (
 from dissectors.decode.stages import MAX_EXPERTS, ExchangeStages
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
-from dissectors.replication.finder import ReplicationFinder
+from dissectors.replication.progress import ReplicationFinder
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.segment import Segment
 from tests.traffic.commands import Command, frame, send, sent

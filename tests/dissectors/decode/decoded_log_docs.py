@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dissectors.decode.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, PartEntry
+from dissectors.decode.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest
+from dissectors.decode.log_parts import PartEntry
 from dissectors.remoting.row_facts.names import FACTS
 from dissectors.replication.progress import Replication
-from dissectors.rows.column import Column
+from dissectors.rows.column import RENAMED, Column
 from dissectors.rows.command_record import COMMAND_COLUMNS
 from dissectors.rows.conversation_facts import CONVERSATION_FACTS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
@@ -84,7 +85,7 @@ def _table_of(columns: Sequence[Column]) -> str:
 
 
 def findings_table() -> str:
-    """The columns of expert.parquet."""
+    """The columns of findings.parquet."""
     rows = [f"| `{c.name}` | {c.type} | {_cell(c.meaning)} |" for c in FINDING_COLUMNS]
     return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
 
@@ -101,6 +102,12 @@ def commands_table() -> str:
     """The members of a command's JSON."""
     rows = [f"| `{c.name}` | {c.type} | {c.unit} | {_cell(c.meaning)} |" for c in COMMAND_COLUMNS]
     return "\n".join(["| member | type | unit | meaning |", "|---|---|---|---|", *rows])
+
+
+def renamed_table() -> str:
+    """The columns that had another name."""
+    rows = [f"| `{old}` | `{new}` |" for old, new in RENAMED.items()]
+    return "\n".join(["| before | now |", "|---|---|", *rows])
 
 
 def field_texts(cls: type) -> list[tuple[str, str]]:
@@ -131,6 +138,7 @@ TABLES = {
     "findings": findings_table,
     "manifest": manifest_table,
     "commands": commands_table,
+    "renamed": renamed_table,
 }
 
 

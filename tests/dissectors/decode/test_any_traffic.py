@@ -217,7 +217,7 @@ def assert_fewer_never_other(script: Script, outcome: Outcome) -> None:
     for one in outcome.exchanges:
         if one.request and one.response:
             request, response = command_of(one.request), command_of(one.response)
-            assert (one.requester, _header(request), _header(response)) in pairs
+            assert (one.client_address, _header(request), _header(response)) in pairs
 
 
 def _assert_was_said(

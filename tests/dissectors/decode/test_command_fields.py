@@ -8,7 +8,7 @@ import pytest
 
 from dissectors.decode.command_fields import COMMAND_ALIASES, command_fields
 from dissectors.decode.pipeline import CommandSeen, Decode
-from dissectors.where.aliases import ALIASES
+from dissectors.where.fields import ALIASES
 from dissectors.where.filter import WhereError, compile_where
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import PULL_MESSAGE, Command, send, sent
@@ -35,7 +35,7 @@ def seen_in(talk: Talk, folder: Path) -> list[CommandSeen]:
         ("latency >= 100us", 2),
         ("request_name == PULL_MESSAGE and code == PULL_NOT_FOUND", 1),
         ("src ~ ':51234$'", 3),
-        ("body_length > 0", 1),
+        ("body_bytes > 0", 1),
         ("absent request_code", 3),
         ("time < 2026-11-20T10:00:00.000350", 1),
         ("expert == GAP", 0),
@@ -95,7 +95,7 @@ def test_a_refused_send_is_found_by_its_answer(tmp_path: Path) -> None:
 
 
 def test_the_names_are_those_of_exchanges_and_documented() -> None:
-    names = {one.name for one in ALIASES} | {"latency"}
+    names = {one.name for one in ALIASES} | {"latency", "src", "dst"}
     assert {name for name, _ in COMMAND_ALIASES} <= names
     page = (ROOT / "docs" / "decoded-log.md").read_text()
     for name, meaning in COMMAND_ALIASES:

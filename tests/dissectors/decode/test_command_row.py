@@ -12,9 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.decode.command_row import command_row_of, json_of, shown_bytes
+from dissectors.decode.command_row import (
+    CommandLineWriter,
+    shown_bytes,
+    taken_apart,
+    write_command,
+)
 from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.rows.command_record import COMMAND_COLUMNS, CommandRow
+from tests.dissectors.rows.named_sink import NamedSink
+from tests.pure import implementation
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
 from tests.traffic.talk import Talk
@@ -30,7 +37,7 @@ def seen_in(talk: Talk, folder: Path) -> list[CommandSeen]:
 
 def rows_of(talk: Talk, folder: Path, **options: int) -> list[dict[str, object]]:
     return [
-        json.loads(json_of(command_row_of(seen, ["a.pcap"], **options)))
+        json.loads(CommandLineWriter(["a.pcap"], **options).line_of(seen))
         for seen in seen_in(talk, folder)
     ]
 
@@ -46,7 +53,10 @@ def test_request_and_response(tmp_path: Path) -> None:
     assert (request["name"], request["code"], request["opaque"]) == ("SEND_MESSAGE_V2", 310, 7)
     assert (request["capture"], request["packet"]) == ("a.pcap", 4)
     assert request["time"] == "2026-11-20T10:00:00.000300Z"
-    assert (request["src"], request["dst"]) == ("10.0.0.5:51234", "10.0.0.1:10911")
+    assert (request["client_address"], request["server_address"]) == (
+        "10.0.0.5:51234",
+        "10.0.0.1:10911",
+    )
     assert request["header_name"] == "SendMessageRequestHeaderV2"
     assert request["ext_fields"]["e"] == "2"  # type: ignore[index]
     assert request["header"]["queueId"] == 2  # type: ignore[index]
@@ -108,7 +118,7 @@ def test_a_body_that_nobody_understands(tmp_path: Path, body: bytes, form: str, 
     assert (given_body["bodyForm"], given_body["body"]) == (form, shown)
     assert given_body["bodySize"] == len(body)
     assert given_body["bodyTruncated"] is False
-    assert [info["kind"] for info in row["expert"]] == ["UNKNOWN_CODE"]  # type: ignore[attr-defined]
+    assert [info["kind"] for info in row["findings"]] == ["UNKNOWN_CODE"]  # type: ignore[attr-defined]
 
 
 def test_body_limit(tmp_path: Path) -> None:
@@ -157,19 +167,20 @@ def test_findings_that_only_the_row_shows(tmp_path: Path) -> None:
     query = route_query(2)
     talk.say(0, query.frame).say(1, query.answer(0, body=b'{"brokerDatas":[{').frame)
     rows = rows_of(talk, tmp_path)
-    kinds = [[info["kind"] for info in row["expert"]] for row in rows]  # type: ignore[attr-defined]
+    kinds = [[info["kind"] for info in row["findings"]] for row in rows]  # type: ignore[attr-defined]
     assert kinds == [["BAD_FIELD"], [], ["BAD_BODY"]]
-    assert rows[0]["expert"][0]["severity"] == "warning"  # type: ignore[index]
+    assert rows[0]["findings"][0]["severity"] == "warning"  # type: ignore[index]
 
 
 def test_lines_leave_nothing_behind(tmp_path: Path) -> None:
     """A line of a tuple would leave its iterator, so that memory grew with the capture."""
     talk = Talk().open().say(0, send(1).frame).close()
-    row = command_row_of(seen_in(talk, tmp_path)[0], ["a.pcap"])
+    seen, writer = seen_in(talk, tmp_path)[0], CommandLineWriter(["a.pcap"])
+    writer.line_of(seen)
     gc.collect()
     before = len(gc.get_objects())
     for _ in range(1000):
-        json_of(row)
+        writer.line_of(seen)
     assert len(gc.get_objects()) - before < 100
 
 
@@ -181,6 +192,15 @@ def test_half_a_surrogate_pair(tmp_path: Path) -> None:
     assert row["body"]["kind"] in ("json", "raw")  # type: ignore[index]
 
 
+@pytest.mark.skipif(implementation() == "compiled", reason="compiled: no sinks of others")
+def test_values_are_named_as_the_columns_in_their_order(tmp_path: Path) -> None:
+    talk = Talk().open().say(0, send(1).frame).say(1, sent(1).frame).close()
+    sink = NamedSink(COMMAND_COLUMNS)
+    for seen in seen_in(talk, tmp_path):
+        write_command(sink, seen, ["a.pcap"], taken_apart(seen, 64), None)
+    assert len(sink.rows) == 2
+
+
 @pytest.mark.slow
 def test_every_sample_becomes_rows() -> None:
     if not SAMPLES.is_dir():
@@ -189,7 +209,7 @@ def test_every_sample_becomes_rows() -> None:
     count = 0
     for batch in decode.commands():
         for seen in batch:
-            row = json.loads(json_of(command_row_of(seen, decode.sources, 64)))
+            row = json.loads(CommandLineWriter(decode.sources, 64).line_of(seen))
             assert list(row) == list(CommandRow.__struct_fields__)
             count += 1
     assert count == decode.stats.commands

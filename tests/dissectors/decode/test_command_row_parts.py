@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.decode.command_row import command_row_of, json_of
+from dissectors.decode.command_row import CommandLineWriter
 from dissectors.decode.pipeline import Decode
 from tests.rmqtool.command import rmqtool
 from tests.traffic.captures import pcap_of
@@ -38,7 +38,7 @@ def rows(name: str) -> list[Row]:
 def rows_of(path: Path) -> list[Row]:
     decode = Decode([str(path)])
     return [
-        json.loads(json_of(command_row_of(seen, decode.sources)))
+        json.loads(CommandLineWriter(decode.sources).line_of(seen))
         for batch in decode.commands()
         for seen in batch
     ]
@@ -106,7 +106,9 @@ def test_ids_in_send_responses(name: str) -> None:
     offsets = []
     for row in with_field(name, "msgId", code="SEND_MESSAGE_V2"):
         found = parts(row, "msgId")
-        assert found["storeHost"] == row["src"]  # the broker that answers is the one that stored
+        assert (
+            found["storeHost"] == row["server_address"]
+        )  # the broker that answers is the one that stored
         assert f"{found['commitLogOffset']:016X}" == str(fields(row)["msgId"])[-16:]
         offsets.append(found["commitLogOffset"])
         text = str(fields(row)["transactionId"])
@@ -135,7 +137,7 @@ def test_ids_of_transactions() -> None:
     for row in checks:
         found = parts(row, "offsetMsgId")
         assert found["commitLogOffset"] == fields(row)["commitLogOffset"]
-        assert found["storeHost"] == row["src"]  # a broker asks
+        assert found["storeHost"] == row["client_address"]  # a broker asks
 
 
 def test_receipts_and_lists_of_pop() -> None:

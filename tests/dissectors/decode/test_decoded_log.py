@@ -17,7 +17,6 @@ from dissectors.decode.decoded_log import (
     FINDING_COLUMNS,
     FORMS,
     DecodedLogError,
-    DecodedLogWriter,
     Finding,
     Manifest,
     finding_of,
@@ -25,6 +24,7 @@ from dissectors.decode.decoded_log import (
     manifest_of,
     read_manifest,
 )
+from dissectors.decode.log_writer import DecodedLogWriter
 from dissectors.decode.pipeline import CaptureStats, Decode, DecodeOptions, DecodeStats
 from dissectors.decode.totals import TOTALS, RunTotals
 from dissectors.expert import ExpertInfo, ExpertKind
@@ -81,12 +81,12 @@ def test_layout_and_manifest(tmp_path: Path) -> None:
         "log/conversations.parquet",
         "log/exchanges",
         "log/exchanges/part-00000.parquet",
-        "log/expert.parquet",
+        "log/findings.parquet",
         "log/manifest.json",
     ]
     assert json.loads((log / "manifest.json").read_text()) == {
         "format": "rmqtool-decoded-log",
-        "schema_version": 1,
+        "schema_version": 2,
         "rmqtool": "0.1.0",
         "created": "2026-11-20T10:00:00.000000Z",
         "options": {"where": "topic == A"},
@@ -103,9 +103,19 @@ def test_layout_and_manifest(tmp_path: Path) -> None:
             }
         ],
         "exchanges": 3,
-        "parts": [{"file": "exchanges/part-00000.parquet", "rows": 3}],
+        "parts": [
+            {
+                "file": "exchanges/part-00000.parquet",
+                "rows": 3,
+                "first_time": "2026-11-20T10:00:00.123456Z",
+                "last_time": "2026-11-20T10:00:00.123456Z",
+            }
+        ],
         "messages": None,
         "message_parts": [],
+        "partition": None,
+        "conversation_parts": [],
+        "finding_parts": [],
         "conversations": 4,
         "rocketmq_conversations": 2,
         "not_decoded": {"TLS": 2},
@@ -115,13 +125,13 @@ def test_layout_and_manifest(tmp_path: Path) -> None:
         "commands": 6,
         "gaps": 1,
         "gap_bytes": 1448,
-        "expert": {"GAP": 1},
+        "findings": {"GAP": 1},
     }
     assert read_manifest(log).parts[0].rows == 3
 
 
 def test_parts_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissectors.decode.decoded_log.PART_ROWS", 2)
+    monkeypatch.setattr("dissectors.decode.log_parts.PART_ROWS", 2)
     log = DecodedLogWriter(tmp_path / "log")
     for opaque in range(5):
         log.write([record(opaque=opaque)])
@@ -151,9 +161,9 @@ def test_duckdb_reads_it(tmp_path: Path) -> None:
     ).fetchall()
     micros = (START + 123_456_789) // 1000
     assert rows == [("answered", 2, micros), ("unanswered", 1, micros)]
-    expert = duckdb.sql(f"select * from '{log}/expert.parquet'")
-    assert expert.columns == [column.name for column in FINDING_COLUMNS]
-    (row,) = expert.select("* exclude time").fetchall()
+    findings = duckdb.sql(f"select * from '{log}/findings.parquet'")
+    assert findings.columns == [column.name for column in FINDING_COLUMNS]
+    (row,) = findings.select("* exclude time").fetchall()
     assert row == ("b.pcap", 7, 3, "GAP", "warning", "1448 bytes are missing", 8192)
 
 
@@ -231,7 +241,7 @@ def test_what_is_no_log_says_why(tmp_path: Path, content: str | None, reason: st
 def test_a_log_of_a_later_schema_is_refused(tmp_path: Path) -> None:
     log = written(tmp_path / "log")
     path = log / "manifest.json"
-    path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 2'))
+    path.write_text(path.read_text().replace('"schema_version": 2', '"schema_version": 3'))
     with pytest.raises(DecodedLogError, match="newer"):
         read_manifest(log)
 
@@ -246,7 +256,7 @@ def test_spark_reads_it(spark: SparkSession, tmp_path: Path) -> None:
     latest = frame.selectExpr("max(unix_micros(request_time))").first()
     assert latest is not None
     assert latest[0] == (START + 123_456_789) // 1000
-    assert spark.read.parquet(str(log / "expert.parquet")).count() == 1
+    assert spark.read.parquet(str(log / "findings.parquet")).count() == 1
 
 
 def test_the_documentation_is_that_of_the_code() -> None:
@@ -286,8 +296,8 @@ def test_connections_are_read_back(tmp_path: Path) -> None:
     assert table.schema.names == [column.name for column in CONVERSATION_COLUMNS]
     assert len(wanted) == table.num_rows > 3
     for row, read in zip(wanted, table.to_pylist(), strict=True):
-        assert (row.client, row.end, row.rtt_us, row.commands) == (
-            read["client"],
+        assert (row.client_address, row.end, row.rtt_us, row.commands) == (
+            read["client_address"],
             read["end"],
             read["rtt_us"],
             read["commands"],
@@ -304,7 +314,7 @@ def test_json_lines_say_the_same(tmp_path: Path) -> None:
             log.write_conversations(decode.take_conversations())
             log.write_findings(finding_of(one, decode.sources) for one in decode.take_experts())
         log.finish(manifest())
-    for name in ("exchanges/part-00000", "conversations", "expert"):
+    for name in ("exchanges/part-00000", "conversations", "findings"):
         table = pyarrow.parquet.read_table(tmp_path / "parquet" / f"{name}.parquet")
         lines = (tmp_path / "jsonl" / f"{name}.jsonl").read_text().splitlines()
         rows = [json.loads(line) for line in lines]

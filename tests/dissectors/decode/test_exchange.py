@@ -32,7 +32,11 @@ from .exchanges import opaques
 def test_a_request_and_its_response() -> None:
     talk = Talk().open().say(0, send(7).frame).wait(3 * MILLISECOND).say(1, sent(7).frame)
     (one,) = decode_segments(talk.segments).exchanges
-    assert (one.status, one.requester, one.responder) == ("answered", str(CLIENT), str(BROKER))
+    assert (one.status, one.client_address, one.server_address) == (
+        "answered",
+        str(CLIENT),
+        str(BROKER),
+    )
     assert one.latency == 3 * MILLISECOND + talk.step
     assert one.request is not None
     assert one.response is not None
@@ -57,7 +61,7 @@ def test_the_same_number_in_both_directions() -> None:
     talk.say(0, send(5).frame).say(1, check.frame).say(0, check.answer(0).frame)
     talk.say(1, notify.frame).say(1, sent(5).frame).say(0, send(6).frame).say(1, sent(6).frame)
     found = decode_segments(talk.segments).exchanges
-    assert [(one.requester, one.status, names_of(one)[0]) for one in found] == [
+    assert [(one.client_address, one.status, names_of(one)[0]) for one in found] == [
         (str(BROKER), "answered", "CHECK_TRANSACTION_STATE"),
         (str(BROKER), "oneway", "NOTIFY_CONSUMER_IDS_CHANGED"),
         (str(CLIENT), "answered", "SEND_MESSAGE_V2"),
@@ -104,7 +108,7 @@ def test_orphans_and_unanswered() -> None:
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"orphan": 1, "unanswered": 1}
     orphan = next(one for one in outcome.exchanges if one.status == "orphan")
-    assert (orphan.requester, orphan.responder) == (str(CLIENT), str(BROKER))
+    assert (orphan.client_address, orphan.server_address) == (str(CLIENT), str(BROKER))
     assert orphan.latency is None
     assert names_of(orphan) == (None, "SUCCESS")
 

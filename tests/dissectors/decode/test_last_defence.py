@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode import command_row, exchange_row, stages
-from dissectors.decode.command_row import command_row_of, json_of
+from dissectors.decode.command_row import command_row_of
 from dissectors.decode.pipeline import Decode
 from dissectors.expert import ExpertKind
 from dissectors.remoting.bodies import decode_body, registry
@@ -47,7 +48,7 @@ def test_a_nested_heartbeat_is_a_finding(name: str, tmp_path: Path) -> None:
     assert [one.status for one in outcome.records] == ["answered"] * 3
     found = [info for info in outcome.experts if info.kind is ExpertKind.BAD_BODY]
     assert [info.packet for info in found] == [outcome.records[1].request_packet]
-    assert outcome.records[1].expert == ["BAD_BODY"]
+    assert outcome.records[1].findings == ["BAD_BODY"]
     assert outcome.records[1].group == ("g" if name == "member" else None)
 
 
@@ -60,8 +61,8 @@ def test_every_view_goes_on(name: str, tmp_path: Path) -> None:
         for seen in batch
     ]
     assert len(rows) == 6
-    assert [one["kind"] for one in rows[2].expert] == ["BAD_BODY"]
-    assert all(json_of(one) for one in rows)
+    assert [one["kind"] for one in rows[2].findings] == ["BAD_BODY"]
+    assert all(msgspec.json.encode(one) for one in rows)
     assert all(tree.Tree(["x"], True, None).exchange(one) for one in decode([path]).exchanges)
 
 
@@ -140,9 +141,9 @@ def test_parts_that_cannot_be_taken_apart(tmp_path: Path, monkeypatch: pytest.Mo
     path = _capture(tmp_path, b"{}")
     (seen, *_) = [one for batch in Decode([str(path)]).commands() for one in batch]
     shown = command_row_of(seen, [str(path)], 256)
-    assert [one["detail"] for one in shown.expert] == ["not decoded: _Slip"]
+    assert [one["detail"] for one in shown.findings] == ["not decoded: _Slip"]
     assert shown.header["b"] == "Orders"
-    assert json_of(shown)
+    assert msgspec.json.encode(shown)
 
 
 def test_a_tree_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

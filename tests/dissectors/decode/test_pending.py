@@ -106,7 +106,7 @@ def test_one_connection_that_is_quiet_gives_what_it_has_while_others_go_on() -> 
     Seen(source, decode, lambda at: waiting.append((at, decode.pending().requests)))
     first = next(at for at, rows in waiting if rows)
     assert 1 <= first < 2
-    assert {row.requester for _, rows in waiting for row in rows} == {"10.0.0.5:51234"}
+    assert {row.client_address for _, rows in waiting for row in rows} == {"10.0.0.5:51234"}
 
 
 def test_what_is_pending_is_told_as_rows() -> None:

@@ -140,7 +140,11 @@ def test_a_row_of_an_exchange() -> None:
     talk = Talk().open().say(0, request.frame).say(1, answer.frame)
     with_rows = pcap_of(talk.segments)
     (row,) = _rows(with_rows)
-    assert (row.conversation, row.requester, row.responder) == (0, str(CLIENT), str(BROKER))
+    assert (row.conversation, row.client_address, row.server_address) == (
+        0,
+        str(CLIENT),
+        str(BROKER),
+    )
     assert (row.status, row.request_packet, row.response_packet) == ("answered", 4, 5)
     assert (row.request_time, row.latency_us) == (talk.segments[3].ts, 100)
     assert (row.opaque, row.request_code, row.response_code) == (7, 310, 0)
@@ -151,7 +155,7 @@ def test_a_row_of_an_exchange() -> None:
     assert (row.request_bytes, row.response_bytes) == (len(request.frame), len(answer.frame))
     assert (row.queue_offset, row.offset_msg_id) == (42, "0A00000100002A9F00000000000000FF")
     assert (row.language, row.version, row.serialize_type) == ("JAVA", 401, "JSON")
-    assert row.expert == []
+    assert row.findings == []
 
 
 def _rows(capture: bytes) -> list[ExchangeRecord]:
@@ -186,5 +190,5 @@ def test_findings_about_frames_are_in_their_rows() -> None:
     )
     segments: list[Tcp] = [one for i, one in enumerate(talk.segments) if i != 5]
     (row,) = _rows(pcap_of(segments))
-    assert sorted(row.expert) == ["GAP", "UNKNOWN_CODE"]
+    assert sorted(row.findings) == ["GAP", "UNKNOWN_CODE"]
     assert row.missing_bytes == 500

@@ -25,8 +25,8 @@ Row = tuple[int, int | None, str, str | None, int | None, int]
 class Expected:
     """What one capture holds."""
 
-    requester: str
-    responder: str
+    client_address: str
+    server_address: str
     first_time: int
     """of the first request, nanoseconds since the epoch"""
     rows: list[Row]
@@ -136,8 +136,8 @@ def test_every_command_is_found(name: str, decoded: Decoded) -> None:
 def test_who_speaks_and_when(name: str, decoded: Decoded) -> None:
     rows, outcome = decoded
     expected = EXPECTED[name]
-    assert {(row.requester, row.responder) for row in rows} == {
-        (expected.requester, expected.responder)
+    assert {(row.client_address, row.server_address) for row in rows} == {
+        (expected.client_address, expected.server_address)
     }
     assert min(row.request_time or 0 for row in rows) == expected.first_time
     assert {(row.language, row.version_name) for row in rows} == {expected.languages}

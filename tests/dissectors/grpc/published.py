@@ -73,7 +73,7 @@ def _read_message(data: bytes, outer: str, found: Published) -> None:
     fields: dict[int, tuple[str, str, str, bool]] = {}
     for number, value in parts:
         if number == 2:
-            one = {field: content for field, _, content in fields_of(value)}
+            one = {field: content for field, _, content, _ in fields_of(value)}
             kind = TYPES[_number(one[5])]
             fields[_number(one[3])] = (_text(one[1]), kind, _short(one.get(6)), one[4] == 3)
         elif number == 3:
@@ -89,7 +89,7 @@ def _read_enum(data: bytes, outer: str, found: Published) -> None:
         if number == 1:
             name = outer + value.decode()
         elif number == 2:
-            one = {field: content for field, _, content in fields_of(value)}
+            one = {field: content for field, _, content, _ in fields_of(value)}
             values[_number(one.get(2, 0))] = _text(one[1])
     found.enums[name] = values
 
@@ -99,7 +99,7 @@ def _read_service(data: bytes, found: Published) -> None:
     service = next(value.decode() for number, value in parts if number == 1)
     for number, value in parts:
         if number == 2:
-            one = {field: content for field, _, content in fields_of(value)}
+            one = {field: content for field, _, content, _ in fields_of(value)}
             found.methods[f"{service}/{_text(one[1])}"] = (
                 *(_short(one[2]), one.get(5) == 1),
                 *(_short(one[3]), one.get(6) == 1),
@@ -107,7 +107,7 @@ def _read_service(data: bytes, found: Published) -> None:
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
-    for number, _, value in fields_of(data):
+    for number, _, value, _ in fields_of(data):
         if isinstance(value, bytes):
             yield number, value
 

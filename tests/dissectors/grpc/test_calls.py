@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dissectors.budget import Budget
 from dissectors.foreign import Unreadable
+from dissectors.grpc.call_messages import CallMessage
 from dissectors.grpc.calls import MOST_STREAMS, CallReader
 from dissectors.grpc.pieces import MessageCutter, Piece
-from dissectors.grpc.said import Said
 from dissectors.grpc.tree import decode_message
 from dissectors.grpc.wire import fields_of
 from tests.traffic.http2 import Http2Writer as Writer
@@ -24,9 +24,9 @@ OK = b"\x0a\x09\x08\xa0\x9c\x01\x12\x03yes"
 """a status of code OK"""
 
 
-def _said(client: Writer, server: Writer) -> list[Said]:
+def _said(client: Writer, server: Writer) -> list[CallMessage]:
     reader = CallReader(Budget())
-    out: list[Said] = []
+    out: list[CallMessage] = []
     for event in events_of(bytes(client.data)):
         reader.receive(event, True, out)
     for event in events_of(bytes(server.data)):

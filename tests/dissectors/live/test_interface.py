@@ -92,7 +92,7 @@ def test_interfaces_are_named_with_their_addresses() -> None:
 
 
 def test_an_interface_that_is_none_is_said_with_those_there_are() -> None:
-    with pytest.raises(LiveError, match=r"^nosuch0: no such interface\n  there are: .*\blo\b"):
+    with pytest.raises(LiveError, match=r"^nosuch0: no such interface\n  available: .*\blo\b"):
         open_capture("nosuch0")
 
 
@@ -109,8 +109,8 @@ def test_a_missing_right_is_said_with_the_way_out() -> None:
     command = drop if os.geteuid() == 0 else drop[3:]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == [
-        "lo: no right to capture packets",
-        "  run it as root, or let another program capture:",
+        "lo: permission denied: capturing needs root or CAP_NET_RAW",
+        "  run it as root, or use tcpdump:",
         "  sudo tcpdump -i lo -U -w - | rmqtool decode pcap -",
     ]
 

@@ -104,5 +104,5 @@ def test_the_hop_behind_a_call_is_found() -> None:
         row for row in _rows("grpc-send-5x") if row.unique_key == _told("grpc-send-5x", "sent")[0]
     ]
     outer, inner = sorted(rows, key=lambda row: not is_call(row.request_name))
-    assert inner_rows([outer, inner]) == {1: 0}
+    assert inner_rows([outer, inner], ()) == {1: 0}
     assert (outer.latency_us or 0) > (inner.latency_us or 0)

@@ -56,7 +56,7 @@ def test_half_messages_and_how_they_end() -> None:
         half = prepared[row.unique_key]
         assert row.transaction_id in (None, half.transaction_id)
         assert row.client_address == half.client_address
-        assert row.broker_address == half.broker_address
+        assert row.server_address == half.server_address
         assert half.queue_offset is None  # that of the half topic is none of its queue
 
 

@@ -67,7 +67,7 @@ def test_the_clients_own_trace_tells_of_the_same_sends(name: str) -> None:
             row.keys or "",
         )
         assert (parts[8], int(parts[9]), parts[12], parts[13]) == (
-            row.broker_address,
+            row.server_address,
             row.body_bytes,
             row.offset_msg_id,
             "true",

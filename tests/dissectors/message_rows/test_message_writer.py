@@ -21,10 +21,10 @@ from dissectors.remoting.messages.batch import unwrap_inner_batch
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.messages.records import decode_messages
 from dissectors.rows.column_bytes import ArrowSink
-from dissectors.rows.json_rows import row_encoder
 from dissectors.rows.message_record import DELIVERED, MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.parquet import batches_of, message_table
 from dissectors.rows.row_sink import JsonSink, ObjectSink, RowSink
+from dissectors.rows.tables import row_encoder
 from tests.dissectors.rows.named_sink import NamedSink
 from tests.dissectors.stored_records import MESSAGES
 from tests.pure import implementation

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.rows.json_rows import row_encoder
 from dissectors.rows.message_record import MESSAGE_COLUMNS
+from dissectors.rows.tables import row_encoder
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, send, sent
 from tests.traffic.talk import Talk

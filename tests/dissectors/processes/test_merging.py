@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.processes.encoding import ends_of
 from dissectors.processes.merging import (
     merged_lines,
     merged_places,
@@ -13,7 +14,6 @@ from dissectors.processes.merging import (
     runs_of,
     runs_of_counts,
 )
-from dissectors.rows.line_ends import ends_of
 
 Place = tuple[int, int]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.processes.shared_blocks import NO_PLACE, UNIT, UNITS, SharedBlocks
+from dissectors.processes.children import NO_PLACE, UNIT, UNITS, SharedBlocks
 
 
 def test_blocks_hold_until_they_are_given_back() -> None:

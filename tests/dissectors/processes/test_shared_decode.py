@@ -124,7 +124,7 @@ def shard_of(packets: list[Packet], swept: set[int], shard: int, shards: int) ->
     """Return the exchanges of a shard that sweeps behind some packets: (place, request)."""
     stages = ExchangeStages(frozenset(), KEEP_MESSAGES, shard, shards)
     for packet in packets:
-        stages.take([packet])
+        stages.receive([packet], 0, 1)
         if packet.packet in swept:
             stages.sweep(packet.ts + HOUR, packet.packet)
     stages.finish()

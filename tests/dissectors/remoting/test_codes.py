@@ -160,11 +160,11 @@ def test_any_number_has_a_name(code: int, request: int | None, version: int | No
 
 
 def test_unknown_names_do_not_pile_up() -> None:
-    from dissectors.remoting.code_names import _UNKNOWN_NAMES_KEPT, _unknown
+    from dissectors.remoting.code_names import UNKNOWN_NAMES_KEPT, _unknown
 
     for code in range(1_000_000, 1_005_000):
         request_name(code)
-    assert _unknown.cache_info().currsize <= _UNKNOWN_NAMES_KEPT
+    assert _unknown.cache_info().currsize <= UNKNOWN_NAMES_KEPT
 
 
 def test_every_request_code_has_its_operation() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dissectors.conversations.header_scan import scanned
 from dissectors.conversations.header_view import view_of_command
-from dissectors.remoting.framing.wanted_bodies import is_wanted
+from dissectors.remoting.framing.frame_decoder import is_wanted
 from dissectors.remoting.header_codec import (
     JSON_TYPE,
     decode_header,
@@ -17,6 +17,7 @@ from dissectors.remoting.header_codec import (
     is_header,
 )
 from dissectors.remoting.odd_header import odd_header_of
+from tests.cases import in_one
 
 from .odd_headers import Answer, headers, recorded
 
@@ -64,7 +65,7 @@ def test_all_are_recorded() -> None:
     assert list(RECORDED) == list(dict.fromkeys(headers()))
 
 
-@pytest.mark.parametrize("text", [text for text in RECORDED if text not in OTHERWISE])
+@in_one([text for text in RECORDED if text not in OTHERWISE])
 def test_it_is_read_as_the_classes_read_it(text: str) -> None:
     old, new = of_both(text)
     wanted = old or new
@@ -81,7 +82,7 @@ def test_it_is_read_as_the_classes_read_it(text: str) -> None:
         assert found.language in languages
 
 
-@pytest.mark.parametrize("text", [text for text in RECORDED if text not in OTHERWISE])
+@in_one([text for text in RECORDED if text not in OTHERWISE])
 def test_a_difference_is_noted(text: str) -> None:
     old, new = of_both(text)
     odd = odd_header_of(text.encode())
@@ -103,7 +104,7 @@ def test_a_difference_is_noted(text: str) -> None:
     assert bool(both) == differ
 
 
-@pytest.mark.parametrize("text", RECORDED)
+@in_one(RECORDED)
 def test_the_ways_of_reading_agree(text: str) -> None:
     """What is quick takes nothing that the other ways read otherwise, or not at all."""
     header = text.encode()

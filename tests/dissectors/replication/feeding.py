@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dissectors.expert import ExpertInfo
-from dissectors.replication.finder import ReplicationFinder
 from dissectors.replication.progress import (
     AUTO_SWITCH,
     CLASSIC,
     Reading,
     Replication,
+    ReplicationFinder,
 )
 from tests.dissectors.replication_traffic import (
     SLAVE,

@@ -143,7 +143,7 @@ def test_an_empty_master_that_was_recorded_and_the_one_that_took_its_place() -> 
     for records in decode.records():
         for one in records:
             if one.offset_msg_id:
-                ids.setdefault(one.responder, []).append(int(one.offset_msg_id[16:], 16))
+                ids.setdefault(one.server_address, []).append(int(one.offset_msg_id[16:], 16))
     (empty, begin), (new, went_on) = ids.items()
     size = begin[1] - begin[0]
     first, second = decode.stats.replications

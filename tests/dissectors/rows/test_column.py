@@ -63,22 +63,6 @@ def _calls_of(module: str, name: str) -> list[ast.Call]:
     ]
 
 
-def _called(node: ast.expr) -> str:
-    """Return what an argument is called: the variable, attribute or function that it comes from."""
-    if isinstance(node, ast.BoolOp):
-        return _called(node.values[0])
-    if isinstance(node, ast.Call):
-        return _called(node.func)
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return name.lstrip("_")
-
-
-def test_positional_arguments_are_in_the_order_of_the_fields() -> None:
-    (call,) = _calls_of("decode/command_row", "CommandRow")
-    assert not call.keywords
-    assert tuple(map(_called, call.args)) == CommandRow.__struct_fields__
-
-
 def test_what_makers_say_of_a_message_are_the_last_of_its_columns() -> None:
     assert MessageRecord.__struct_fields__[-len(Facts._fields) :] == Facts._fields
 

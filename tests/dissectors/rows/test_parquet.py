@@ -36,7 +36,7 @@ def written(rows: list[ExchangeRecord], folder: Path, cut: int = 1000) -> list[d
 
 
 def test_values(tmp_path: Path) -> None:
-    rows = [record(topic=EVIL, expert=["GAP"]), unanswered()]
+    rows = [record(topic=EVIL, findings=["GAP"]), unanswered()]
     for got, row in zip(written(rows, tmp_path), rows, strict=True):
         for column in COLUMNS:
             value = getattr(row, column.name)

@@ -152,9 +152,13 @@ def test_sends_of_a_relay_that_is_proven_later_count() -> None:
     found = Relays()
     for n, id_ in enumerate((None, "ID")):
         times = {"request_time": START, "response_time": START + 9 * MS, "unique_key": f"K{n}"}
-        found.add(record(requester="10.0.0.9:1", responder=RELAY, offset_msg_id=id_, **times))
+        found.add(
+            record(client_address="10.0.0.9:1", server_address=RELAY, offset_msg_id=id_, **times)
+        )
         times |= {"request_time": START + MS, "response_time": START + 2 * MS}
-        found.add(record(requester=f"{HIDDEN}:1", responder=BROKER, offset_msg_id=id_, **times))
+        found.add(
+            record(client_address=f"{HIDDEN}:1", server_address=BROKER, offset_msg_id=id_, **times)
+        )
     ((relay, times_of),) = found.sends().items()
     assert (relay, times_of.outer.count) == (Relay(RELAY, HIDDEN, BROKER), 2)
 
@@ -171,8 +175,8 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     found, other = Relays(), Relays()
     for n in range(50):
         times = {"request_time": START, "response_time": START + 9 * MS, "unique_key": f"K{n}"}
-        found.add(record(requester=f"10.0.0.{n}:1", responder=RELAY, **times))
-        found.add(record(requester=f"10.0.1.{n}:1", **(times | {"response_time": START + MS})))
+        found.add(record(client_address=f"10.0.0.{n}:1", server_address=RELAY, **times))
+        found.add(record(client_address=f"10.0.1.{n}:1", **(times | {"response_time": START + MS})))
         other.add(record(**times))
     for _ in range(10):
         other.add(record(**times))

@@ -27,9 +27,9 @@ class Direction:
         self.next = 0
         if isn is not None:
             self.sequence = isn + 1
-            self._take(lambda out: self.machine.synchronize(self._segment(isn, b"", SYN), out))
+            self.take(lambda out: self.machine.synchronize(self.segment(isn, b"", SYN), out))
 
-    def _segment(self, seq: int, data: bytes, flags: int = ACK, missing: int = 0) -> Segment:
+    def segment(self, seq: int, data: bytes, flags: int = ACK, missing: int = 0) -> Segment:
         self.packet += 1
         surrounded = b"<<<" + data + b">>>"
         sequence = (((seq & M32) ^ 0x80000000) - 0x80000000) << 32  # signed, as the bytes are read
@@ -46,7 +46,7 @@ class Direction:
             missing,
         )
 
-    def _take(self, feed: object) -> list[Piece]:
+    def take(self, feed: object) -> list[Piece]:
         out: list[Piece] = []
         feed(out)  # type: ignore[operator]
         for piece in out:
@@ -61,21 +61,21 @@ class Direction:
     ) -> list[Piece]:
         """The bytes `at` to `end` of the stream."""
         payload = STREAM[at:end] if data is None else data
-        segment = self._segment(self.sequence + at, payload, missing=missing)
+        segment = self.segment(self.sequence + at, payload, missing=missing)
         self.now += later
-        return self._take(lambda out: self.machine.receive(segment, out))
+        return self.take(lambda out: self.machine.receive(segment, out))
 
     def acknowledge(self, at: int) -> list[Piece]:
         """The other end says that it has all before `at`."""
-        segment = self._segment(0, b"")
+        segment = self.segment(0, b"")
         segment.ack = (self.sequence + at) & M32
         self.now += 1000
         if not self.machine.waiting:
             return []
-        return self._take(lambda out: self.machine.acknowledge(segment, out))
+        return self.take(lambda out: self.machine.acknowledge(segment, out))
 
     def finish(self) -> list[Piece]:
-        return self._take(self.machine.finish)
+        return self.take(self.machine.finish)
 
     @property
     def kinds(self) -> list[ExpertKind]:

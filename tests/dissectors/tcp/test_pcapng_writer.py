@@ -66,6 +66,22 @@ def test_whatever_is_written_is_read(written_packets: list[tuple[int, bytes, int
     assert writer.packets == len(written_packets)
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, MAX_TIME - 1), st.binary(max_size=99), st.integers(0, 200)))
+)
+def test_packets_at_once_are_the_packets_one_by_one(
+    written_packets: list[tuple[int, bytes, int]],
+) -> None:
+    files = io.BytesIO(), io.BytesIO()
+    one_by_one, at_once = (PcapngWriter(file, 1) for file in files)
+    for ts, data, length in written_packets:
+        one_by_one.write(ts, data, length)
+    bad = [(-1, b"", 0), (0, bytes(MAX_PACKET + 1), 0)]
+    assert at_once.write_all([*bad, *written_packets, *bad]) == 4
+    assert files[0].getvalue() == files[1].getvalue()
+    assert (at_once.packets, at_once.last_ts) == (one_by_one.packets, one_by_one.last_ts)
+
+
 def test_a_file_that_is_cut_off_has_the_packets_before_the_cut() -> None:
     whole = written()
     for size in range(100, len(whole), 997):

@@ -156,8 +156,8 @@ def test_without_a_syn_the_first_packets_may_be_out_of_order() -> None:
 def test_a_syn_after_the_first_data() -> None:
     one = Direction(None, 1001)
     one.receive(100, 200)
-    syn = one._segment(1000, b"", SYN)
-    one._take(lambda out: one.machine.synchronize(syn, out))
+    syn = one.segment(1000, b"", SYN)
+    one.take(lambda out: one.machine.synchronize(syn, out))
     assert one.given == []
     one.receive(0, 100)
     assert one.bytes == STREAM[:200]
@@ -173,8 +173,8 @@ def test_data_with_the_syn() -> None:
 def test_a_syn_that_comes_again_changes_nothing() -> None:
     one = Direction(1000)
     one.receive(0, 10)
-    syn = one._segment(1000, b"", SYN)
-    one._take(lambda out: one.machine.synchronize(syn, out))
+    syn = one.segment(1000, b"", SYN)
+    one.take(lambda out: one.machine.synchronize(syn, out))
     one.receive(10, 20)
     assert one.bytes == STREAM[:20]
 

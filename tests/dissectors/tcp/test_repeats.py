@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.tcp.repeats import LEAST_NS, LEAST_REPEATS, MAX_STALLS, Repeats, noted
+from dissectors.tcp.reassembly import LEAST_NS, LEAST_REPEATS, MAX_STALLS, Repeats, noted
 
 SECOND = 1_000_000_000
 SIZE = 1460

@@ -314,7 +314,9 @@ def test_samples(sample: Sample) -> None:
 def test_round_trips_and_windows_of_zero(sample: Sample) -> None:
     decode = Decode([str(sample.path)], DecodeOptions(conversations=True))
     rows = [row for _ in decode.records() for row in decode.take_conversations()]
-    with_handshake = {(row.client, row.server): row for row in rows if row.rtt_us is not None}
+    with_handshake = {
+        (row.client_address, row.server_address): row for row in rows if row.rtt_us is not None
+    }
     wanted = sample.theirs.handshakes
     assert with_handshake.keys() == wanted.keys()
     for ends, row in with_handshake.items():

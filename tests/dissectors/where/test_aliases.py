@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.rows.record import COLUMNS
-from dissectors.where.aliases import ALIASES
-from dissectors.where.fields import exchange_fields
+from dissectors.where.fields import ALIASES, exchange_fields
 from dissectors.where.filter import WhereError, compile_where
 
 from ..made_rows import record, unanswered
@@ -51,7 +50,7 @@ def test_what_went_wrong() -> None:
     assert compile_where("bad and not failed", exchange_fields())(unanswered())
     gone = {"status": "orphan", "request_packet": None, "response_packet": None}
     assert found("outcome == orphan and absent packet", **gone)
-    assert found("ip == '::1'", requester="[::1]:40000")
+    assert found("ip == '::1'", client_address="[::1]:40000")
 
 
 def test_each_name_stands_once() -> None:

@@ -56,9 +56,9 @@ def found(expression: str, **changes: object) -> bool:
         "has latency_us and has topic",
         "absent remark",
         "not has remark",
-        "absent expert",
-        "requester ~ '^10[.]0[.]0[.]5:'",
-        "responder == 10.0.0.1:10911",
+        "absent findings",
+        "client_address ~ '^10[.]0[.]0[.]5:'",
+        "server_address == 10.0.0.1:10911",
         "request_time >= 2026-11-20T10:00:00",
         "request_time < 2026-11-20T10:00:00.123456790Z",
         "request_time < '2026-11-20 10:01'",
@@ -91,7 +91,7 @@ def test_finds_the_good_exchange(expression: str) -> None:
         "body_bytes > 4KiB",
         "status in (unanswered, orphan)",
         "request_time >= 10:00:01",
-        "expert == GAP",
+        "findings == GAP",
         "topic == A or topic == B and status == answered",
     ],
 )
@@ -121,13 +121,13 @@ def test_a_comparison_with_an_absent_value_is_false(expression: str) -> None:
 
 
 def test_lists() -> None:
-    assert found("expert == GAP", expert=["MIDSTREAM", "GAP"])
-    assert found("expert in (BAD_BODY, GAP)", expert=["GAP"])
-    assert found("expert ~ ^BAD_", expert=["GAP", "BAD_BODY"])
-    assert found("has expert", expert=["GAP"])
-    assert found("expert != GAP")
-    assert found("expert not in (GAP, BAD_BODY)")
-    assert not found("expert != GAP", expert=["MIDSTREAM", "GAP"])
+    assert found("findings == GAP", findings=["MIDSTREAM", "GAP"])
+    assert found("findings in (BAD_BODY, GAP)", findings=["GAP"])
+    assert found("findings ~ ^BAD_", findings=["GAP", "BAD_BODY"])
+    assert found("has findings", findings=["GAP"])
+    assert found("findings != GAP")
+    assert found("findings not in (GAP, BAD_BODY)")
+    assert not found("findings != GAP", findings=["MIDSTREAM", "GAP"])
 
 
 def test_and_binds_closer_than_or() -> None:
@@ -164,7 +164,7 @@ def test_a_quote_and_a_backslash_in_quotes() -> None:
         ("request_code == SEND_MESSAG", "SEND_MESSAG", "number or a name"),
         ("status == unansweredd", "unansweredd", "did you mean unanswered"),
         ("request_name == SEND_MESAGE_V2", "SEND_MESAGE_V2", "did you mean SEND_MESSAGE_V2"),
-        ("expert == GAPS", "GAPS", "did you mean GAP"),
+        ("findings == GAPS", "GAPS", "did you mean GAP"),
         ("request_time > yesterday", "yesterday", "is a time, like 2026"),
         ("topic > A", ">", "has no order"),
         ("version_name >= V4_9_0", ">=", "`version` is the number"),
@@ -212,7 +212,7 @@ _WORDS = st.sampled_from(
         "topic",
         "latency",
         "queue_id",
-        "expert",
+        "findings",
         "request_time",
         "==",
         "!=",
@@ -251,7 +251,7 @@ def test_any_text_is_a_filter_or_a_where_error(expression: str) -> None:
         error = wrong
     if error is None:
         assert test(record()) in (True, False)
-        assert test(unanswered(request_time=None, topic=None, expert=["GAP"])) in (True, False)
+        assert test(unanswered(request_time=None, topic=None, findings=["GAP"])) in (True, False)
     else:
         assert error.reason
         assert error.pointed()

@@ -19,7 +19,7 @@ from dissectors.remoting.bodies.secrets import without_secrets
 from dissectors.remoting.fastjson.reader import FastjsonReader, PairMap
 from dissectors.rows.command_record import CommandRow
 from dissectors.tcp.capture import packet_number
-from dissectors.wireshark.field_names import header_filters, property_filters
+from dissectors.wireshark.lua_tables import header_filters, property_filters
 from tests.traffic.joined import Joined, Together
 
 from .tshark import Layer, commands_in, commands_of, flat, in_any_order, layer_of, text_of, texts_of
@@ -73,8 +73,8 @@ def expected_members(row: CommandRow) -> dict[str, str]:
         "version": str(row.version),
         "version_name": row.version_name,
         "serialize_type": {"JSON": "0", "ROCKETMQ": "1"}[row.serialize_type],
-        "header_length": str(row.header_length),
-        "body_length": str(row.body_length),
+        "header_length": str(row.header_bytes),
+        "body_length": str(row.body_bytes),
         "remark": row.remark or "",
         "header_name": (row.header_name or "") if row.ext_fields and not is_orphan else "",
         "operation": row.name if row.kind != "response" else row.request_name or "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED
 from replay.captured.captured_send import END_TRANSACTION, CapturedSend, Refused, Seen, SkipReason
 from replay.captured.look_ahead import MAX_WAIT, MAX_WAITING, LookAhead
@@ -11,6 +12,8 @@ from replay.captured.sending_order import CLIENT_WAITS
 from replay.message import TransactionState
 
 from ..replayed import MS, SECOND, START, seen
+
+FLUSH_DISK_TIMEOUT = int(ResponseCode.FLUSH_DISK_TIMEOUT)
 
 
 def answer(ahead: LookAhead, request: Seen, at: int, code: int = 0, remark: str = "") -> None:
@@ -126,7 +129,7 @@ def test_a_oneway_send_waits_for_nothing() -> None:
 def test_further_attempts_are_the_same_message() -> None:
     ahead = LookAhead()
     first = seen(0, broker="broker-b")
-    again = seen(10 * MS, broker="broker-a", responder="10.0.0.2:10911")
+    again = seen(10 * MS, broker="broker-a", server_address="10.0.0.2:10911")
     ahead.request(first)
     answer(ahead, first, 2 * MS, 14, "disk full")
     assert sends(ahead) == []
@@ -136,9 +139,40 @@ def test_further_attempts_are_the_same_message() -> None:
     assert isinstance(one, CapturedSend)
     assert isinstance(refused, Refused)
     assert (one.answer.attempts, one.answer.code, one.answer.latency_us) == (2, 0, 2000)
-    assert one.answer.responder == "10.0.0.2:10911"
+    assert one.answer.server_address == "10.0.0.2:10911"
     assert one.header.broker_name == "broker-b"
     assert refused.refusal.why is SkipReason.ANOTHER_ATTEMPT
+
+
+def test_what_was_not_stored_for_good_is_the_same_message_when_it_is_sent_again() -> None:
+    """As by producers with retryAnotherBrokerWhenNotStoreOK, and by proxies for clients of gRPC."""
+    ahead = LookAhead()
+    codes = (FLUSH_DISK_TIMEOUT, FLUSH_DISK_TIMEOUT, 0, 0)
+    requests = [seen(n * 10 * MS) for n in range(len(codes))]
+    for n, (request, code) in enumerate(zip(requests, codes, strict=True)):
+        ahead.request(request)
+        answer(ahead, request, n * 10 * MS + MS, code)
+    taken = ahead.take()
+    assert [isinstance(one, CapturedSend) for one in taken] == [True, False, False, True]
+    (one, _, _, another) = taken
+    assert isinstance(one, CapturedSend)
+    assert isinstance(another, CapturedSend)
+    assert (one.answer.attempts, one.answer.code) == (3, 0), "the last attempt was stored for good"
+    assert another.answer.attempts == 1
+
+
+def test_what_was_not_stored_for_good_is_not_waited_for() -> None:
+    ahead = LookAhead()
+    request = seen()
+    ahead.request(request)
+    answer(ahead, request, MS, FLUSH_DISK_TIMEOUT)
+    (one,) = sends(ahead)
+    again = seen(10 * MS)
+    ahead.request(again)
+    answer(ahead, again, 12 * MS, 14)
+    (refused,) = ahead.take()
+    assert isinstance(refused, Refused)
+    assert one.answer.code == FLUSH_DISK_TIMEOUT, "it was stored, whatever came after"
 
 
 def test_the_same_message_sent_again_after_it_was_stored_is_another_one() -> None:

@@ -34,11 +34,13 @@ SKIPPED = "made by 10.0.0.7:8080 of packet 1"
 
 
 def outer(at: int = 0, key: str = "K1", **more: object) -> Seen:
-    return seen(at, key=key, requester=CLIENT, responder=RELAY, **more)  # type: ignore[arg-type]
+    return seen(at, key=key, client_address=CLIENT, server_address=RELAY, **more)  # type: ignore[arg-type]
 
 
-def inner(at: int, key: str = "K1", requester: str = RELAY_ITSELF, **more: object) -> Seen:
-    request = seen(at, key=key, requester=requester, responder=BROKER, conversation=2, **more)  # type: ignore[arg-type]
+def inner(at: int, key: str = "K1", client_address: str = RELAY_ITSELF, **more: object) -> Seen:
+    request = seen(
+        at, key=key, client_address=client_address, server_address=BROKER, conversation=2, **more
+    )  # type: ignore[arg-type]
     return request
 
 
@@ -71,7 +73,7 @@ def test_a_request_from_the_host_that_was_asked_is_an_inner_hop(oneway: bool) ->
     assert isinstance(rows[1], Refused)
     assert rows[1].refusal.detail == SKIPPED
     one = only_send(rows)
-    assert (one.answer.attempts, one.answer.responder) == (1, RELAY)
+    assert (one.answer.attempts, one.answer.server_address) == (1, RELAY)
     assert one.answer.latency_us == (None if oneway else 6000)
 
 
@@ -91,7 +93,7 @@ def test_what_the_relay_tries_again_is_no_attempt_of_the_client() -> None:
 
 def test_one_message_id_in_both_answers_proves_a_relay_behind_another_address() -> None:
     ahead = LookAhead()
-    asked, made = outer(), inner(2 * MS, requester=HIDDEN)
+    asked, made = outer(), inner(2 * MS, client_address=HIDDEN)
     ahead.request(asked)
     ahead.request(made)
     answer(ahead, made, 4 * MS, "ID1")
@@ -100,12 +102,16 @@ def test_one_message_id_in_both_answers_proves_a_relay_behind_another_address() 
     rows = ahead.take()
     assert reasons(rows) == [None, SkipReason.INNER_HOP]
     one = only_send(rows)
-    assert (one.answer.attempts, one.answer.latency_us, one.answer.responder) == (1, 6000, RELAY)
+    assert (one.answer.attempts, one.answer.latency_us, one.answer.server_address) == (
+        1,
+        6000,
+        RELAY,
+    )
 
 
 def test_the_answers_may_be_seen_in_the_other_order() -> None:
     ahead = LookAhead()
-    asked, made = outer(), inner(2 * MS, requester=HIDDEN)
+    asked, made = outer(), inner(2 * MS, client_address=HIDDEN)
     ahead.request(asked)
     ahead.request(made)
     answer(ahead, asked, 6 * MS, "ID1")
@@ -117,7 +123,7 @@ def test_the_answers_may_be_seen_in_the_other_order() -> None:
 
 def test_a_relay_that_is_proved_once_is_known_for_oneway_and_refused_sends() -> None:
     ahead = LookAhead()
-    asked, made = outer(), inner(2 * MS, requester=HIDDEN)
+    asked, made = outer(), inner(2 * MS, client_address=HIDDEN)
     ahead.request(asked)
     ahead.request(made)
     answer(ahead, made, 4 * MS, "ID1")
@@ -136,8 +142,8 @@ def test_a_relay_that_is_proved_once_is_known_for_oneway_and_refused_sends() -> 
 
 def test_an_attempt_at_another_broker_stays_one() -> None:
     ahead = LookAhead()
-    first = seen(0, requester=CLIENT, responder=BROKER)
-    again = seen(10 * MS, requester="10.0.0.5:5", responder="10.0.0.2:11", conversation=2)
+    first = seen(0, client_address=CLIENT, server_address=BROKER)
+    again = seen(10 * MS, client_address="10.0.0.5:5", server_address="10.0.0.2:11", conversation=2)
     ahead.request(first)
     ahead.request(again)
     answer(ahead, again, 12 * MS, "ID2")
@@ -146,15 +152,17 @@ def test_an_attempt_at_another_broker_stays_one() -> None:
     assert reasons(rows) == [None, SkipReason.ANOTHER_ATTEMPT]
     one = only_send(rows)
     assert (one.answer.attempts, one.answer.latency_us) == (2, 2000)
-    assert one.answer.responder == "10.0.0.2:11"
+    assert one.answer.server_address == "10.0.0.2:11"
 
 
 def test_a_client_on_the_host_of_the_broker_may_try_again() -> None:
     hops = RelayHops()
     at_broker = BROKER.replace(":11", ":777")
-    first = seen(0, requester=at_broker, responder=RELAY).origin
+    first = seen(0, client_address=at_broker, server_address=RELAY).origin
     made = inner(MS).origin
-    again = seen(2 * MS, requester=at_broker, responder="10.0.0.8:8080", conversation=3).origin
+    again = seen(
+        2 * MS, client_address=at_broker, server_address="10.0.0.8:8080", conversation=3
+    ).origin
     assert hops.request(first, "K1") is None
     assert hops.request(made, "K1") == first
     hops.answer(first, "K1", START + 2 * MS, "")
@@ -165,8 +173,8 @@ def test_hops_through_two_relays_are_all_inner_ones() -> None:
     hops = RelayHops()
     second = "10.0.0.8:8080"
     asked = outer().origin
-    between = seen(MS, requester=RELAY_ITSELF, responder=second, conversation=2).origin
-    last = seen(2 * MS, requester="10.0.0.8:5", responder=BROKER, conversation=3).origin
+    between = seen(MS, client_address=RELAY_ITSELF, server_address=second, conversation=2).origin
+    last = seen(2 * MS, client_address="10.0.0.8:5", server_address=BROKER, conversation=3).origin
     assert [hops.request(one, "K1") for one in (asked, between, last)] == [None, asked, between]
 
 
@@ -221,15 +229,15 @@ def test_the_sample_through_a_proxy_is_replayed_as_its_clients_sent_it() -> None
     steps, skipped = plan_of(sample("proxy-remoting-5x.pcap"))
     keys = [step.captured_key for step in steps]
     assert len(keys) == len(set(keys)) == 12
-    assert {step.origin.responder for step in steps} == {"127.77.0.71:18080"}
+    assert {step.origin.server_address for step in steps} == {"127.77.0.71:18080"}
     assert [step.captured.answer.attempts for step in steps] == [1] * 10 + [2] * 2
     hops = [one for one in skipped if one.why is SkipReason.INNER_HOP]
-    assert {one.origin.responder for one in hops} == {"127.77.0.11:10911"}
+    assert {one.origin.server_address for one in hops} == {"127.77.0.11:10911"}
     assert len(hops) == 14
 
 
 def test_what_later_answers_prove_is_known_from_the_first_send_on() -> None:
-    asked, made = outer(SECOND), inner(SECOND + 2 * MS, requester=HIDDEN)
+    asked, made = outer(SECOND), inner(SECOND + 2 * MS, client_address=HIDDEN)
     relays = Relays()
     relays.add(_answered(made, 4 * MS))
     assert not relays.proven()
@@ -245,8 +253,8 @@ def _answered(request: Seen, until: int) -> ExchangeRecord:
     origin = request.origin
     return record(
         capture=origin.capture,
-        requester=origin.requester,
-        responder=origin.responder,
+        client_address=origin.client_address,
+        server_address=origin.server_address,
         request_time=origin.time,
         response_time=START + SECOND + until,
         unique_key="K1",

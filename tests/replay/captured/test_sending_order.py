@@ -56,10 +56,12 @@ def test_a_client_is_its_host_and_group_on_any_connection() -> None:
             order.response(one, one.seen.origin, START + 9 * MS)
         return pair[1].concurrent
 
-    another = seen(MS, conversation=2, opaque=1, requester="10.0.0.5:77", responder="10.0.0.2:1")
+    another = seen(
+        MS, conversation=2, opaque=1, client_address="10.0.0.5:77", server_address="10.0.0.2:1"
+    )
     assert overlapping(another)
     order = SendingOrder()
-    assert not overlapping(seen(MS, conversation=2, opaque=1, requester="10.0.0.6:77"))
+    assert not overlapping(seen(MS, conversation=2, opaque=1, client_address="10.0.0.6:77"))
 
 
 def test_who_gave_up_waiting_is_not_concurrent() -> None:
@@ -85,6 +87,6 @@ def test_round_robin_shows_none_however_fast_the_broker_is() -> None:
 def test_memory_is_bounded_by_number() -> None:
     order = SendingOrder()
     for n in range(MOST + 100):
-        order.request(captured(seen(n, opaque=n, topic=f"T{n}", requester=f"{n}:1")))
+        order.request(captured(seen(n, opaque=n, topic=f"T{n}", client_address=f"{n}:1")))
     for held in (order._clients, order._topics, order._queues):
         assert len(held) == MOST

@@ -10,7 +10,7 @@ import pytest
 
 from dissectors.budget import Budget
 from replay.captured.captured_send import CapturedSend, Origin, SkipReason
-from replay.plan.planned_run import PORTION_BYTES, _portions
+from replay.plan.planned_run import PORTION_BYTES, portions_of
 from replay.plan.planner import PlannedSend, Planner, PlanOptions, Skipped
 from replay.run.read_ahead import MOST_BYTES, ReadAhead
 
@@ -165,7 +165,7 @@ def test_bodies_are_bounded_by_their_bytes() -> None:
     budget = Budget()
 
     async def run() -> int:
-        portions = _portions(Planner(PlanOptions(), budget=Budget(1 << 30)).steps(sends))
+        portions = portions_of(Planner(PlanOptions(), budget=Budget(1 << 30)).steps(sends))
         ahead = ReadAhead(portions, 4096, lambda: None, budget)
         await ahead.fill()
         count = 0

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from types import TracebackType
 
 _opaque = count(1)
 
@@ -122,12 +121,7 @@ class Talk:
     def __enter__(self) -> Talk:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from replay.sandbox import InjectionKind, injection_of_text, injections_of_file
 from replay.sandbox.injection.injection import FAMILIES
-from replay.sandbox.injection.injection_text import _KEYS
+from replay.sandbox.injection.injection_text import FAULT_KEYS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sandbox.md"
 
@@ -22,7 +22,7 @@ def test_every_kind_key_and_family_is_named() -> None:
     text = PAGE.read_text()
     for kind in InjectionKind:
         assert f"`{kind}" in text, kind
-    for name in (*_KEYS, *FAMILIES):
+    for name in (*FAULT_KEYS, *FAMILIES):
         assert f"`{name}" in text, name
 
 

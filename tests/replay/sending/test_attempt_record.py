@@ -11,7 +11,15 @@ from replay.message import Attempt, Message, MessageQueue
 from replay.sending.attempt_record import record_of_attempt
 from tests.replay.java_sends import SAMPLES
 
-OF_A_CAPTURE = ("capture", "request_packet", "response_packet", "rtt_us", "end", "expert", "facts")
+OF_A_CAPTURE = (
+    "capture",
+    "request_packet",
+    "response_packet",
+    "rtt_us",
+    "end",
+    "findings",
+    "facts",
+)
 QUEUE = MessageQueue("T", "broker-a", 1)
 
 
@@ -22,13 +30,13 @@ def _attempt_of(row: ExchangeRecord) -> Attempt:
     return Attempt(
         1,
         MessageQueue(row.topic or "", row.broker_name or "", row.queue_id or 0),
-        row.responder,
+        row.server_address,
         row.request_time,
         row.response_time,
         row.status,
         row.response_code,
         row.remark,
-        local=row.requester,
+        local=row.client_address,
         conversation=row.conversation,
         opaque=row.opaque,
         request_code=row.request_code,
@@ -60,7 +68,7 @@ def test_a_row_says_what_the_row_of_a_capture_says(name: str) -> None:
             ours = record_of_attempt(message, _attempt_of(row))
             theirs = msgspec.structs.replace(row, capture="-")
             for column in OF_A_CAPTURE[1:]:
-                empty: object = [] if column in ("expert", "facts") else None
+                empty: object = [] if column in ("findings", "facts") else None
                 setattr(theirs, column, empty)
             assert ours == theirs
             seen += 1
@@ -83,4 +91,4 @@ def test_an_attempt_that_failed_is_a_row_too(outcome: str, status: str, end: str
     row = record_of_attempt(Message("T", b"b", properties={"UNIQ_KEY": "U"}), attempt)
     assert (row.status, row.end, row.remark) == (status, end, "connection refused")
     assert (row.response_time, row.latency_us, row.response_code) == (None, None, None)
-    assert (row.responder, row.broker_name, row.unique_key) == ("127.0.0.1:1", "broker-a", "U")
+    assert (row.server_address, row.broker_name, row.unique_key) == ("127.0.0.1:1", "broker-a", "U")

@@ -16,19 +16,14 @@ from dissectors.remoting.sysflag import compression_of
 from replay.message import Message, MessageQueue
 from replay.sending.send_request import SendEncoder, SendForm, frame_of
 from replay.unique_id import UniqueIds
-from tests.replay.java_sends import JAVA_SENDS, VECTORS, Sent, request_again
+from tests.cases import in_one
+from tests.replay.java_sends import VECTORS, Sent, java_sends, request_again
 
 QUEUE = MessageQueue("TopicTest", "broker-a", 1)
 
 
-@pytest.mark.parametrize("capture", sorted({sent.capture for sent in JAVA_SENDS}))
-def test_a_request_is_what_java_sent(capture: str) -> None:
-    for sent in JAVA_SENDS:
-        if sent.capture == capture:
-            _compare(sent)
-
-
-def _compare(sent: Sent) -> None:
+@in_one(java_sends, lambda sent: sent.capture)
+def test_a_request_is_what_java_sent(sent: Sent) -> None:
     request = request_again(sent)
     frame = request.encode(sent.command.opaque)
     size = int.from_bytes(frame[5:8], "big")
@@ -73,12 +68,12 @@ def _compare_bodies(sent: Sent, body: bytes) -> None:
 
 
 def test_the_samples_have_every_kind_of_send() -> None:
-    kinds = {(s.command.code, s.command.serialize_type, s.command.flag) for s in JAVA_SENDS}
+    kinds = {(s.command.code, s.command.serialize_type, s.command.flag) for s in java_sends()}
     assert kinds >= {(310, "JSON", 0), (310, "JSON", 2), (310, "ROCKETMQ", 0), (320, "JSON", 0)}
     assert (325, "JSON", 0) in kinds
-    flags = {int(sent.command.ext_fields["f"]) for sent in JAVA_SENDS}
+    flags = {int(sent.command.ext_fields["f"]) for sent in java_sends()}
     assert flags == {0, 4, 0x101, 0x201, 0x301}
-    assert len(JAVA_SENDS) > 500
+    assert len(java_sends()) > 500
 
 
 @pytest.mark.parametrize("kind", ["JSON", "ROCKETMQ"])

@@ -47,7 +47,7 @@ def test_the_trace_message_is_the_one_that_java_sent(name: str) -> None:
                 continue
             stored = stored_of(answered.command, MessageQueue("T", "broker-a", int(fields["e"])))
             assert isinstance(stored, Stored)
-            address = exchange.responder
+            address = exchange.server_address
             result = SendResult(
                 stored.status,
                 properties["UNIQ_KEY"],

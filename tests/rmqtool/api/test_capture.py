@@ -66,7 +66,7 @@ def test_connections_and_findings_are_those_of_the_log(tmp_path: Path) -> None:
     assert [row.conversation for row in read.connections()] == [
         line["conversation"] for line in lines
     ]
-    found = [json.loads(line) for line in (log / "expert.jsonl").read_text().splitlines()]
+    found = [json.loads(line) for line in (log / "findings.jsonl").read_text().splitlines()]
     assert [(row.kind, row.packet) for row in read.findings()] == [
         (line["kind"], line["packet"]) for line in found
     ]

@@ -67,6 +67,34 @@ def test_no_column_hides_behind_an_attribute(name: str) -> None:
     assert [column for column in columns if hasattr(pandas.DataFrame, column)] == []
 
 
+def test_no_column_of_problems_hides_behind_an_attribute() -> None:
+    import pandas
+
+    problems = rmqtool.read(SAMPLES / "push-retry-dlq-5x.pcap").problems()
+    frame = problems.to_pandas()
+    assert [column for column in frame.columns if hasattr(pandas.DataFrame, column)] == []
+    assert frame.occurrences.to_list() == [one.count for one in problems] == [8]
+    assert frame.wireshark_filter.to_list() == [one.filter for one in problems]
+    assert frame.impact.str.contains("8 messages of group").all()
+
+
+@pytest.mark.parametrize("name", ["topic", "latency_us", "findings", "request_time", "latency"])
+def test_a_column_that_is_named_twice_is_there_once(name: str) -> None:
+    capture = rmqtool.read(SAMPLE)
+    once, twice = capture.to_pandas(columns=[name]), capture.to_pandas(columns=[name, name])
+    assert once.equals(twice)
+    assert capture.to_arrow(columns=[name, name]).schema.names == [name]
+
+
+def test_a_latency_by_its_short_name_is_a_timedelta() -> None:
+    capture = rmqtool.read(SAMPLE)
+    expected = capture.to_pandas()["latency"]
+    for columns in (["latency"], ["latency", "latency_us"], ["latency_us", "latency"]):
+        frame = capture.to_pandas(columns=columns)
+        assert list(frame.columns) == columns
+        assert frame["latency"].equals(expected)
+
+
 def test_a_latency_is_a_timedelta_too() -> None:
     frame = rmqtool.read(SAMPLE).to_pandas(where="status = answered")
     assert (
@@ -159,3 +187,9 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
         getattr(rmqtool.read(SAMPLE), method)()
     assert f"pip install 'rmqtool[{extra}]'" in str(caught.value)
     assert isinstance(caught.value, ImportError)
+
+
+def test_a_column_that_is_named_twice_comes_once() -> None:
+    capture = rmqtool.read(SAMPLES / "send-sync-4x.pcap")
+    frame = capture.to_pandas(columns=["topic", "opaque", "topic"])
+    assert list(frame.columns) == ["topic", "opaque"]

@@ -12,7 +12,7 @@ import rmqtool
 from tests.rmqtool.command import rmqtool as command
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "consumer-lag-5x.pcap"
-FILES = ("exchanges", "messages", "conversations.parquet", "expert.parquet")
+FILES = ("exchanges", "messages", "conversations.parquet", "findings.parquet")
 
 
 def manifest(log: Path) -> dict[str, object]:

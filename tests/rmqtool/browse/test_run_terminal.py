@@ -93,7 +93,7 @@ def _log(folder: Path, damaged: str) -> str:
 
 
 def _damaged_findings(folder: Path) -> str:
-    return _log(folder, "expert.parquet")
+    return _log(folder, "findings.parquet")
 
 
 def _damaged_rows(folder: Path) -> str:

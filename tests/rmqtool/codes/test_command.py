@@ -140,7 +140,7 @@ def test_json_says_all(capsys: pytest.CaptureFixture[str]) -> None:
     run_codes(CodesRequest(["3442"], format=CodesFormat.json))
     (value,) = json.loads(capsys.readouterr().out)
     assert (value["number"], value["cut_number"], value["since"]) == (200050, 3442, "5.0.0")
-    assert (value["requester"], value["responder"]) == ("consumer", "broker")
+    assert (value["client"], value["server"]) == ("consumer", "broker")
     header = value["request_header"]
     assert header["name"] == "PopMessageRequestHeader"
     assert header["fields"][0] == {

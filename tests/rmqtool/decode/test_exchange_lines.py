@@ -58,7 +58,7 @@ def test_outcomes() -> None:
 
 def test_the_remark_of_a_failure_is_shown_and_that_of_a_success_is_not() -> None:
     refused = record(response_code=2, response_name="SYSTEM_BUSY", remark="busy\nnow")
-    found = record(remark="FOUND", expert=["GAP"], missing_bytes=7)
+    found = record(remark="FOUND", findings=["GAP"], missing_bytes=7)
     _, bad, good = exchange_lines(FILE, 1, live=True).lines_of([refused, found])
     assert bad.endswith(r"busy\nnow")
     assert good.endswith("[GAP] [7 bytes missing]")

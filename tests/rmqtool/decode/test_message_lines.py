@@ -150,7 +150,7 @@ def test_it_is_said_where_findings_about_messages_are(tmp_path: Path) -> None:
         said = rmqtool("decode", "pcap", path, *options).err
         assert "BAD_MESSAGE 1; for details" in said
         assert "--summary" not in said
-    lines = (tmp_path / "log" / "expert.jsonl").read_text().splitlines()
+    lines = (tmp_path / "log" / "findings.jsonl").read_text().splitlines()
     found = [json.loads(line) for line in lines]
     assert [one["kind"] for one in found] == ["BAD_MESSAGE"]
 

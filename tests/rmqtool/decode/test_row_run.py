@@ -15,7 +15,7 @@ from rmqtool.errors import ArgumentError
 from tests.rmqtool.command import ROOT, rmqtool
 
 SAMPLE = ROOT / "samples" / "push-orderly-5x.pcap"
-NAMES = "time,latency,request,client,topic"
+NAMES = "time,latency,request,client_address,topic"
 
 
 def decoded(*options: str | Path) -> str:
@@ -29,7 +29,7 @@ def test_chosen_columns_are_the_same_in_all_forms(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in decoded("--columns", NAMES, "-T", "jsonl").splitlines()]
     assert [list(line) for line in lines] == [NAMES.split(",")] * len(rows)
     assert [line["latency"] for line in lines] == [row.latency_us for row in rows]
-    assert [line["client"] for line in lines] == [row.requester for row in rows]
+    assert [line["client_address"] for line in lines] == [row.client_address for row in rows]
     assert [line["request"] for line in lines] == [row.request_name for row in rows]
     assert json.loads(decoded("--columns", NAMES, "-T", "json")) == lines
     twice = decoded("--columns", f"{NAMES},{NAMES}", "-T", "csv")
@@ -93,8 +93,8 @@ def test_tables_of_files_are_in_the_order_of_time() -> None:
     assert times("-c", "20") == sorted(as_completed[:20])
     assert times("-c", "20", "--sort", "time") == sorted(as_completed)[:20]
     assert "-" not in times("--list-messages")
-    assert not DecodeRequest(["-"]).sorts_what_it_shows
-    assert not DecodeRequest(["a.pcap"], follow=True).sorts_what_it_shows
+    assert not DecodeRequest(["-"]).sorts_shown_rows
+    assert not DecodeRequest(["a.pcap"], follow=True).sorts_shown_rows
 
 
 def test_each_capture_has_its_rows_together() -> None:

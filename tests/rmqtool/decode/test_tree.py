@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqtool.decode.tree import _add_value
+from rmqtool.decode.tree import add_value
 
 from ..command import ROOT, capture_in, rmqtool
 
@@ -67,7 +67,7 @@ def test_findings_stand_between_the_exchanges(capture: Path, tmp_path: Path) -> 
 def test_values_of_any_shape() -> None:
     value = {"a": {}, "b": [], "c": [1, "x\n"], "d": [{"e": None}, {"f": True}], "g": {"h": 1.5}}
     lines: list[str] = []
-    _add_value(lines, "", value, "")
+    add_value(lines, "", value, "")
     assert lines == [
         "a: {}",
         "b: []",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import rmqtool as api
 from analytics.diagnosis.problem import NOT_WRITTEN, Problem
 from analytics.diagnosis.registry import rules
 from rmqtool.ui.console import cells
@@ -38,12 +39,14 @@ def without_places(problems: list[dict[str, object]]) -> list[dict[str, object]]
 def test_a_capture() -> None:
     result = rmqtool("diagnose", KILL, "-q")
     assert result.status == 0
-    first, second, empty, cause, *_ = result.out.splitlines()
+    first, second, empty, impact, cause, *_ = result.out.splitlines()
     assert first == "fault-kill-5x.pcap: 1 incident: 1 error, 1 warning, 2 info"
     assert second.startswith(
         "2026-11-21 02:46:09.474 to 02:46:31.682 UTC (22.2 s): 181 exchanges on "
     )
-    assert (empty, cause[:40]) == ("", "ERROR    broker-b (127.77.0.12:10921) wa")
+    assert empty == ""
+    assert impact == "Impact: 1 message may be stored twice; 1 send succeeded on retry"
+    assert cause.startswith("ERROR    broker-b (127.77.0.12:10921) wa")
     assert result.err == ""
 
 
@@ -124,6 +127,49 @@ def test_a_time_limits_what_is_looked_at() -> None:
     result = rmqtool("diagnose", KILL, "--since", "02:46:10", "--until", "02:46:12", "-q")
     assert result.status == 0
     assert "\n2026-11-21 02:46:1" in result.out
+
+
+def test_connections_outside_of_that_time_are_not_judged(tmp_path: Path) -> None:
+    """The broker is killed at 02:46:10: refused connects, and connections that last until then."""
+    log = tmp_path / "log"
+    rmqtool("decode", "pcap", KILL, "-T", "parquet", "-o", log)
+    for given in (KILL, log):
+        assert "broker-gone" in {one["rule"] for one in found_in(given)}
+        assert found_in(given, "--until", "02:46:10") == []
+        for one in found_in(given, "--since", "02:46:20"):
+            assert str(one["last_time"]) >= "2026-11-21T02:46:20"
+
+
+LOST = SAMPLES / "grpc-calls-lost-5x.pcap"
+"""A connection whose data was not acknowledged until 04:02:38; it goes on."""
+
+
+def test_reports_and_programs_leave_out_what_ended_before(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    log = tmp_path / "log"
+    rmqtool("decode", "pcap", LOST, "-T", "parquet", "-o", log)
+    rule, time = "packets-unacknowledged", "2026-11-27T04:02:39"
+    report = ("report", "diagnosis", log, "-T", "json")
+    for options, is_there in (((), True), (("--since", time), False)):
+        since = time if options else None
+        found = rmqtool(*report, *options)
+        tables = json.loads(found.out)["reports"][0]["tables"]
+        told = [{row["rule"] for row in tables["diagnosis_problems"]["rows"]}]
+        for given in (LOST, log):
+            told.append({str(one["rule"]) for one in found_in(given, *options)})
+            told.append({one.rule for one in api.read(given).problems(since=since)})
+        assert [rule in rules for rules in told] == [is_there] * 5
+        assert all(rules == told[0] for rules in told)
+
+
+def test_a_refusal_after_the_end_is_of_the_request_before() -> None:
+    """So it is not between two times that follow one another."""
+    refused = SAMPLES / "busy-page-cache-5x.pcap"
+    until = "2026-11-22T08:43:01.333925"
+    (found,) = [
+        one for one in found_in(refused, "--until", until) if one["rule"] == "page-cache-busy"
+    ]
+    assert (found["count"], found["first_time"] > until) == (4, True)  # type: ignore[operator]
 
 
 def a_day_later(capture: bytes) -> bytes:

@@ -236,7 +236,7 @@ def test_requests_are_shown_as_unanswered_while_they_wait() -> None:
         def has(status: str) -> Callable[[str], bool]:
             def holds(line: str) -> bool:
                 row = json.loads(line)
-                return bool(row["responder"] == one.broker and row["status"] == status)
+                return bool(row["server_address"] == one.broker and row["status"] == status)
 
             return holds
 
@@ -250,7 +250,7 @@ def test_requests_are_shown_as_unanswered_while_they_wait() -> None:
         running.send_signal(signal.SIGINT)
         running.wait(60)
         rows = [json.loads(line) for line in lines.rest()]
-    sends = [row for row in rows if row["responder"] == one.broker]
+    sends = [row for row in rows if row["server_address"] == one.broker]
     keys = [(row["conversation"], row["opaque"]) for row in sends]
     assert len(keys) == len(set(keys)), "each is shown once"
     assert {row["status"] for row in sends} == {"answered", "unanswered"}

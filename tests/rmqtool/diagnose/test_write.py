@@ -51,7 +51,7 @@ def test_a_screenful_without_details_and_all_of_it_with_them() -> None:
     long = rmqtool("diagnose", KILL, "-q", "-V", COLUMNS="120")
     assert len(short.out.splitlines()) < 24
     assert "Wireshark: frame.number in {63" in long.out
-    assert "Why: " in long.out
+    assert "Explanation: " in long.out
     assert "apache/rocketmq#2404" in long.out
 
 

@@ -168,7 +168,12 @@ def test_the_extras_are_those_of_the_project() -> None:
         name: {text.split(">")[0] for text in texts}
         for name, texts in project["optional-dependencies"].items()
     }
-    called = {"grpc": "grpcio", "grpc_status": "grpcio-status"}
+    called = {
+        "grpc": "grpcio",
+        "grpc_status": "grpcio-status",
+        "prometheus_client": "prometheus-client",
+        "opentelemetry": "opentelemetry-sdk",
+    }
     for library, extra in EXTRA_OF.items():
         assert called.get(library, library) in extras[extra]
     assert set(REPORT_LIBRARIES) == extras["report"]

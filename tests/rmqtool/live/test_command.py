@@ -124,7 +124,7 @@ def test_interfaces_are_listed() -> None:
             2,
             "rmqtool: no interface given; use -i NAME\n  list interfaces: rmqtool decode live -D\n",
         ),
-        (("-i", "nosuch0"), 1, "rmqtool: nosuch0: no such interface\n  there are: "),
+        (("-i", "nosuch0"), 1, "rmqtool: nosuch0: no such interface\n  available: "),
         (("-i", "lo", "-w", "-"), 2, "rmqtool: -w -: stdout is used for rows\n"),
         (
             ("-i", "lo", "--duration", "soon"),
@@ -157,8 +157,8 @@ def test_a_missing_right_has_one_message_and_no_traceback() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "rmqtool: lo: no right to capture packets\n"
-        "  run it as root, or let another program capture:\n"
+        "rmqtool: lo: permission denied: capturing needs root or CAP_NET_RAW\n"
+        "  run it as root, or use tcpdump:\n"
         "  sudo tcpdump -i lo -U -w - | rmqtool decode pcap -\n"
     )
 

@@ -144,7 +144,7 @@ def test_the_journal_is_a_decoded_log(box: SandboxThread, tmp_path: Path) -> Non
     assert [row["request_name"] for row in rows] == ["SEND_MESSAGE_V2"] * 8
     assert {row["status"] for row in rows} == {"answered"}
     assert {row["unique_key"] for row in rows} == _captured("send-sync-5x").keys()
-    assert {row["responder"] for row in rows} <= set(box.addresses.values())
+    assert {row["server_address"] for row in rows} <= set(box.addresses.values())
 
 
 def test_the_captured_pace_is_kept(box: SandboxThread, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_several_processes_send_everything_once(box: SandboxThread, tmp_path: Pa
     for name in ("steps", "messages", "failures", "captured_failures", "outcomes", "skipped"):
         assert result[name] == one[name], name
     assert list(read_skipped(journal)) == list(read_skipped(tmp_path / "alone"))
-    addresses = Counter(row["requester"] for row in _rows(journal / "attempts.jsonl"))
+    addresses = Counter(row["client_address"] for row in _rows(journal / "attempts.jsonl"))
     assert len(addresses) > 1
     assert not list(journal.glob(".reserve*"))
 
@@ -94,7 +94,9 @@ def test_the_rate_is_that_of_all_together(box: SandboxThread, tmp_path: Path) ->
     seconds = [3600 * int(h) + 60 * int(m) + float(s) for h, m, s in (first, last)]
     took = (seconds[1] - seconds[0]) % 86400
     assert took >= 0.75 * SENDS / 100  # the first may be late; each at that rate: half the time
-    assert len({row["requester"] for row in attempts}) > 2  # one process has one for each broker
+    assert (
+        len({row["client_address"] for row in attempts}) > 2
+    )  # one process has one for each broker
 
 
 def test_the_sandbox_is_a_target_of_all(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     result = rmqtool(*asked, PATH=str(tmp_path), JAVA_HOME="")
     assert result.status == 1
     lines = result.err.strip().splitlines()
-    assert lines[0] == "rmqtool: Spark needs Java, and there is none on PATH"
+    assert lines[0] == "rmqtool: Spark needs Java, and java is not on PATH"
     assert "apt install openjdk-17-jre-headless" in lines[1]
     old = tmp_path / "old"
     (old / "bin").mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_lines_show_the_unknown_as_a_dash() -> None:
     lines = report_lines([fakes.result()], Terminal(False, UNLIMITED, False))
     (silent,) = [line for line in lines if line.startswith("silent")]
     assert silent.split() == ["silent", *["-"] * 7]
-    assert "Network: unknown, the input cannot say" in lines
+    assert "Network: not in the input" in lines
     assert all(line.isprintable() for line in lines)
     assert any("\\u202eevil" in line for line in lines)
 
@@ -251,10 +251,11 @@ def test_what_is_no_master_is_said_before_java_is_started(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # nothing there: to start it would be said
     result = rmqtool("report", capture_in(tmp_path), "--master", "bogus")
     assert result.status == ExitStatus.USAGE
-    assert "--master: 'bogus' is no Spark master" in result.err
+    assert "--master: 'bogus' is not a Spark master" in result.err
     assert "JAVA_HOME" not in result.err
 
 
+@pytest.mark.slow
 def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
     capture = capture_in(tmp_path)
     result = process("report", "latency", "overview", capture, "--format", "json")
@@ -290,6 +291,32 @@ def test_the_numbers_of_before_stand_beside_those_of_now() -> None:
             assert row["p50_us_change"] == pytest.approx(grown)
 
 
+def test_a_split_compares_both_parts_of_an_input() -> None:
+    capture, at = SAMPLES / "fault-slow-5x.pcap", "2026-11-21T02:47:22Z"
+    asked = ("report", "latency", "--table", "latency_brokers", "--format", "json", capture)
+    (found,) = json.loads(rmqtool(*asked, "--split", at).out)["reports"]
+    rows = {row["broker"]: row for row in found["tables"]["latency_brokers"]["rows"]}
+    for option, end in (("--since", ""), ("--until", "_before")):
+        (alone,) = json.loads(rmqtool(*asked, option, at).out)["reports"]
+        for row in alone["tables"]["latency_brokers"]["rows"]:
+            assert rows[row["broker"]][f"exchanges{end}"] == row["exchanges"]
+            assert rows[row["broker"]][f"p99_us{end}"] == row["p99_us"]
+    shown = rmqtool("report", "latency", "--table", "latency_brokers", capture, "--split", at).out
+    heads, first = shown.splitlines()[3:5]
+    for name, text in (("EXCHANGES BEFORE", "18"), ("P50 BEFORE", "1.91 ms")):
+        end = heads.index(name) + len(name)
+        assert first[:end].endswith(text)
+    refused = rmqtool(*asked, "--split", at, "--compare", capture)
+    assert "--split: cannot be combined with --compare" in refused.err
+
+
+@pytest.mark.parametrize("text", ["0ms", "50ms,", "50ms,100%", "50ms,0%", "50ms,99", "x"])
+def test_what_is_no_objective_is_said(text: str) -> None:
+    found = rmqtool("report", "latency", SAMPLES / "fault-slow-5x.pcap", "--slo", text)
+    assert found.status == 2
+    assert found.err.startswith("rmqtool: --slo: ")
+
+
 @pytest.mark.parametrize("part", ["exchanges/part-00000.parquet", "conversations.parquet"])
 def test_damage_inside_a_parquet_file_is_one_message(tmp_path: Path, part: str) -> None:
     """In its pages; the end of the file, and so its schema, is whole."""
@@ -315,7 +342,7 @@ def test_an_empty_capture_says_so(tmp_path: Path) -> None:
     capture.write_bytes(capture_in(tmp_path).read_bytes()[:24])
     result = rmqtool("report", "latency", capture)
     assert result.status == 1
-    assert result.err.splitlines()[0] == "rmqtool: no exchange in the input"
+    assert result.err.splitlines()[0] == "rmqtool: no exchanges in the input"
     assert "Exception" not in result.err
 
 
@@ -337,6 +364,7 @@ def test_engines_are_chosen(tmp_path: Path) -> None:
     assert "hdfs://nowhere/log needs Spark" in refused.err
 
 
+@pytest.mark.slow
 def test_a_report_says_nothing_on_standard_error(tmp_path: Path) -> None:
     result = process("report", "-q", capture_in(tmp_path), "-o", tmp_path / "page.html")
     assert (result.status, result.out, result.err) == (0, "", "")
@@ -360,3 +388,48 @@ def test_the_list_of_reports_goes_into_a_file(tmp_path: Path) -> None:
     assert rmqtool("report", "--list", "-o", listed) == (0, "", "")
     assert listed.read_text().split() == shown.split()
     assert rmqtool("report", "--list", "-o", listed).status == 2
+
+
+# -- tables for files, Ctrl-C ----------------------------------------------------------------------
+
+
+def test_a_table_for_files_is_shown_if_it_is_named() -> None:
+    capture = SAMPLES / "fault-slow-5x.pcap"
+    shown = rmqtool("report", "latency", capture, "--table", "latency_heat", "-q")
+    assert shown.status == 0
+    assert "Latency heatmap\nWINDOW START" in shown.out
+    assert "Latency heatmap" not in rmqtool("report", "latency", capture, "-q").out
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "says"),
+    [
+        (RuntimeError("Query interrupted"), 130, "rmqtool: interrupted\n"),
+        (ValueError("Invalid Input Error: … failed: KeyboardInterrupt"), 130, "interrupted"),
+        (ValueError("no such column"), 1, "DuckDB could not finish: no such column"),
+    ],
+)
+def test_what_ends_a_query(
+    monkeypatch: pytest.MonkeyPatch, raised: Exception, status: int, says: str
+) -> None:
+    from analytics.sql.local import LocalEngine
+
+    def statement(*_: object) -> str:
+        raise raised
+
+    monkeypatch.setattr(LocalEngine, "_statement", statement)
+    done = rmqtool("report", "latency", SAMPLES / "fault-slow-5x.pcap", "-q")
+    assert done.status == status
+    assert says in done.err
+
+
+def test_a_ctrl_c_while_duckdb_is_loaded_leaves_no_notices() -> None:
+    code = (
+        "import sys, signal\n"
+        "import _duckdb  # what a Ctrl-C in the middle of `import duckdb` leaves behind\n"
+        "sys.argv = ['rmqtool', '--version']\n"
+        "from rmqtool.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

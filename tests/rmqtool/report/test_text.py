@@ -20,7 +20,7 @@ ROW = {
     "network_us": 17,
     "retransmitted": False,
     "answer": "SUCCESS",
-    "requester": "127.0.0.1:51314",
+    "client_address": "127.0.0.1:51314",
     "capture": "captures/2026-11-22/incident-of-the-morning.pcap",
     "request_packet": 63_412,
     "response_packet": 63_415,
@@ -28,7 +28,8 @@ ROW = {
 
 
 @pytest.mark.parametrize(
-    ("width", "shown"), [(80, []), (120, ["BROKER", "ANSWER"]), (160, ["REQUESTER", "NETWORK"])]
+    ("width", "shown"),
+    [(80, []), (120, ["BROKER", "ANSWER"]), (160, ["CLIENT ADDRESS", "NETWORK"])],
 )
 def test_the_slowest_exchanges_show_time_and_packet_before_the_path(
     width: int, shown: list[str]

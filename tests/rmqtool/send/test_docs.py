@@ -1,4 +1,4 @@
-"""The commands of docs/send.md are run as they stand, against the sandbox."""
+"""The commands of docs/send.md and docs/consume.md are run as they stand, against the sandbox."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from rmqtool.cli import app
 from tests.rmqtool.command import PROGRAM, ROOT
 
 PAGE = ROOT / "docs" / "send.md"
+CONSUME = ROOT / "docs" / "consume.md"
 
 
-def _commands() -> list[str]:
-    return [line[2:] for line in PAGE.read_text().splitlines() if line.startswith("$ ")]
+def _commands(page: Path = PAGE) -> list[str]:
+    return [line[2:] for line in page.read_text().splitlines() if line.startswith("$ ")]
 
 
 def test_the_page_has_commands() -> None:
@@ -31,8 +32,8 @@ def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
     topics = [TopicSpec("Orders", 4)]
     (tmp_path / "order.json").write_text('{"order": 4711}')
     with sandbox_thread(SandboxOptions(brokers=2, topics=topics)) as box:
-        for command in _commands():
-            line = command.replace("127.0.0.1:9876", box.namesrv).replace("rmqtool", program, 1)
+        for command in (*_commands(), *_commands(CONSUME)):
+            line = command.replace("127.0.0.1:9876", box.namesrv).replace("rmqtool", program)
             done = subprocess.run(
                 ["bash", "-o", "pipefail", "-c", line],
                 cwd=tmp_path,
@@ -43,6 +44,7 @@ def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
             )
             assert done.returncode == 0, (command, done.stderr)
             assert done.stdout
+        assert len(_commands(CONSUME)) >= 5
 
 
 def test_every_option_is_on_the_page() -> None:

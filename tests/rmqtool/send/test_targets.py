@@ -23,7 +23,7 @@ SAMPLE = ROOT / "samples" / "send-sync-5x.pcap"
 COMMANDS = ["send", "replay"]
 
 
-def _own_address() -> str:
+def own_address() -> str:
     """An address of this machine that is not loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -34,7 +34,7 @@ def _own_address() -> str:
 
 
 @contextmanager
-def _cluster(host: str) -> Iterator[tuple[Responder, Responder, str]]:
+def cluster_at(host: str) -> Iterator[tuple[Responder, Responder, str]]:
     """A NameServer on loopback, a broker that its routes name at `host`, and that address."""
     with responding() as namesrv, responding(everywhere=True) as broker:
         named = f"{host}:{broker.address.rpartition(':')[2]}"
@@ -59,7 +59,7 @@ def _run(command: str, namesrv: str, folder: Path, *options: str) -> Result:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_broker_that_only_a_route_names_needs_consent(tmp_path: Path, command: str) -> None:
-    with _cluster(_own_address()) as (namesrv, broker, named):
+    with cluster_at(own_address()) as (namesrv, broker, named):
         refused = _run(command, namesrv.address, tmp_path)
         assert refused.status == 1
         assert f"names {named}: neither loopback nor named" in refused.err
@@ -77,7 +77,7 @@ def test_a_broker_that_only_a_route_names_needs_consent(tmp_path: Path, command:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_loopback_needs_none(tmp_path: Path, command: str) -> None:
     for host in ("127.0.0.1", "127.9.8.7", "localhost"):
-        with _cluster(host) as (namesrv, broker, _):
+        with cluster_at(host) as (namesrv, broker, _):
             done = _run(command, namesrv.address, tmp_path)
             assert done.status == 0, done.err
             assert len(broker.sends()) == 1
@@ -85,7 +85,7 @@ def test_loopback_needs_none(tmp_path: Path, command: str) -> None:
 
 def test_a_host_that_was_named_needs_none() -> None:
     with responding(everywhere=True) as server:
-        address = f"{_own_address()}:{server.address.rpartition(':')[2]}"
+        address = f"{own_address()}:{server.address.rpartition(':')[2]}"
 
         def route(connection: socket.socket, command: RemotingCommand, _: bytes) -> None:
             answer(connection, command, 0, {}, route_body({"broker-a": address}))
@@ -108,7 +108,7 @@ def test_a_name_is_not_looked_up_before(
         return system("127.0.0.1" if host == "broker.example" else host, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket, "getaddrinfo", noted)
-    with _cluster("broker.example") as (namesrv, broker, _):
+    with cluster_at("broker.example") as (namesrv, broker, _):
         refused = _run(command, namesrv.address, tmp_path)
         assert refused.status == 1
         assert "broker.example" not in looked_up
@@ -120,7 +120,7 @@ def test_a_name_is_not_looked_up_before(
 
 def test_a_route_that_changes_is_asked_for_anew(tmp_path: Path) -> None:
     """Messages of another topic make the NameServer name another broker."""
-    own = _own_address()
+    own = own_address()
     lines = tmp_path / "lines.jsonl"
     lines.write_text("".join(f'{{"body":"x","topic":"{t}"}}\n' for t in ("A", "B", "C")))
     with responding() as namesrv, responding(everywhere=True) as broker:
@@ -141,7 +141,7 @@ def test_a_route_that_changes_is_asked_for_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_no_host_is_not_asked_for(tmp_path: Path, command: str) -> None:
     """It fails as what it is; a question could not show it."""
-    with _cluster("\x1b[2J\nyes") as (namesrv, _, _):
+    with cluster_at("\x1b[2J\nyes") as (namesrv, _, _):
         done = _run(command, namesrv.address, tmp_path, "--retries", "0")
     assert "neither loopback nor named" not in done.err
     assert "\x1b" not in done.out + done.err
@@ -161,7 +161,7 @@ def test_what_is_no_network(text: str) -> None:
 def test_a_terminal_is_asked(tmp_path: Path, command: str, typed: bytes | None, sends: int) -> None:
     """None: Ctrl-C in place of an answer."""
     main, terminal = pty.openpty()
-    with _cluster(_own_address()) as (namesrv, broker, named):
+    with cluster_at(own_address()) as (namesrv, broker, named):
         arguments = [*PROGRAM, *_arguments(command, namesrv.address, tmp_path)]
         with subprocess.Popen(
             arguments, stdin=terminal, stderr=terminal, stdout=subprocess.DEVNULL, cwd=ROOT

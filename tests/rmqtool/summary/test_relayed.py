@@ -53,7 +53,8 @@ def test_all_views_see_the_same_hops(name: str) -> None:
 
     table = tables_of("latency", [str(SAMPLES / name)], "relays")["relays"]
     reported = {
-        Relay(str(row["relay"]), str(row["from_host"]), str(row["server"])): row for row in table
+        Relay(str(row["relay"]), str(row["from_host"]), str(row["server_address"])): row
+        for row in table
     }
     assert reported.keys() == sends.keys()
     shown = {(str(row["proxy"]), str(row["broker"])): row for row in _summary(rows)["proxies"]}
@@ -76,9 +77,9 @@ def test_all_views_see_the_same_hops(name: str) -> None:
     for row in rows:
         store.add(row)
     for message in store.messages({}):
-        assert asked.isdisjoint(row.responder for row in message.rows)
+        assert asked.isdisjoint(row.server_address for row in message.rows)
     if found:
-        behind = [row for row in rows if row.request_code in SENDS and row.responder in asked]
+        behind = [row for row in rows if row.request_code in SENDS and row.server_address in asked]
         skipped = [
             one for one in plan_of(str(SAMPLES / name))[1] if one.why is SkipReason.INNER_HOP
         ]
@@ -94,12 +95,12 @@ def test_the_trace_of_each_message_shows_the_proxy_between(name: str) -> None:
     servers = {relay.server for relay in relays.sends()}
     for life in lives_in(name, where=f"event == '{STORED}'"):
         stored = [step for step in life.steps if step.row.event == STORED]
-        through = any(step.row.broker_address in proxies for step in stored)
+        through = any(step.row.server_address in proxies for step in stored)
         for step in stored:
-            inner = through and step.row.broker_address in servers
+            inner = through and step.row.server_address in servers
             assert (step.source.kind == "proxy") == inner
             assert ("behind the proxy" in (step.why or "")) == inner
-            taken = is_call(step.row.request_name) or step.row.broker_address in proxies
+            taken = is_call(step.row.request_name) or step.row.server_address in proxies
             assert (step.target.kind == "proxy") == taken
 
 

@@ -87,7 +87,7 @@ def test_nothing_at_all() -> None:
 
 def test_the_asking_end_of_a_conversation_is_the_requester() -> None:
     found = Summary()
-    back = record(requester="10.0.0.1:10911", responder="10.0.0.5:51234")
+    back = record(client_address="10.0.0.1:10911", server_address="10.0.0.5:51234")
     found.add([back, record(), record()])
     lines = summary_lines(found, stats(), ["a.pcap"], FILE)
     start = lines.index("Conversations")
@@ -117,8 +117,8 @@ def test_memory_is_bounded() -> None:
                 request_name=f"UNKNOWN({number})",
                 response_name=f"UNKNOWN({number})",
                 response_code=number,
-                requester=f"10.{number >> 8}.{number & 255}.1:1",
-                responder=f"10.{number >> 8}.{number & 255}.2:1",
+                client_address=f"10.{number >> 8}.{number & 255}.1:1",
+                server_address=f"10.{number >> 8}.{number & 255}.2:1",
                 conversation=number,
             )
             for number in range(5000)

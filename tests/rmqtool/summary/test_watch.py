@@ -168,7 +168,7 @@ def test_an_event_is_the_problem_with_what_happened(passing: Passing) -> None:
         "error",
     )
     assert [one["packet"] for one in value["evidence"]] == [10_001, 11_001]
-    assert " hung since 11:06:41 UTC (4.0 s so far): 2 requests wait" in value["title"]
+    assert " hung since 11:06:41 UTC (4 s so far): 2 requests wait" in value["title"]
 
 
 def test_looks_that_take_long_are_rarer_but_not_much(

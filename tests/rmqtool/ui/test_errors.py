@@ -10,7 +10,7 @@ import pytest
 from dissectors.rows.parquet import MissingLibraryError
 from dissectors.tcp.source import CaptureError
 from rmqtool.cli import _framed
-from rmqtool.ui.errors import _Screen, guarded, said, say_remark
+from rmqtool.ui.errors import _Screen, guarded, print_note, said
 from rmqtool.ui.status import CommandError, ExitStatus, Terminated
 from tests.expected import SAMPLES
 from tests.rmqtool.command import ROOT, rmqtool
@@ -81,7 +81,7 @@ EVIL = "\x1b[2J\u202e\x9bz"
 
 
 def test_a_remark_is_printable_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
-    say_remark(f"36 rows → {EVIL}\n  more")
+    print_note(f"36 rows → {EVIL}\n  more")
     assert capsys.readouterr().err == "rmqtool: 36 rows → \\x1b[2J\\u202e\\x9bz\n  more\n"
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.times import SECOND
-from rmqtool.ui.figures import clock, counted, day, duration, moment, share, size, text_of_counts
+from rmqtool.ui.figures import clock, day, duration, moment, share, size, text_of_counts
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,6 @@ def test_shares_are_not_rounded_to_nothing_or_all() -> None:
 
 
 def test_counts_and_times() -> None:
-    assert counted(1, "gap") == "1 gap"
-    assert counted(1234, "gap") == "1,234 gaps"
     assert text_of_counts({"TLS\x1b": 1, "HTTP": 2}) == r"HTTP 2, TLS\x1b 1"
     ns = 1_795_168_800 * SECOND + 123_456_789
     assert clock(ns) == "10:00:00.123"

@@ -51,8 +51,8 @@ OBJECTS = {
     "replay": [("replay", KILL, "--target", "sandbox", "--top-speed", "-o", "journal")],
 }
 """what is one object"""
-ELSEWHERE = {"decode live", "send"}
-"""commands that need an interface or a server: `test_live`, `test_output` of `send`"""
+ELSEWHERE = {"watch", "decode live", "decode store", "send", "proxy", "consume", "topic"}
+"""commands that need an interface, a store, or a server: their own tests"""
 
 
 def _commands() -> Iterator[tuple[str, dict[str, Any]]]:

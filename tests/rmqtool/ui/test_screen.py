@@ -15,8 +15,8 @@ from rich.text import Text
 
 from rmqtool.ui.columns import LineColumn
 from rmqtool.ui.console import (
-    _KNOWN_CELLS,
-    _ONE_CELL_EACH,
+    KNOWN_CELLS,
+    ONE_CELL_EACH,
     UNLIMITED,
     Style,
     Terminal,
@@ -118,7 +118,7 @@ def test_a_cell_is_what_rich_takes_for_one(text: str) -> None:
 
 def test_characters_that_rich_is_not_asked_for_are_as_wide_as_it_says() -> None:
     letters = "".join(map(chr, range(0xD7A4)))
-    known = _KNOWN_CELLS[:-1], _ONE_CELL_EACH[:-1]
+    known = KNOWN_CELLS[:-1], ONE_CELL_EACH[:-1]
     found = [char for one in known for char in re.findall(one, letters) if char.isprintable()]
     assert len(found) > 30_000
     assert [char for char in found if cells(char) != cell_len(char)] == []

@@ -1,8 +1,4 @@
-"""Rules about the attempts of one message: timeouts, retries, duplicates.
-
-May import the modules of `diagnosis`, `producers` and `rules.network`, the pure parts of `sends`
-and of `isolation`, and `dissectors`.
-"""
+"""Rules about the attempts of one message: timeouts, retries, duplicates."""
 
 from typing import Final
 

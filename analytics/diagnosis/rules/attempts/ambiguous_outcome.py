@@ -1,18 +1,30 @@
-"""Nobody can say whether a message is stored, or whether it is stored twice."""
+"""The outcome of a send is unknown: the message may be stored, or stored twice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dissectors.broker_store.evidence import StoreEvidence
+from dissectors.quantities import counted
 
 from ....sends.attempts import STORED
 from ....sends.chains import MAYBE
 from ...context import Context
+from ...impact import Impact
 from ...messages import ObservedMessage
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import counted, only
-from ...rule import DiagnosisRule
-from .attempt_words import WITHOUT_ANSWER, MessageFold, timed_out
+from ...problem import Case, ProblemSeverity
+from ...refusals import only, subject_of
+from ...rule import COVERED, DiagnosisRule
+from ...stored import SoughtMessages
+from .attempt_words import UNDECIDED, MessageFold, timed_out
+
+SETTLED_ADVICE: Final = (
+    "Send messages that are not stored again. Make consumers idempotent; let the application send"
+    " again only with the same KEYS."
+)
+"""what to do once the stores show what was stored"""
 
 
 class _Fold(MessageFold):
@@ -20,49 +32,113 @@ class _Fold(MessageFold):
         super().__init__(key)
         self.maybe = 0
         self.twice = 0
+        self.unsure = SoughtMessages(key)
 
     def add_message(self, message: ObservedMessage) -> None:
-        """Take a message with an attempt without answer."""
-        self.count(message, next(one for one in message.attempts if one.outcome in WITHOUT_ANSWER))
+        """Add a message with an unanswered attempt."""
+        self.count(
+            message, next(attempt for attempt in message.attempts if attempt.outcome in UNDECIDED)
+        )
+        self.unsure.add(message, UNDECIDED, message.chain.final == MAYBE)
         if message.chain.final == MAYBE:
             self.maybe += 1
         else:
             self.twice += 1
 
+    def sought(self) -> Mapping[str, str]:
+        """Return the messages with an unanswered attempt."""
+        return self.unsure.sought()
+
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a topic."""
+        """Return one case per topic."""
         if not self.tally.count:
             return
-        said = []
+        case = self.tally.case(
+            self._title(),
+            subject_of(self.brokers, context, self.key or None, only(self.groups), only(self.keys)),
+        )
+        case.impact = {
+            impact: number
+            for impact, number in (
+                (Impact.MAYBE_STORED, self.maybe),
+                (Impact.MAYBE_STORED_TWICE, self.twice),
+            )
+            if number
+        }
+        case.details = self.who(context)
+        if context.store is not None:
+            self._settle(case, context.store)
+        yield case
+
+    def _title(self) -> str:
+        parts = []
         if self.maybe:
-            said.append(
+            parts.append(
                 f"{counted(self.maybe, 'message')} to topic {self.key} failed for the producer and"
                 " may have been stored anyway"
             )
         if self.twice:
-            where = "" if said else f" to topic {self.key}"
-            said.append(
-                f"up to {counted(self.twice, 'message')}{where} may be stored twice: the first"
-                " attempt had no answer, a retry was stored"
+            where = "" if parts else f" to topic {self.key}"
+            parts.append(
+                f"up to {counted(self.twice, 'message')}{where} may be stored twice: one attempt"
+                " got no response, another one was stored"
             )
-        case = self.tally.case(
-            "; ".join(said),
-            Subject(
-                broker=only(context.broker(one) for one in self.brokers),
-                topic=self.key or None,
-                group=only(self.groups),
-                message=only(self.keys),
-            ),
+        return "; ".join(parts)
+
+    def _settle(self, case: Case, store: StoreEvidence) -> None:
+        """Add to a case what the broker stores have of these messages."""
+        unsure = self.unsure.messages
+        numbers = {key: self.unsure.number_stored(key, store) for key in unsure}
+        known = {key: number for key, number in numbers.items() if number is not None}
+        unknown = self.tally.count - len(known)
+        if not known:
+            case.details.append(
+                "the stores cannot tell: they are of other brokers, damaged, or do not have records"
+                " from before these sends to after them"
+            )
+            return
+        once = [key for key, number in known.items() if number == 1]
+        more = sum(number > 1 for number in known.values())
+        parts = [
+            f"{number:,} {how}"
+            for number, how in (
+                (len(once), "stored once"),
+                (more, "stored more than once"),
+                (sum(number == 0 for number in known.values()), "not stored"),
+                (unknown, "unknown"),
+            )
+            if number
+        ]
+        case.title = (
+            f"{counted(self.tally.count, 'message')} to topic {self.key} had an attempt without a"
+            f" response. According to the broker's store: {', '.join(parts)}"
         )
-        case.details = self.who(context)
-        yield case
+        case.details += self.unsure.told(store)
+        case.advice = SETTLED_ADVICE
+        case.impact = {}
+        if more:
+            case.impact[Impact.STORED_TWICE] = more
+        if unknown:
+            failed = sum(message.failed for key, message in unsure.items() if key not in known)
+            for impact, number in (
+                (Impact.MAYBE_STORED, failed),
+                (Impact.MAYBE_STORED_TWICE, unknown - failed),
+            ):
+                if number:
+                    case.impact[impact] = number
+        case.settled = not unknown
+        if more:
+            case.severity = ProblemSeverity.ERROR
+        elif not unknown and not any(unsure[key].failed for key in once):
+            case.severity = ProblemSeverity.INFO
 
 
 def _key(message: ObservedMessage) -> str | None:
-    unsure = [one for one in message.attempts if one.outcome in WITHOUT_ANSWER]
+    unsure = [attempt for attempt in message.attempts if attempt.outcome in UNDECIDED]
     if not unsure or message.chain.duplicate:
         return None
-    alone = len(message.attempts) == 1 and unsure[0].send.ended_by == "client"
+    first = unsure[0].send
+    alone = len(message.attempts) == 1 and first.ended_by == "client" and not first.call
     if alone and not timed_out(message):
         return None
     if message.chain.final not in (MAYBE, STORED):
@@ -80,33 +156,36 @@ RULE = DiagnosisRule(
         "duplicate message after timeout",
     ),
     proof=(
-        "A send whose connection ended, or that was given up, before a response came; no response"
-        " says what the broker did. With a retry that was stored there may be two copies."
+        "The connection or stream of a send ended, or the client gave up, before a response came."
+        " Or a proxy's response does not say what the broker did. If a retry was stored, there may"
+        " be two copies."
     ),
     explanation=(
-        "A request that reached the broker is carried out whether or not its client still waits. An"
-        " attempt without answer is a failure for the producer and perhaps a stored message."
+        "A broker carries out a request that reached it, even if the client stopped waiting. The"
+        " producer counts an attempt without a response as failed, although the message may be"
+        " stored."
     ),
     advice=(
-        "Look the message up by its UNIQ_KEY: mqadmin queryMsgByUniqueKey -i KEY -t TOPIC. Two"
-        " results are two copies. Make consumers idempotent; let the application send again only"
-        " with the same KEYS."
+        "Look the message up by its UNIQ_KEY, in a copy of the broker's store (--store DIR) or with"
+        " mqadmin queryMsgByUniqueKey -i KEY -t TOPIC. Two results are two copies. Make consumers"
+        " idempotent; if the application sends again, it must use the same KEYS."
     ),
-    grpc="`call-given-up` says that such a message may have been stored.",
+    grpc=COVERED,
     fold=_Fold,
     messages=_key,
     references=("apache/rocketmq#4609", "apache/rocketmq#2735"),
     limits=(
-        "Rows of pulls do not name the messages in them, so that a later delivery is not taken as a"
-        " proof."
+        "Rows of pulls do not name their messages, so a later delivery does not count as evidence."
     ),
     needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
     rests_on_absence=True,
     consequence_of=frozenset(
         (
             "send-timeout",
+            "call-given-up",
             "broker-hung",
             "packets-unacknowledged",
+            "idle-close",
             "broker-gone",
             "connection-cut",
             "tls-mismatch",

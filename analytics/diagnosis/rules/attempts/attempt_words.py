@@ -1,41 +1,52 @@
-"""What rules about attempts share: evidence of an attempt, how long it waited, the fold to count.
+"""Shared parts of rules about attempts: evidence of an attempt, its waiting time, a counting fold.
 
-Rules: an attempt has times in µs and evidence in ns; an attempt of which only a failed connect was
-seen has no packet.
+Rules: an attempt has times in µs and evidence in ns; an attempt that is only a failed connect has
+no packet.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from dissectors.quantities import plain_duration
 from dissectors.rows import conversation_record as tcp
 
-from ....sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, ObservedAttempt
+from ....sends.attempts import (
+    CALL_RESET,
+    CLOSED,
+    GIVEN_UP,
+    LATE,
+    RESET,
+    UNSURE,
+    ObservedAttempt,
+)
 from ...context import Context
 from ...keys import joined_key
 from ...messages import ObservedMessage
-from ...problem import Evidence, Tally, seconds
+from ...problem import Case, Evidence, Tally
 from ...refusals import MAX_NAMED, counted_names
 from ...rule import Fold
 
 MAX_KEYS: Final = 1000
-"""UNIQ_KEYs that are kept"""
+"""maximum UNIQ_KEYs kept"""
 ENDED: Final = frozenset((RESET, CLOSED))
-"""outcomes where the connection ended before the answer"""
+"""outcomes in which the connection ended before the response"""
 WITHOUT_ANSWER: Final = ENDED | {GIVEN_UP}
 """outcomes of which the broker may know more than the client"""
+UNDECIDED: Final = WITHOUT_ANSWER | {CALL_RESET, UNSURE}
+"""the same outcomes, including those of gRPC calls"""
 CLOCK_US: Final = 5000
-"""a UNIQ_KEY says its birth in whole milliseconds, by the client's clock"""
+"""a UNIQ_KEY has the creation time in whole milliseconds of the client's clock"""
 PROMPT_US: Final = 100_000
-"""attempts of a message follow its birth, and each other, so soon"""
+"""attempts follow the creation of their message, and each other, within this time"""
 LEAST_WAIT_US: Final = 300_000
-"""a client that closes sooner, and does not try again, is stopping"""
+"""a client that closes sooner and does not retry is stopping"""
 
 
 def evidence_of(attempt: ObservedAttempt, what: str) -> Evidence:
-    """Return an attempt as evidence, at its answer where there is one."""
+    """Return an attempt as evidence, at its response if captured."""
     send = attempt.send
     answered = send.response_packet is not None and send.end is not None
     packet = send.response_packet if answered else send.request_packet
@@ -44,16 +55,16 @@ def evidence_of(attempt: ObservedAttempt, what: str) -> Evidence:
 
 
 def waited_us(attempt: ObservedAttempt) -> int:
-    """Return how long a client waited for an answer that it did not get in time."""
+    """Return how long a client waited for a response that did not arrive in time."""
     end = attempt.end if attempt.end is not None else attempt.send.closed
     return max((end or attempt.begin) - attempt.begin, 0)
 
 
 def alone(message: ObservedMessage, context: Context) -> bool:
-    """Return whether a message with one attempt had no other: the capture would have shown it.
+    """Return whether the only captured attempt of a message was certainly its only one.
 
-    Attempts follow each other at once, so it must not begin or end near the capture's own ends, nor
-    have holes.
+    Attempts follow each other at once, so the attempt must not be near the capture's start or end,
+    and the capture must have no holes there.
     """
     if context.first_time is None or context.last_time is None or context.quality.with_gaps:
         return False
@@ -67,46 +78,41 @@ def alone(message: ObservedMessage, context: Context) -> bool:
 
 
 def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:
-    """Return the attempts that the client gave up because the time was over."""
-    found = []
+    """Return the attempts on which the client timed out."""
+    attempts = []
     for place, attempt in enumerate(message.attempts):
         tried_again = place + 1 < len(message.attempts)
         if attempt.outcome == GIVEN_UP:
             if tried_again or waited_us(attempt) >= LEAST_WAIT_US:
-                found.append(attempt)
+                attempts.append(attempt)
         elif came_late(attempt) and attempt.certain:
-            found.append(attempt)
-    return found
+            attempts.append(attempt)
+    return attempts
 
 
 def came_late(attempt: ObservedAttempt) -> bool:
-    """Return whether an answer came too late: nobody gives up as soon as an inner hop follows."""
+    """Return whether a response came too late: no timeout coincides with an inner hop."""
     send = attempt.send
     waited = 0 if send.end is None else send.end - send.begin
     return attempt.outcome == LATE and waited >= LEAST_WAIT_US
 
 
 def how(attempt: ObservedAttempt) -> str:
-    """Return what became of an attempt, as a line of evidence."""
+    """Return the outcome of an attempt, as a line of evidence."""
     send = attempt.send
-    name = f"send to {send.broker}"
+    name = f"send to {'proxy ' if send.call else ''}{send.broker}"
     if attempt.inferred:
         return f"{name}: {attempt.outcome}"
     if attempt.outcome == LATE and send.end is not None:
-        return f"{name}: answered after {length_us(send.end - send.begin)}, too late"
+        return f"{name}: answered after {plain_duration(send.end - send.begin)}, too late"
     if attempt.outcome in WITHOUT_ANSWER:
-        return f"{name}: {attempt.outcome} after {length_us(waited_us(attempt))}"
+        return f"{name}: {attempt.outcome} after {plain_duration(waited_us(attempt))}"
     answer = send.response_name or attempt.outcome
     return f"{name}: {answer}"
 
 
-def length_us(us: int) -> str:
-    """Return a length of time for people."""
-    return seconds(us * 1000)
-
-
 class MessageFold(Fold):
-    """Messages of one key, counted: by topic, group, broker, client."""
+    """Count messages of one key by topic, group, broker, and client."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -130,7 +136,7 @@ class MessageFold(Fold):
             (self.topics, send.topic),
             (self.groups, send.group),
             (self.brokers, send.broker),
-            (self.clients, send.requester),
+            (self.clients, send.client_address),
             (self.languages, send.language),
             (self.versions, send.version_name),
         ):
@@ -138,20 +144,46 @@ class MessageFold(Fold):
                 counter[name] += 1
 
     def who(self, context: Context) -> list[str]:
-        """Return sentences that say whose messages they are, and which."""
+        """Return sentences with the clients and examples of the messages."""
         clients = Counter[str]()
         for endpoint, number in self.clients.items():
             clients[context.client(endpoint)] += number
-        said = []
+        lines = []
         if clients:
-            said.append(f"clients: {counted_names(clients)}")
+            lines.append(f"clients: {counted_names(clients)}")
         if self.groups:
-            said.append(f"groups: {counted_names(self.groups)}")
+            lines.append(f"groups: {counted_names(self.groups)}")
         if self.keys:
-            said.append(f"messages: {', '.join(sorted(self.keys)[:3])}")
-        return said
+            lines.append(f"messages: {', '.join(sorted(self.keys)[:3])}")
+        return lines
+
+
+class LoneMessageFold(MessageFold):
+    """Messages with one attempt, counted if they certainly had no other attempt."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._messages: list[ObservedMessage] = []
+
+    def add_message(self, message: ObservedMessage) -> None:
+        """Add a refused message."""
+        if len(self._messages) < MAX_KEYS:
+            self._messages.append(message)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case per key, if any message counts."""
+        counted_here = type(self)(self.key)
+        for message in self._messages:
+            if alone(message, context):
+                counted_here.count(message, message.last)
+        if counted_here.tally.count:
+            yield counted_here.case(context)
+
+    def case(self, context: Context) -> Case:
+        """Return the case of the counted messages, at least one."""
+        raise NotImplementedError
 
 
 def by_broker_and_topic(attempts: Sequence[ObservedAttempt]) -> str | None:
-    """Return the broker and topic of the first attempt as a key; None: there is no attempt."""
+    """Return the broker and topic of the first attempt as a key; None if there is no attempt."""
     return joined_key(attempts[0].send.broker, attempts[0].send.topic) if attempts else None

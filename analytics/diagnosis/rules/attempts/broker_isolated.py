@@ -1,10 +1,10 @@
-"""A producer avoided a broker for a time, as its fault strategy says."""
+"""A producer avoided a broker for a time, as its fault strategy demands."""
 
 from __future__ import annotations
 
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...rule import PROXY_CHOOSES, DiagnosisRule, Fold
+from ...rule import ISOLATES_PROXIES, DiagnosisRule, Fold
 from .causes import NO_ANSWER
 from .isolated_broker_still_used import ISOLATED
 
@@ -14,24 +14,24 @@ RULE = DiagnosisRule(
     title="A producer avoids a broker for a while because it failed or was slow",
     searched=("notAvailableDuration", "latencyMax", "broker isolated by producer"),
     proof=(
-        "The fault strategy of the client's version, replayed over its attempts, isolates a broker;"
-        " meanwhile the producer sends elsewhere only, more often than chance would have it."
+        "The fault strategy of the client's version, recomputed from its attempts, isolates a"
+        " broker; meanwhile, the producer sends only to other brokers, more often than by chance."
     ),
     explanation=(
-        "With sendLatencyFaultEnable a producer avoids a broker that failed or was slow. Since"
-        " 5.1.4 it does so for 10 s after a failure and for 2 s after a send of 550 ms. Before, it"
-        " was 600 s and 30 s, unless a fast response ended it earlier. That is the remedy and no"
-        " problem of its own."
+        "With sendLatencyFaultEnable, a producer avoids a broker that failed or was slow. Since"
+        " 5.1.4, it does so for 10 s after a failure and for 2 s after a send of 550 ms. Before, it"
+        " was 600 s and 30 s, unless a fast response ended it earlier. This protects sends and is"
+        " not itself a problem."
     ),
     advice=(
         "Find out why sends to the broker failed or were slow. setNotAvailableDuration and"
         " setLatencyMax set how long producers avoid a broker. (The isolation itself needs no"
         " action.)"
     ),
-    grpc=PROXY_CHOOSES,
+    grpc=ISOLATES_PROXIES,
     fold=Fold,
     found_by="isolated-broker-still-used",
-    limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",
+    limits="Uses the state of isolated-broker-still-used; needs numpy.",
     needs=frozenset((Need.SENDS,)),
     consequence_of=NO_ANSWER | {"disk-full", "no-permission"},
 )

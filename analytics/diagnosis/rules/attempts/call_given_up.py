@@ -1,4 +1,4 @@
-"""A call of gRPC is given up, because its answer does not come in time."""
+"""A gRPC call timed out at the client."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class _Fold(Refusals):
     per_broker = True
 
     def subject(self, context: Context) -> Subject:
-        # A proxy, not a broker: it may wait for any of them.
+        # A proxy, not a broker: it may wait for any broker.
         return Subject(server=self.key, topic=only(self.topics), group=only(self.groups))
 
     def title(self, context: Context) -> str:
         server = named(context, self.key)
-        return f"{server} did not answer {self.what} in time: the client gave up"
+        return f"{server} did not respond to {self.what} before the client's deadline"
 
 
 def _key(row: ExchangeRecord) -> str | None:
     if not is_call(row.request_name) or row.request_name in LONG_POLLS:
         return None
     reset = fact_in(row.facts, STREAM_RESET)
-    return row.responder if reset is not None and reset.startswith("CANCEL ") else None
+    return row.server_address if reset is not None and reset.startswith("CANCEL ") else None
 
 
 RULE = DiagnosisRule(
@@ -38,22 +38,25 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.ERROR,
     title="Calls of gRPC end at their deadline without a response",
     searched=("DEADLINE_EXCEEDED", "deadline exceeded after"),
-    proof=("An end resets the stream of a call (RST_STREAM, CANCEL) before there is a response."),
+    proof=(
+        "Either side resets the stream of a call (RST_STREAM, CANCEL) before there is a response."
+    ),
     explanation=(
-        "A client of 5.x gives each call a deadline (the request timeout, default 3 s) and cancels"
-        " the call when it is over; the proxy knows the deadline and may be first. A proxy whose"
-        " threads are all busy queues calls, and drops them without a response where the queue is"
-        " full. A producer tries again at once; the first attempt may have been stored anyway."
+        "A 5.x client gives each call a deadline (the request timeout, default 3 s) and cancels the"
+        " call when it expires; the proxy knows the deadline and may cancel first. A proxy whose"
+        " threads are all busy queues calls, and drops them without a response if the queue is"
+        " full. A producer retries immediately; the first attempt may have been stored anyway."
     ),
     advice=(
-        "Look at the load of the proxy, and at the brokers behind it: rmqtool trace of one message"
+        "Check the load of the proxy, and of the brokers behind it: rmqtool trace of one message"
         " shows how long the broker took. grpcProducerThreadPoolNums and"
-        " grpcProducerThreadQueueCapacity (default 10000) are for sends, others for consumers and"
-        " routes. Set a keepalive in clients whose connections pass NAT or a load balancer."
+        " grpcProducerThreadQueueCapacity (default 10000) apply to sends; other settings apply to"
+        " consumers and routes. Turn on keepalive in clients whose connections pass NAT or a load"
+        " balancer."
     ),
     grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, statuses=frozenset((UNANSWERED,)), with_facts=True),),
-    limits="A program that cancels a call itself looks the same. Long polls are not judged.",
+    limits="A program that cancels a call itself looks the same. Long polls are ignored.",
     consequence_of=NO_ANSWER | BUSY | {"broker-slow-vs-network", "client-hung"},
 )

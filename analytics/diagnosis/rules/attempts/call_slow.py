@@ -1,4 +1,4 @@
-"""Single sends by gRPC take far longer than this proxy normally does."""
+"""Single gRPC sends take far longer than is normal for this proxy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Fold(SlowSends):
 
 def _key(row: ExchangeRecord) -> str | None:
     is_sent_by_call = is_call(row.request_name) and is_send(row.request_name)
-    return row.responder if is_sent_by_call else None
+    return row.server_address if is_sent_by_call else None
 
 
 RULE = DiagnosisRule(
@@ -40,28 +40,28 @@ RULE = DiagnosisRule(
     title="Some sends by gRPC take far longer than the proxy normally does",
     searched=("send message latency", "cost time", "gRPC send slow", "RT jitter"),
     proof=(
-        "Calls of SendMessage that are answered with OK after 250 ms or longer, at least ten times"
-        " what the quickest tenth of the proxy's sends take: three of them, or one of 550 ms."
+        "SendMessage calls that succeed after 250 ms or longer, at least ten times as long as the"
+        " fastest tenth of the proxy's sends: three calls, or one of 550 ms."
     ),
     explanation=(
-        "A proxy sends the message on to a broker, or stores it itself in local mode, and answers"
-        " when that is done. The time is the broker's, or that of the proxy's own threads and"
+        "A proxy forwards the message to a broker, or stores it itself in local mode, and responds"
+        " when that is done. The time was spent in the broker, or in the proxy's own threads and"
         " garbage collection."
     ),
     advice=(
-        "Compare the proxy's garbage collection log and load at those times; in local mode its"
-        " store.log and disk, too. Where both sides of the proxy are captured, rmqtool decode pcap"
-        " --summary says how much of the sends was the broker's, rmqtool trace of one message."
-        " grpcProducerThreadPoolNums is how many threads the proxy has for sends."
+        "Compare the proxy's garbage collection log and load at those times; in local mode, also"
+        " its store.log and disk. If both sides of the proxy are captured, rmqtool decode pcap"
+        " --summary and rmqtool trace show how much of the time the broker took."
+        " grpcProducerThreadPoolNums is the proxy's number of threads for sends."
     ),
     grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=frozenset((OK,))),),
     connections=server_of,
     limits=(
-        "A first send on a new connection is left out: the client and the proxy load code then. So"
-        " is one during which packets were lost on its connection. A proxy that is always slow is"
-        " normal by this measure. Batches are calls, too."
+        "The first send on a new connection is ignored, because client and proxy load code at that"
+        " time. So is a send during which packets were lost on its connection. A proxy that is"
+        " always slow counts as normal. Batches are calls, too."
     ),
     consequence_of=frozenset(
         (

@@ -1,4 +1,4 @@
-"""Problems that lead to what rules about attempts tell, by their ids."""
+"""Ids of problems that can cause those of the attempt rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUSY: Final = frozenset(
         "thread-pool-overload",
     )
 )
-"""the broker has too much to do"""
+"""the broker is overloaded"""
 NO_ANSWER: Final = frozenset(
     (
         "broker-gone",
@@ -24,4 +24,4 @@ NO_ANSWER: Final = frozenset(
         "send-timeout",
     )
 )
-"""the broker answers late or never"""
+"""the broker responds late or never"""

@@ -1,15 +1,20 @@
-"""A message that was sent again is stored more than once."""
+"""A retried message is stored more than once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from dissectors.quantities import counted
 
 from ...context import Context
+from ...impact import Impact
 from ...messages import ObservedMessage
 from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, shown
-from ...refusals import only
-from ...rule import BEHIND_PROXY, DiagnosisRule, Fold
+from ...problem import Case, Evidence, ProblemSeverity, Tally, shown, time_of
+from ...refusals import listed, only, subject_of
+from ...rule import COVERED, DiagnosisRule, Fold
+from ...stored import SoughtMessages
 
 
 class _Fold(Fold):
@@ -19,42 +24,75 @@ class _Fold(Fold):
         self.brokers: set[str] = set()
         self.groups: set[str] = set()
         self.messages: list[str] = []
+        self.stored = SoughtMessages(key)
         self.copies = 0
+        self.told: Counter[str] = Counter()
+        """responses after which producers retried, by name"""
 
     def add_message(self, message: ObservedMessage) -> None:
-        stored = [one for one in message.attempts if one.stored]
+        stored = [attempt for attempt in message.attempts if attempt.stored]
+        self.stored.add(message, (), failed=False)
         self.copies += message.chain.copies
         self.messages.append(message.key)
         self.brokers.update(one.send.broker for one in stored)
         if stored[0].send.group:
             self.groups.add(stored[0].send.group)
+        if (response := _response_before(message)) is not None:
+            self.told[response] += 1
         first, last = _evidence(message)
         self.tally.add(first, last=last.time)
+
+    def sought(self) -> Mapping[str, str]:
+        """Return the messages that were stored more than once."""
+        return self.stored.sought()
 
     def cases(self, context: Context) -> Iterable[Case]:
         count = self.tally.count
         if not count:
             return
-        what = f"message {self.messages[0]} is" if count == 1 else f"{count:,} messages are"
+        had_none = "timed out"
+        if self.told.total() == count:
+            had_none = f"got {listed(self.told)}"
+        subject_text = f"message {self.messages[0]} is" if count == 1 else f"{count:,} messages are"
         case = self.tally.case(
-            f"{what} stored more than once in topic {self.key}: the producer sent again after it"
-            f" had no answer in time ({self.copies:,} copies in all)",
-            Subject(
-                broker=only(self.brokers),
-                topic=self.key,
-                group=only(self.groups),
-                message=self.messages[0] if count == 1 else None,
+            f"{subject_text} stored more than once in topic {self.key}: the producer resent after"
+            f" an attempt that {had_none} ({self.copies:,} copies in all)",
+            subject_of(
+                self.brokers,
+                context,
+                self.key,
+                only(self.groups),
+                self.messages[0] if count == 1 else None,
             ),
         )
         case.details = [f"messages: {', '.join(sorted(self.messages)[:5])}"]
+        if context.store is not None:
+            copies = [context.store.copies_of(key, self.key) for key in self.stored.messages]
+            number, found = sum(map(len, copies)), sum(map(bool, copies))
+            case.details.insert(
+                0,
+                f"the broker's store has {counted(number, 'copy', 'copies')} of {found:,} of these"
+                " messages",
+            )
+            case.details += self.stored.told(context.store)
+            case.settled = number >= self.copies
         yield case
+
+
+def _response_before(message: ObservedMessage) -> str | None:
+    """Return the response to the first send that arrived before the second send, or None."""
+    first, second = message.rows[0], message.rows[1]
+    in_time = first.response_time is not None and first.response_time <= time_of(second)
+    return first.response_name if in_time else None
 
 
 def _evidence(message: ObservedMessage) -> tuple[Evidence, Evidence]:
     answered = [row for row in message.rows if row.response_code is not None]
     first, last = answered[0], answered[-1]
-    what = " and ".join(f"{row.offset_msg_id} at {row.responder}" for row in answered[:3])
-    return shown(first, f"{message.key} stored as {what}"), shown(last)
+    what = " and ".join(
+        f"{row.offset_msg_id or row.response_name} at {row.server_address}" for row in answered[:3]
+    )
+    return shown(first, f"{message.key} stored: {what}"), shown(last)
 
 
 RULE = DiagnosisRule(
@@ -62,22 +100,21 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.ERROR,
     title="A message is stored more than once because the producer sent it again",
     searched=("duplicate messages", "repeated message", "message consumed twice"),
-    proof=(
-        "Two or more sends with one UNIQ_KEY, each answered as stored, with different offset"
-        " message ids."
-    ),
+    proof="Two or more sends with one UNIQ_KEY were stored, with different offset message ids.",
     explanation=(
-        "The producer got no response in time and sent the message again, mostly to another broker."
+        "The producer got no response in time and resent the message, usually to another broker."
         " Both brokers stored it. RocketMQ delivers at least once: consumers get both copies, with"
-        " the same UNIQ_KEY and different offset message ids."
+        " the same UNIQ_KEY and different offset message ids. gRPC clients also retry if a message"
+        " is stored, but not on disk or on a slave in time."
     ),
     advice=(
-        "Make consumers idempotent: keep the message's KEYS or UNIQ_KEY of what was processed."
-        " Find out why the first answer was late. A longer sendMsgTimeout (default 3000 ms) gives"
-        " fewer retries; retryTimesWhenSendFailed (default 2) set to 0 gives none, and lost"
-        " messages instead."
+        "Make consumers idempotent: remember the KEYS or UNIQ_KEY of processed messages. Find out"
+        " why the first response was late. A longer sendMsgTimeout (default 3000 ms) causes fewer"
+        " retries; retryTimesWhenSendFailed (default 2) set to 0 causes none, but messages are lost"
+        " instead."
     ),
-    grpc=BEHIND_PROXY,
+    grpc=COVERED,
+    impact=Impact.STORED_TWICE,
     fold=_Fold,
     messages=lambda message: (
         message.attempts[0].send.topic or "" if message.chain.duplicate else None
@@ -93,9 +130,12 @@ RULE = DiagnosisRule(
     consequence_of=frozenset(
         (
             "send-timeout",
+            "call-given-up",
+            "stored-not-durable",
             "first-attempt-ate-the-budget",
             "broker-hung",
             "packets-unacknowledged",
+            "idle-close",
             "broker-gone",
         )
     ),

@@ -1,17 +1,19 @@
-"""One attempt used up the time of all: no retry was made, though retries are on."""
+"""One attempt used up the whole timeout: no retry was made, although retries are on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+from dissectors.quantities import counted, plain_duration
 
 from ....sends.chains import NO_TIME
 from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import counted, only
+from ...refusals import only
 from ...rule import DiagnosisRule
-from .attempt_words import MessageFold, length_us, timed_out
+from .attempt_words import MessageFold, timed_out
 
 
 class _Fold(MessageFold):
@@ -21,21 +23,21 @@ class _Fold(MessageFold):
         self.sure = True
 
     def add_message(self, message: ObservedMessage) -> None:
-        """Take a message that was tried once, without success."""
+        """Add a message with a single, failed attempt."""
         self.count(message, message.attempts[0])
         self.timeout_us = max(self.timeout_us, message.timeout_us)
         self.sure = self.sure and message.timeout_known
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a producer group."""
+        """Return one case per producer group."""
         if not self.tally.count or context.quality.with_gaps:
-            return  # nothing, or the retry may be what is missing
+            return  # no evidence, or the retry may be missing in the capture
         verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} of group {self.key} {verb} not retried: the first"
-            f" attempt used up the time of all ({length_us(self.timeout_us)})",
+            f" attempt used up the whole timeout ({plain_duration(self.timeout_us)})",
             Subject(
-                broker=only(context.broker(one) for one in self.brokers),
+                broker=only(context.broker(address) for address in self.brokers),
                 topic=only(self.topics),
                 group=self.key or None,
             ),
@@ -63,21 +65,21 @@ RULE = DiagnosisRule(
         "sendMsgMaxTimeoutPerRequest",
     ),
     proof=(
-        "A message with one attempt only, which its client gave up when sendMsgTimeout was over, or"
-        " nearly so."
+        "A message has only one attempt, which its client gave up when (or shortly before)"
+        " sendMsgTimeout expired."
     ),
     explanation=(
-        "sendMsgTimeout is the time of all attempts together. An attempt that gets no response"
-        " waits for all of it, so that none is left for a retry, whatever retryTimesWhenSendFailed"
-        " says. Only failures that come early are retried: refused connects, resets, error answers."
+        "sendMsgTimeout covers all attempts together. An attempt without a response uses all of it,"
+        " so no time is left for a retry, whatever retryTimesWhenSendFailed says. Only fast"
+        " failures are retried: refused connects, resets, error responses."
     ),
     advice=(
         "Set sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) to a part of sendMsgTimeout"
-        " (default 3000 ms), for example a third of it with the default retryTimesWhenSendFailed of"
-        " 2. With older clients raise sendMsgTimeout and retry in the application. A retry after a"
+        " (default 3000 ms), for example a third with the default retryTimesWhenSendFailed of 2."
+        " With older clients, raise sendMsgTimeout and retry in the application. A retry after a"
         " timeout may store the message twice."
     ),
-    grpc="The deadline of a call is that of one attempt.",
+    grpc="The deadline of a call covers one attempt.",
     fold=_Fold,
     messages=_key,
     references=(
@@ -89,12 +91,12 @@ RULE = DiagnosisRule(
         "apache/rocketmq#9137",
     ),
     limits=(
-        "Sends to a chosen queue, and those with retries set to 0, look the same: they are never"
+        "Sends to a chosen queue, and sends with retries set to 0, look the same: they are never"
         " retried."
     ),
     needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
     rests_on_absence=True,
     consequence_of=frozenset(
-        ("send-timeout", "broker-hung", "packets-unacknowledged", "broker-gone")
+        ("send-timeout", "broker-hung", "packets-unacknowledged", "idle-close", "broker-gone")
     ),
 )

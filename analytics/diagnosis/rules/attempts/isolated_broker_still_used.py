@@ -1,4 +1,4 @@
-"""A producer goes on sending to a broker that failed: its fault strategy is off."""
+"""A producer keeps sending to a broker that failed: its fault strategy is off."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.codes import ResponseCode
 
 from ....sends.attempts import ONEWAY, REFUSED, STORED, UNKNOWN
@@ -19,10 +20,10 @@ from ...producers.producers import (
     host_of_client,
     host_of_producer,
 )
-from ...refusals import counted, counted_names, only, times
-from ...rule import PROXY_CHOOSES, DiagnosisRule
+from ...refusals import counted_names, only, times
+from ...rule import ISOLATES_PROXIES, DiagnosisRule
 from ...spells import HOUR, spells
-from .attempt_words import evidence_of, how, length_us
+from .attempt_words import evidence_of, how
 from .causes import NO_ANSWER
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ ISOLATED: Final = "broker-isolated"
 AVOIDED: Final = "permanent-avoidance"
 
 LEAST_SENDS: Final = 10
-"""fewer sends to isolated brokers are not a habit"""
+"""fewer sends to isolated brokers are no pattern"""
 LEAST_WITH_FAILURE: Final = 3
-"""sends that are a habit where one of them failed again"""
+"""sends that are a pattern if one of them failed again"""
 _FAULTS: Final = frozenset(
     (
         ResponseCode.SYSTEM_BUSY,
@@ -43,26 +44,26 @@ _FAULTS: Final = frozenset(
         ResponseCode.GO_AWAY,
     )
 )
-"""answers that say something of the broker, and not of the request"""
+"""responses that indicate a fault of the broker, not of the request"""
 
 
 class _Fold(ProducerFold):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return what is said of the producers of a host, for three rules."""
-        for one in self.producers(context):
+        """Return the cases of the producers of a host, for three rules."""
+        for judged in self.producers(context):
             from ....isolation.strategy_replay import OFF, ON
 
-            if one.verdict.state == OFF and _of_the_broker(one):
-                yield from _still_used(one, context)
-            elif one.verdict.state == ON:
-                yield from _isolated(one, context)
-            yield from _given_up(one, context)
+            if judged.verdict.state == OFF and _of_the_broker(judged):
+                yield from _still_used(judged, context)
+            elif judged.verdict.state == ON:
+                yield from _isolated(judged, context)
+            yield from _given_up(judged, context)
 
 
-def _of_the_broker(one: JudgedProducer) -> bool:
+def _of_the_broker(judged: JudgedProducer) -> bool:
     """Return whether a broker was at fault, and not the requests that it refused."""
-    for window in one.replay.windows:
-        attempt = one.telling.get(int(one.attempts.begin[window.attempt]))
+    for window in judged.replay.windows:
+        attempt = judged.telling.get(int(judged.attempts.begin[window.attempt]))
         if attempt is None or attempt.outcome != REFUSED:
             return True
         if attempt.send.response_code in _FAULTS:
@@ -70,10 +71,10 @@ def _of_the_broker(one: JudgedProducer) -> bool:
     return False
 
 
-def _still_used(one: JudgedProducer, context: Context) -> Iterable[Case]:
+def _still_used(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     from ....isolation.strategy_replay import BROKEN
 
-    replay, producer = one.replay, one.attempts
+    replay, producer = judged.replay, judged.attempts
     tally = Tally()
     failed = 0
     brokers: Counter[str] = Counter()
@@ -81,7 +82,7 @@ def _still_used(one: JudgedProducer, context: Context) -> Iterable[Case]:
         begin = int(producer.begin[index])
         broker = producer.broker.text(index)
         brokers[broker] += 1
-        attempt = one.telling.get(begin)
+        attempt = judged.telling.get(begin)
         what = f"send to {broker} while it should be avoided"
         if attempt is not None:
             failed += attempt.outcome not in _GOOD
@@ -91,38 +92,38 @@ def _still_used(one: JudgedProducer, context: Context) -> Iterable[Case]:
     if replay.broken < LEAST_SENDS and not (failed and replay.broken >= LEAST_WITH_FAILURE):
         return
     for window in replay.windows:
-        cause = one.telling.get(int(producer.begin[window.attempt]))
+        cause = judged.telling.get(int(producer.begin[window.attempt]))
         if cause is not None:
             tally.add(evidence_of(cause, f"{how(cause)}: isolates {window.broker}"), count=0)
     met = replay.avoided + replay.broken
     where = only(brokers) or counted_names(brokers)
     case = tally.case(
-        f"the fault strategy of {_producer(one, context)} is off: {replay.broken:,} of {met:,}"
-        f" sends went to {where} after it had failed or been slow,"
-        " when a client with sendLatencyFaultEnable avoids it",
-        Subject(broker=only(brokers), group=one.group, client=context.client(one.endpoint)),
+        f"the fault strategy of {_producer(judged, context)} is off: {replay.broken:,} of {met:,}"
+        f" sends went to {where} after it had failed or been slow; sendLatencyFaultEnable=true"
+        " would have avoided it",
+        Subject(broker=only(brokers), group=judged.group, client=context.client(judged.endpoint)),
     )
     case.evidence = [seen for seen in case.evidence if seen.capture]
     case.rule = STILL_USED
-    case.details = [f"{_windows(replay.windows)}, had it been on", one.verdict.reason]
+    case.details = [f"{_windows(replay.windows)}, had it been on", judged.verdict.reason]
     if failed:
         case.details.append(f"{failed:,} of these sends failed")
     case.confidence = Confidence.LIKELY
-    case.reason = "a program that chooses queues by hand looks the same"
+    case.reason = "a program that selects queues itself looks the same"
     yield case
 
 
 _GOOD: Final = frozenset((STORED, ONEWAY, UNKNOWN))
-"""outcomes that are not a failure, as far as is known"""
+"""outcomes that are no failure, as far as known"""
 
 
-def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:
+def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     from ....isolation.strategy_replay import UNSEEN
 
-    if len(one.replay.trespasses.because(UNSEEN)):
-        return  # it went on trying to connect to a broker that the strategy avoids
+    if len(judged.replay.trespasses.because(UNSEEN)):
+        return  # it kept trying to connect to a broker that the strategy avoids
     by_broker: dict[str, list[Window]] = {}
-    for window in one.replay.windows:
+    for window in judged.replay.windows:
         by_broker.setdefault(window.broker, []).append(window)
     parted = (
         (broker, spell)
@@ -132,17 +133,18 @@ def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:
     for broker, windows in parted:
         tally = Tally()
         for window in windows:
-            attempt = one.telling.get(int(one.attempts.begin[window.attempt]))
-            what = f"isolates {broker} for {length_us(window.end - window.start)}: {window.cause}"
+            attempt = judged.telling.get(int(judged.attempts.begin[window.attempt]))
+            length = plain_duration(window.end - window.start)
+            what = f"isolates {broker} for {length}: {window.cause}"
             if attempt is not None:
                 tally.add(evidence_of(attempt, what), last=window.end * 1000)
             else:
                 tally.add(Evidence("", None, window.start * 1000, 0, what), last=window.end * 1000)
         longest = max(window.end - window.start for window in windows)
         case = tally.case(
-            f"{_producer(one, context)} isolated {broker} {times(len(windows))}, for up to"
-            f" {length_us(longest)}, and sent elsewhere: its fault strategy is on",
-            Subject(broker=broker, group=one.group, client=context.client(one.endpoint)),
+            f"{_producer(judged, context)} isolated {broker} {times(len(windows))}, for up to"
+            f" {plain_duration(longest)}, and sent elsewhere: its fault strategy is on",
+            Subject(broker=broker, group=judged.group, client=context.client(judged.endpoint)),
         )
         case.evidence = [seen for seen in case.evidence if seen.capture]
         case.rule = ISOLATED
@@ -150,7 +152,7 @@ def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:
             on = case.last_time > context.last_time
             case.state = ProblemState.GOING_ON if on else ProblemState.OVER
         causes = Counter(window.cause for window in windows)
-        case.details = [f"causes: {counted_names(causes)}", one.verdict.reason]
+        case.details = [f"causes: {counted_names(causes)}", judged.verdict.reason]
         case.confidence = Confidence.LIKELY
         case.reason = "a broker that left the route is avoided by all clients"
         yield case
@@ -160,17 +162,17 @@ def _span(window: Window) -> tuple[int, int]:
     return window.start * 1000, window.end * 1000
 
 
-def _given_up(one: JudgedProducer, context: Context) -> Iterable[Case]:
+def _given_up(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     from ....isolation.strategy_replay import absence_of
 
-    last_of = {window.broker: window for window in one.replay.windows}
+    last_of = {window.broker: window for window in judged.replay.windows}
     for broker, window in sorted(last_of.items()):
-        absence = absence_of(one.attempts, window, one.last)
+        absence = absence_of(judged.attempts, window, judged.last)
         if absence is None or not absence.given_up:
             continue
         topics = [
             topic
-            for topic, brokers in one.attempts.brokers_of_topics.items()
+            for topic, brokers in judged.attempts.brokers_of_topics.items()
             if broker in brokers and topic
         ]
         routed = [
@@ -179,22 +181,23 @@ def _given_up(one: JudgedProducer, context: Context) -> Iterable[Case]:
             if any(each.name == broker for each in context.brokers_of(topic))
         ]
         if context.routes and not routed:
-            continue  # it left the route: everybody avoids it
-        attempt = one.telling.get(int(one.attempts.begin[window.attempt]))
-        what = f"isolates {broker} for {length_us(window.end - window.start)}: {window.cause}"
+            continue  # it left the route: every client avoids it
+        attempt = judged.telling.get(int(judged.attempts.begin[window.attempt]))
+        length = plain_duration(window.end - window.start)
+        what = f"isolates {broker} for {length}: {window.cause}"
         evidence = [] if attempt is None else [evidence_of(attempt, what)]
         case = Case(
-            f"{_producer(one, context)} has not used {broker} again for"
-            f" {length_us(absence.absent_us)} since its isolation of"
-            f" {length_us(window.end - window.start)} was over, and made"
+            f"{_producer(judged, context)} has not used {broker} for"
+            f" {plain_duration(absence.absent_us)} since its isolation window of"
+            f" {plain_duration(window.end - window.start)} ended, and made"
             f" {counted(absence.elsewhere, 'send')} elsewhere",
-            Subject(broker=broker, group=one.group, client=context.client(one.endpoint)),
+            Subject(broker=broker, group=judged.group, client=context.client(judged.endpoint)),
             absence.elsewhere,
             window.start * 1000,
-            one.last * 1000,
+            judged.last * 1000,
             evidence,
             Confidence.LIKELY if routed else Confidence.POSSIBLE,
-            "queues chosen by hand look the same"
+            "a program that selects queues itself looks the same"
             if routed
             else "no route was captured: the broker may have left it",
             rule=AVOIDED,
@@ -202,8 +205,8 @@ def _given_up(one: JudgedProducer, context: Context) -> Iterable[Case]:
         yield case
 
 
-def _producer(one: JudgedProducer, context: Context) -> str:
-    return f"producer group {one.group or '-'} ({context.client(one.endpoint)})"
+def _producer(judged: JudgedProducer, context: Context) -> str:
+    return f"producer group {judged.group or '-'} ({context.client(judged.endpoint)})"
 
 
 def _windows(windows: list[Window]) -> str:
@@ -211,7 +214,7 @@ def _windows(windows: list[Window]) -> str:
     brokers = sorted({window.broker for window in windows})
     return (
         f"{', '.join(brokers[:3])} would have been avoided {times(len(windows))}, for up to"
-        f" {length_us(longest)}"
+        f" {plain_duration(longest)}"
     )
 
 
@@ -225,22 +228,22 @@ RULE = DiagnosisRule(
         "producer keeps sending to dead broker",
     ),
     proof=(
-        "The fault strategy of the client's version, replayed over its attempts, isolates a broker;"
-        " many sends still go there while another broker of the topic is available."
+        "The fault strategy of the client's version, recomputed from its attempts, isolates a"
+        " broker; many sends still go there although another broker of the topic is available."
     ),
     explanation=(
-        "A producer takes the queues of a topic in turn. Without the strategy it forgets a failure"
-        " as soon as the send is done, so that the next message may go to the same broker and wait"
-        " again. With it, a broker that failed or was slow is avoided: 10 s after a failure and 2 s"
-        " after 550 ms since 5.1.4; 600 s and 30 s before."
+        "A producer uses the queues of a topic in turn. Without the strategy, it forgets a failure"
+        " after the send, so the next message may go to the same broker and wait again. With it,"
+        " the producer avoids a broker that failed or was slow. Since 5.1.4, it does so for 10 s"
+        " after a failure and 2 s after a send of 550 ms; before, for 600 s and 30 s."
     ),
     advice=(
-        "Call producer.setSendLatencyFaultEnable(true) (default false), in Spring"
-        " rocketmq.producer.sendLatencyFaultEnable where it is offered. From 5.1.4 on also"
-        " setStartDetectorEnable(true), which looks for a broker that is well again. Sends to a"
-        " chosen queue or by a selector never use the strategy."
+        "Call producer.setSendLatencyFaultEnable(true) (default false), or set"
+        " rocketmq.producer.sendLatencyFaultEnable in Spring if available. Since 5.1.4, also call"
+        " setStartDetectorEnable(true), which detects that a broker recovered. Sends to a chosen"
+        " queue or with a selector never use the strategy."
     ),
-    grpc=PROXY_CHOOSES,
+    grpc=ISOLATES_PROXIES,
     fold=_Fold,
     exchanges=PRODUCER_SENDS,
     connections=host_of_client,
@@ -255,8 +258,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq#6272",
     ),
     limits=(
-        "Nothing is said without numpy (rmqtool[spark]), without a failure or slow answer, or"
-        " where too few sends could have met an isolated broker."
+        "No statement without numpy (rmqtool[spark]), without a failure or slow response, or if too"
+        " few sends could have reached an isolated broker."
     ),
     needs=frozenset((Need.SENDS,)),
     consequence_of=NO_ANSWER | {"disk-full", "go-away"},

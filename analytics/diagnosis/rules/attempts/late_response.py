@@ -1,9 +1,10 @@
-"""The answer to a send comes when its client has given it up."""
+"""The response to a send arrives after the client's timeout."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.versions import V4_9_0
 
 from ....sends.attempts import ObservedAttempt
@@ -11,10 +12,10 @@ from ...context import Context
 from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import counted, only
-from ...rule import DiagnosisRule
-from .attempt_words import MessageFold, by_broker_and_topic, came_late, length_us
+from ...problem import Case, Confidence, ProblemSeverity
+from ...refusals import only, subject_of
+from ...rule import COVERED, DiagnosisRule
+from .attempt_words import MessageFold, by_broker_and_topic, came_late
 
 
 class _Fold(MessageFold):
@@ -25,7 +26,7 @@ class _Fold(MessageFold):
         self.retried = 0
 
     def add_message(self, message: ObservedMessage) -> None:
-        """Take a message with an answer that came too late."""
+        """Add a message with a late response."""
         for attempt in _late(message):
             self.count(message, attempt)
             send = attempt.send
@@ -35,15 +36,15 @@ class _Fold(MessageFold):
             self.retried += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a broker and topic."""
+        """Return one case per broker and topic."""
         if not self.tally.count:
             return
         broker, topic = parts_of(self.key)
         case = self.tally.case(
-            f"{context.broker(broker)} answered {counted(self.tally.count, 'send')} to topic"
-            f" {topic} after up to {length_us(self.longest)}, when the producer had given up:"
-            " stored, but taken for a failure",
-            Subject(broker=context.broker(broker), topic=topic or None, group=only(self.groups)),
+            f"{context.server(broker)} responded to {counted(self.tally.count, 'send')} to topic"
+            f" {topic} after up to {plain_duration(self.longest)}, when the producer had timed out:"
+            " stored, but reported as failed",
+            subject_of([broker], context, topic or None, only(self.groups)),
         )
         case.details = self.who(context)
         if self.retried:
@@ -55,15 +56,15 @@ class _Fold(MessageFold):
 
 
 def _late(message: ObservedMessage) -> list[ObservedAttempt]:
-    """Return the attempts whose answer came too late.
+    """Return the attempts with a late response.
 
-    A newer client closes the connection of a send that it gives up: one that goes on using it was
-    still waiting, with a longer timeout than the default.
+    A newer client closes the connection of a send that times out: if it keeps using the connection,
+    it was still waiting, with a timeout above the default.
     """
     return [
-        one
-        for one in message.attempts
-        if came_late(one) and (one.certain or (one.send.version or 0) < V4_9_0)
+        attempt
+        for attempt in message.attempts
+        if came_late(attempt) and (attempt.certain or (attempt.send.version or 0) < V4_9_0)
     ]
 
 
@@ -81,35 +82,34 @@ RULE = DiagnosisRule(
         "late response",
     ),
     proof=(
-        "A send is answered as stored after its client sent the message again, closed the"
-        " connection, or after sendMsgTimeout."
+        "A send is stored, but its response comes after the client sent the message again, closed"
+        " the connection, or reached sendMsgTimeout."
     ),
     explanation=(
-        "The client forgets a request when its time is over. A response that comes later matches no"
-        " request and is only logged. The message is stored, while the application was told of a"
-        " failure and may send it once more."
+        "The client forgets a request after its timeout. A later response matches no request and is"
+        " only logged. The message is stored, but the application got an error and may send it"
+        " again."
     ),
     advice=(
-        "Raise sendMsgTimeout (default 3000 ms) above what the broker needs at its worst, or find"
-        " out what held it up. Make consumers idempotent. Old clients keep the connection after a"
-        " timeout, so that late responses are seen on it; 4.9.8 and 5.x close it"
-        " (com.rocketmq.remoting.client.closeSocketIfTimeout, default true there)."
+        "Raise sendMsgTimeout (default 3000 ms) above the broker's worst case, or find out what"
+        " delayed it. Make consumers idempotent. Old clients keep the connection after a timeout,"
+        " so late responses are visible; 4.9.8 and 5.x close it"
+        " (com.rocketmq.remoting.client.closeSocketIfTimeout, default true in these versions)."
     ),
-    grpc=(
-        "The client resets the stream of a call at its deadline, so t"
-        "hat no response comes after it."
-    ),
+    grpc=COVERED,
     fold=_Fold,
     messages=_key,
     references=("apache/rocketmq#10575",),
-    limits=("Where the client closed the connection, a response after that may not be captured."),
+    limits="If the client closed the connection, a later response may not be captured.",
     needs=frozenset((Need.SENDS,)),
     consequence_of=frozenset(
         (
             "broker-hung",
             "packets-unacknowledged",
+            "idle-close",
             "broker-slow",
             "send-timeout",
+            "call-given-up",
             "stored-not-durable",
         )
     ),

@@ -1,10 +1,10 @@
-"""A producer never uses a broker again that it had isolated."""
+"""A producer never again uses a broker that it had isolated."""
 
 from __future__ import annotations
 
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...rule import PROXY_CHOOSES, DiagnosisRule, Fold
+from ...rule import ISOLATES_PROXIES, DiagnosisRule, Fold
 from .isolated_broker_still_used import AVOIDED
 
 RULE = DiagnosisRule(
@@ -13,23 +13,23 @@ RULE = DiagnosisRule(
     title="A producer never again uses a broker that failed once",
     searched=("broker never selected again", "broker unreachable forever", "5.1.4 isolation"),
     proof=(
-        "For more than ten times the length of its isolation a broker that is in the route gets no"
-        " send of the producer, while at least 20 go elsewhere."
+        "For more than ten times the length of its isolation, a broker in the route gets no send of"
+        " the producer, while at least 20 go elsewhere."
     ),
     explanation=(
-        "Clients since 5.1.4 remember that a broker cannot be reached, and 5.1.4 itself takes such"
-        " a broker for unavailable. Only a successful send or the detector clears that; without the"
-        " detector nothing is sent there, so nothing clears it."
+        "Clients since 5.1.4 remember that a broker is unreachable, and 5.1.4 itself then treats it"
+        " as unavailable. Only a successful send or the detector clears that state. Without the"
+        " detector, nothing is sent there, so nothing clears it."
     ),
     advice=(
-        "Update clients of 5.1.4 to 5.2.0 or later, or call setStartDetectorEnable(true) (default"
-        " false). A restart of the producer helps at once."
+        "Update clients from 5.1.4 to 5.2.0 or later, or call setStartDetectorEnable(true) (default"
+        " false). Restarting the producer fixes it immediately."
     ),
-    grpc=PROXY_CHOOSES,
+    grpc=ISOLATES_PROXIES,
     fold=Fold,
     found_by="isolated-broker-still-used",
     references=("apache/rocketmq#7812",),
-    limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",
+    limits="Uses the state of isolated-broker-still-used; needs numpy.",
     needs=frozenset((Need.SENDS, Need.ROUTES)),
     consequence_of=frozenset(
         ("broker-hung", "packets-unacknowledged", "broker-gone", "broker-isolated")

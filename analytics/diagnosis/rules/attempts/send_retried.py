@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from dissectors.quantities import counted
+
 from ....sends.attempts import FAILURES, STORED
 from ...context import Context
+from ...impact import Impact
 from ...messages import ObservedMessage
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import counted, counted_names, only
-from ...rule import BEHIND_PROXY, DiagnosisRule
+from ...problem import Case, ProblemSeverity
+from ...refusals import counted_names, only, subject_of
+from ...rule import COVERED, DiagnosisRule
 from .attempt_words import MessageFold
 from .causes import BUSY, NO_ANSWER
 
@@ -23,25 +26,27 @@ class _Fold(MessageFold):
         self.stored_on: Counter[str] = Counter()
 
     def add_message(self, message: ObservedMessage) -> None:
-        """Take a message that failed and was stored."""
-        failed = next(one for one in message.attempts if one.outcome in FAILURES)
+        """Add a message that failed and was then stored."""
+        failed = next(attempt for attempt in message.attempts if attempt.outcome in FAILURES)
         self.count(message, failed)
         self.causes[failed.send.response_name or failed.outcome] += 1
-        self.stored_on[next(one for one in message.attempts if one.stored).send.broker] += 1
+        self.stored_on[
+            next(attempt for attempt in message.attempts if attempt.stored).send.broker
+        ] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a broker."""
+        """Return one case per broker."""
         if not self.tally.count:
             return
         where = Counter[str]()
         for address, number in self.stored_on.items():
-            where[context.broker(address)] += number
-        broker = context.broker(self.key)
+            where[context.server(address)] += number
+        broker = context.server(self.key)
         verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} that failed at {broker} {verb} tried again and"
-            f" stored {_where(where, broker)}",
-            Subject(broker=broker, topic=only(self.topics), group=only(self.groups)),
+            f"{counted(self.tally.count, 'send')} that failed on {broker} {verb} retried and stored"
+            f" {_where(where, broker)}",
+            subject_of([self.key], context, only(self.topics), only(self.groups)),
         )
         case.details = [f"first failures: {counted_names(self.causes)}", *self.who(context)]
         yield case
@@ -57,8 +62,10 @@ def _where(where: Counter[str], broker: str) -> str:
 def _key(message: ObservedMessage) -> str | None:
     if message.chain.final != STORED:
         return None
-    failed = next((one for one in message.attempts if one.outcome in FAILURES), None)
-    return failed.send.broker if failed is not None else None
+    failed = next((attempt for attempt in message.attempts if attempt.outcome in FAILURES), None)
+    if failed is None or any(attempt.stored for attempt in message.attempts[: failed.number]):
+        return None  # the retried attempt had been stored
+    return failed.send.broker
 
 
 RULE = DiagnosisRule(
@@ -67,30 +74,34 @@ RULE = DiagnosisRule(
     title="Sends that failed at one broker were stored by a retry",
     searched=("retryTimesWhenSendFailed", "retry another broker", "send message retry"),
     proof=(
-        "Several sends with one UNIQ_KEY: the first refused, without answer, or a connect that"
-        " failed right before; a later one answered as stored."
+        "Several sends have one UNIQ_KEY: the first was refused or got no response, or a connect"
+        " failed right before; a later one was stored."
     ),
     explanation=(
         "A synchronous send is tried up to 1 + retryTimesWhenSendFailed times, each time at another"
-        " broker where there is one. The application notices only the time that it takes."
+        " broker if there is one. The application only sees a longer latency."
     ),
     advice=(
-        "Find out what failed at the first broker. retryTimesWhenSendFailed has the default 2."
-        " (These messages need no action: a later attempt stored them.)"
+        "Find out what failed at the first broker. retryTimesWhenSendFailed defaults to 2. (These"
+        " messages need no action: a later attempt stored them.)"
     ),
-    grpc=BEHIND_PROXY,
+    grpc=COVERED,
+    impact=Impact.RETRIED,
     fold=_Fold,
     messages=_key,
-    limits="Retries that an application makes itself are new messages with other UNIQ_KEYs.",
+    limits="Retries by the application itself are new messages with other UNIQ_KEYs.",
     needs=frozenset((Need.SENDS,)),
     consequence_of=NO_ANSWER
     | BUSY
     | {
+        "call-given-up",
+        "stored-not-durable",
         "queues-reduced",
         "vip-port-unreachable",
         "disk-full",
         "no-permission",
         "topic-missing-on-broker",
         "go-away",
+        "idle-close",
     },
 )

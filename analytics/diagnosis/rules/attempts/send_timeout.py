@@ -1,19 +1,22 @@
-"""A producer gave up sends because no answer came in its time."""
+"""A producer's sends timed out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ....sends.attempts import LATE, STORED
-from ....sends.chains import FAILED, MAYBE, STORED_UNTOLD
+from dissectors.quantities import counted, plain_duration
+
+from ....sends.attempts import LATE, STORED, STORED_UNCONFIRMED
+from ....sends.chains import FAILED, MAYBE
 from ...context import Context
+from ...impact import Impact
 from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import counted, only
+from ...refusals import only
 from ...rule import DiagnosisRule
-from .attempt_words import MessageFold, by_broker_and_topic, length_us, timed_out, waited_us
+from .attempt_words import MessageFold, by_broker_and_topic, timed_out, waited_us
 
 
 class _Fold(MessageFold):
@@ -24,9 +27,9 @@ class _Fold(MessageFold):
         self.told: dict[str, int] = {}
 
     def add_message(self, message: ObservedMessage) -> None:
-        """Take a message of which an attempt was given up."""
-        found = timed_out(message)
-        for attempt in found:
+        """Add a message with an attempt that timed out."""
+        attempts = timed_out(message)
+        for attempt in attempts:
             self.count(message, attempt)
             wait = waited_us(attempt)
             if attempt.outcome == LATE and attempt.send.end is not None and not wait:
@@ -39,39 +42,53 @@ class _Fold(MessageFold):
         self.told[final] = self.told.get(final, 0) + 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a broker and topic."""
+        """Return one case per broker and topic."""
         if not self.tally.count:
             return
         broker, topic = parts_of(self.key)
         case = self.tally.case(
-            f"{context.broker(broker)} did not answer {counted(self.tally.count, 'send')} to topic"
-            f" {topic} in time: the producer gave up after {length_us(self.least)}"
-            + (f" to {length_us(self.longest)}" if self._differ() else ""),
+            f"{context.broker(broker)} did not respond to {counted(self.tally.count, 'send')} to"
+            f" topic {topic} in time: the producer timed out after {self._waited()}",
             Subject(broker=context.broker(broker), topic=topic or None, group=only(self.groups)),
         )
         case.details = [*_became(self.told), *self.who(context)]
+        if self._left_over():
+            case.details.append(
+                f"the shortest wait was {plain_duration(self.least)}: a retry has only the time"
+                " that earlier attempts left"
+            )
         if not self.sure:
             case.confidence = Confidence.LIKELY
             case.reason = "the client closed the connection, which may have had another reason"
         yield case
 
-    def _differ(self) -> bool:
-        return length_us(self.least) != length_us(self.longest)
+    def _left_over(self) -> bool:
+        return self.longest > 2 * self.least
+
+    def _waited(self) -> str:
+        least, longest = plain_duration(self.least), plain_duration(self.longest)
+        if self._left_over():
+            return f"at most {longest}"
+        return longest if least == longest else f"{least} to {longest}"
 
 
 def _became(told: dict[str, int]) -> list[str]:
     names = {
         STORED: "stored in the end",
-        STORED_UNTOLD: "stored, though the application was told of a failure",
-        MAYBE: "a failure for the application, and perhaps stored",
+        STORED_UNCONFIRMED: "stored, but reported as failed",
+        MAYBE: "reported as failed, and possibly stored",
         FAILED: "failed",
     }
     return [
-        f"{counted(told[one], 'message')}: {name}" for one, name in names.items() if one in told
+        f"{counted(told[prefix], 'message')}: {name}"
+        for prefix, name in names.items()
+        if prefix in told
     ]
 
 
 def _key(message: ObservedMessage) -> str | None:
+    if message.attempts[0].send.call:
+        return None
     return by_broker_and_topic(timed_out(message))
 
 
@@ -85,24 +102,35 @@ RULE = DiagnosisRule(
         "RemotingTimeoutException",
         "wait response on the channel",
         "invokeSync call timeout",
+        "Send [N] times, still failed",
+        "sendKernelImpl call timeout",
+        "sendSelectImpl call timeout",
+        "sendMessage call timeout",
+        "wait response timeout",
+        "CODE: 10002",
+        "request timeout",
+        "invokeAsyncImpl call timeout",
+        "invokeSync: wait response timeout exception",
+        "close socket because of timeout",
     ),
     proof=(
-        "A send has no response, and its client closes the connection when its time is over or"
-        " sends the same UNIQ_KEY again; or the response comes after that."
+        "A send has no response, and its client closes the connection after its timeout or sends"
+        " the same UNIQ_KEY again; or the response comes after that."
     ),
     explanation=(
-        "The client waits sendMsgTimeout for all attempts of a send together. When it is over, the"
-        " call fails and the client closes the connection. The message may have been stored anyway:"
-        " the broker does not know that nobody waits any more."
+        "sendMsgTimeout covers all attempts of a send together. When it expires, the call fails and"
+        " the client closes the connection. The message may have been stored anyway: the broker"
+        " does not know that the client stopped waiting."
     ),
     advice=(
         "Find out why the broker was late: see the other problems, and compare the broker's log at"
-        " that time. Raise sendMsgTimeout (default 3000 ms) where brokers wait for a disk or slave"
+        " that time. Raise sendMsgTimeout (default 3000 ms) if brokers wait for a disk or slave"
         " (SYNC_FLUSH: syncFlushTimeout, default 5000 ms; SYNC_MASTER: slaveTimeout, default 3000"
         " ms). sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) leaves time for a second"
         " broker. Make consumers idempotent, because a retry may store the message twice."
     ),
-    grpc="`call-given-up` speaks of calls that are not answered in time.",
+    grpc="`call-given-up` covers calls that get no response in time.",
+    impact=Impact.SENDS_FAILED,
     fold=_Fold,
     messages=_key,
     references=(
@@ -120,7 +148,7 @@ RULE = DiagnosisRule(
     ),
     limits=(
         "A send whose connection is still open when the capture ends is not counted. The timeout is"
-        " learnt from what the client did; a single one may be the end of the client."
+        " inferred from the client's behavior; a single case may be a client that exited."
     ),
     needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
     rests_on_absence=True,
@@ -128,6 +156,7 @@ RULE = DiagnosisRule(
         (
             "broker-hung",
             "packets-unacknowledged",
+            "idle-close",
             "broker-gone",
             "broker-slow",
             "stored-not-durable",

@@ -1,7 +1,4 @@
-"""Rules about groups, subscriptions, offsets, consumption retries and orderly locks.
-
-May import the modules of `diagnosis`, `rules.refused` and `dissectors`.
-"""
+"""Rules about groups, subscriptions, offsets, consumption retries and orderly locks."""
 
 from typing import Final
 
@@ -13,7 +10,7 @@ MODULES: Final = (
     "offset_moved",
     "client_hung",
     "consumer_lag",
-    "queue_began_anew",
+    "queue_truncated",
     "offsets_lost",
     "consumer_not_pulling",
     "long_poll_lost",
@@ -23,6 +20,7 @@ MODULES: Final = (
     "broadcast_gap",
     "history_consumed",
     "queue_shared",
+    "queue_orphaned",
     "pull_from_slave",
     "reconsume_growth",
     "dead_letter",

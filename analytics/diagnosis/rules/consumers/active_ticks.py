@@ -1,4 +1,4 @@
-"""Ticks of time in which something was seen, a bit for each: small, whatever the order.
+"""A compact set of active ticks, one bit per tick, independent of the order.
 
 A tick is an eighth of a second.
 """
@@ -12,12 +12,12 @@ PER_SECOND: Final = 8
 TICK: Final = 1_000_000_000 // PER_SECOND
 """ns"""
 CHUNK: Final = 1024
-"""ticks that are kept together"""
+"""ticks per chunk"""
 MAX_CHUNKS: Final = 8192
-"""twelve days; what is later is not kept"""
+"""twelve days; later ticks are not kept"""
 
 MANY_CHUNKS: Final = 16
-"""half an hour: of more `forget` lets go"""
+"""half an hour; `forget` shortens longer sets"""
 
 
 class Ticks:
@@ -29,7 +29,7 @@ class Ticks:
         self._chunks: dict[int, int] = {}
 
     def add(self, ticks: Iterable[int]) -> None:
-        """Note ticks."""
+        """Add ticks."""
         chunks = self._chunks
         for tick in ticks:
             number, bit = divmod(tick, CHUNK)
@@ -47,7 +47,7 @@ class Ticks:
                 self._chunks[number] = bits | (known or 0)
 
     def forget(self) -> None:
-        """Let go of the earlier half where there are many."""
+        """Drop the earlier half of a long set."""
         if len(self._chunks) > MANY_CHUNKS:
             for number in sorted(self._chunks)[: MANY_CHUNKS // 2]:
                 del self._chunks[number]
@@ -57,7 +57,7 @@ class Ticks:
         return bool(self._chunks.get(number, 0) >> bit & 1)
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the ticks, the earliest first."""
+        """Yield the ticks in ascending order."""
         for number, bits in sorted(self._chunks.items()):
             while bits:
                 lowest = bits & -bits
@@ -65,16 +65,16 @@ class Ticks:
                 bits ^= lowest
 
     def last_before(self, tick: int) -> int | None:
-        """Return the last tick that is earlier; None: there is none."""
+        """Return the last earlier tick, or None."""
         number, bit = divmod(tick, CHUNK)
-        found = self._chunks.get(number, 0) & ((1 << bit) - 1)
-        if not found and number - 1 in self._chunks:
+        bits = self._chunks.get(number, 0) & ((1 << bit) - 1)
+        if not bits and number - 1 in self._chunks:
             number -= 1
-            found = self._chunks[number]
-        if not found:
+            bits = self._chunks[number]
+        if not bits:
             earlier = [one for one in self._chunks if one < number]
             if not earlier:
                 return None
             number = max(earlier)
-            found = self._chunks[number]
-        return number * CHUNK + found.bit_length() - 1
+            bits = self._chunks[number]
+        return number * CHUNK + bits.bit_length() - 1

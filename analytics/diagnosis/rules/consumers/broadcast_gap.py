@@ -1,14 +1,16 @@
-"""A member of a broadcasting group starts behind the offset at which the former one stopped."""
+"""A member of a broadcasting group starts behind the offset at which its predecessor stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.row_facts.ext_fields import PULLS, offsets_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import named_group
 from ...need import Need
 from ...problem import (
@@ -24,11 +26,11 @@ from ...problem import (
     place_of,
     time_of,
 )
-from ...refusals import counted, listed
+from ...refusals import listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_PULLERS: Final = 5_000
-"""members of queues of one group"""
+"""maximum members and queues of one group"""
 
 
 class _Pulls:
@@ -40,15 +42,15 @@ class _Pulls:
         self.first: Evidence | None = None
         self.first_offset = 0
         self.begin = 0
-        """when it was pulled first, ns"""
+        """first pull, ns"""
         self.last: Evidence | None = None
         self.end = 0
-        """when the last pull was asked or answered, ns"""
+        """request or response of the last pull, ns"""
         self.position = 0
-        """offset behind the last message that it got"""
+        """offset after its last received message"""
 
     def add(self, row: ExchangeRecord, offset: int, following: int) -> None:
-        """Take a pull: what it asked for, and where the next one goes on."""
+        """Add a pull: its offset, and the next one."""
         begin, end = time_of(row), end_of(row)
         if self.first is None or begin <= self.begin:
             first = asked(row, f"queue {row.queue_id} pulled from offset {offset}")
@@ -61,7 +63,7 @@ class _Pulls:
 
 
 class _Puller(NamedTuple):
-    """A connection of a member, and the queue that it pulls."""
+    """A connection of a member, and a queue that it pulls."""
 
     topic: str
     broker: str
@@ -71,7 +73,7 @@ class _Puller(NamedTuple):
 
 
 class _Gap(NamedTuple):
-    """What one member did not get and nobody else did."""
+    """Messages that one member missed and no other member received."""
 
     broker: str
     queue: int
@@ -91,7 +93,7 @@ class _Fold(Fold):
         for row in rows:
             if row.topic is None or row.queue_id is None or row.queue_offset is None:
                 continue
-            puller = _Puller(row.topic, row.responder, row.queue_id, row.requester)
+            puller = _Puller(row.topic, row.server_address, row.queue_id, row.client_address)
             pulls = self._pulls.get(puller)
             if pulls is None:
                 if len(self._pulls) >= MAX_PULLERS:
@@ -104,18 +106,18 @@ class _Fold(Fold):
         if self.key not in context.broadcasting:
             return
         queues: dict[tuple[str, str, int], list[tuple[str, _Pulls]]] = {}
-        for puller, pulls in sorted(self._pulls.items(), key=lambda one: one[0]):
+        for puller, pulls in sorted(self._pulls.items(), key=lambda item: item[0]):
             queue = puller.topic, context.broker(puller.broker), puller.queue
             queues.setdefault(queue, []).append((context.client(puller.client), pulls))
         gaps: dict[tuple[str, str, str], list[_Gap]] = {}
         for (topic, broker, number), members in sorted(queues.items()):
-            members.sort(key=lambda one: (one[1].begin, one[0]))
+            members.sort(key=lambda item: (item[1].begin, item[0]))
             for at, (client, pulls) in enumerate(members):
                 before = members[:at]
                 if not before or any(one.end >= pulls.begin for _, one in before):
-                    continue  # another member lives: a new one starts where it wants
-                former, last = max(before, key=lambda one: (one[1].end, one[0]))
-                if former != client and pulls.first_offset > max(one.position for _, one in before):
+                    continue  # another member is active: a new one starts at its own position
+                former, last = max(before, key=lambda item: (item[1].end, item[0]))
+                if pulls.first_offset > max(pulls.position for _, pulls in before):
                     gap = _Gap(broker, number, last, pulls)
                     gaps.setdefault((topic, former, client), []).append(gap)
         for (topic, former, client), several in sorted(gaps.items()):
@@ -124,31 +126,32 @@ class _Fold(Fold):
 
 def _case(group: str, topic: str, former: str, client: str, gaps: list[_Gap]) -> Case:
     tally = Tally()
-    for one in gaps:
-        for evidence in (one.before.last, one.after.first):
+    for gap in gaps:
+        for evidence in (gap.before.last, gap.after.first):
             if evidence is not None:
                 tally.add(evidence)
-    missed = sum(one.after.first_offset - one.before.position for one in gaps)
-    stopped, started = max(one.before.end for one in gaps), min(one.after.begin for one in gaps)
+    missed = sum(gap.after.first_offset - gap.before.position for gap in gaps)
+    stopped, started = max(gap.before.end for gap in gaps), min(gap.after.begin for gap in gaps)
+    again = "started again" if former == client else f"and {client} started"
     case = tally.case(
         f"broadcasting group {group} skipped {counted(missed, 'message')} of {topic}: member"
-        f" {former} stopped at {clock(stopped)} UTC, and {client} started at"
+        f" {former} stopped at {clock(stopped)} UTC{' and' if former == client else ','} {again} at"
         f" {clock_after(stopped, started)} behind them",
         Subject(
             topic=topic,
             group=group,
             client=client,
-            broker=gaps[0].broker if len({one.broker for one in gaps}) == 1 else None,
+            broker=gaps[0].broker if len({gap.broker for gap in gaps}) == 1 else None,
             queue=gaps[0].queue if len(gaps) == 1 else None,
         ),
     )
     case.count = missed
     case.details = [
-        f"queue {one.queue} of {one.broker}: offset {one.before.position:,} →"
-        f" {one.after.first_offset:,}"
-        for one in gaps[:8]
+        f"queue {gap.queue} of {gap.broker}: offset {gap.before.position:,} →"
+        f" {gap.after.first_offset:,}"
+        for gap in gaps[:8]
     ]
-    case.details.append(f"brokers: {listed(one.broker for one in gaps)}")
+    case.details.append(f"brokers: {listed(gap.broker for gap in gaps)}")
     return case
 
 
@@ -163,30 +166,30 @@ RULE = DiagnosisRule(
         "MessageModel.BROADCASTING messages missing",
     ),
     proof=(
-        "Heartbeats announce the group as BROADCASTING. A client with another id pulls a queue for"
-        " the first time at a higher offset than the one at which its former members stopped. None"
-        " of those pulls any more."
+        "Heartbeats announce the group as BROADCASTING. A client with another id, or with the same"
+        " id over a new connection, starts pulling a queue at a higher offset than the one at which"
+        " its former members stopped. None of these pulls anymore."
     ),
     explanation=(
-        "Members of a broadcasting group keep their offsets in a file of their own"
-        " (~/.rocketmq_offsets), named by their client id (address@instanceName). A member with"
-        " another id, or on a disk without that file, has no offset and starts as"
-        " consumeFromWhere says, by default at the end of the queue. What was stored while no"
-        " member ran is delivered to none of them."
+        "Members of a broadcasting group keep their offsets in a local file (~/.rocketmq_offsets),"
+        " named by their client id (address@instanceName). A member with another id, or without"
+        " that file, has no offset and starts according to consumeFromWhere, by default at the end"
+        " of the queue. Messages that were stored while no member ran are delivered to none of"
+        " them."
     ),
     advice=(
         "Give the consumer the same instanceName and address after each restart, and keep its"
         " offset file: -Drocketmq.client.localOffsetStoreDir (default ~/.rocketmq_offsets) on a"
-        " volume that stays. Where every message counts, use clustering with a group for each"
-        " member."
+        " persistent volume. If every message counts, use clustering with a group for each member."
     ),
     grpc="gRPC has no broadcasting.",
+    impact=Impact.SKIPPED,
     fold=_Fold,
     exchanges=(Exchanges(key=named_group, requests=PULLS, of_flow=True),),
     references=("apache/rocketmq#4016", "apache/rocketmq#9281", "apache/rocketmq-spring#458"),
     limits=(
-        "A member that runs where nobody captured may have got the messages. Whether the messages"
-        " match the subscription is not looked at."
+        "A member outside the capture may have received the messages. The rule does not check"
+        " whether the messages match the subscription."
     ),
     needs=frozenset((Need.PULLS, Need.HEARTBEATS)),
     rests_on_absence=True,

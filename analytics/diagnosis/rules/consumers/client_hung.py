@@ -1,11 +1,12 @@
-"""A consumer's program stands still for seconds while its connections live.
+"""A consumer process hangs for seconds while its connections stay open.
 
-Rules: consumers of Java store their offsets every 5 s by a timer that makes up for what it missed,
-so several rounds at once after a silence prove that the program stood still. Without that only a
-silence counts that no live consumer has: members ask for the group every 20 s and send heartbeats
-every 30 s. What is kept of a connection is a bit for each eighth of a second, and its rounds of
-stored offsets.
-RocketMQ: MQClientInstance.startScheduledTask.
+Rules: Java consumers store their offsets every 5 s by a timer that catches up, so several rounds at
+once after a silence prove that the process stood still. Without them only a silence that no live
+consumer has counts: members query the group every 20 s and send heartbeats every 30 s; with gRPC a
+Heartbeat every 10 s, and a push consumer QueryAssignment every 5 s, without catching up. Per
+connection a bit for each eighth of a second is kept, and its rounds of stored offsets.
+RocketMQ: MQClientInstance.startScheduledTask; ClientManagerImpl, PushConsumerImpl of
+rocketmq-clients.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from itertools import pairwise
 from typing import Final
 
 from dissectors.endpoint import host_of
-from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at, stalls_in
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.outcome import LONG_POLLS
+from dissectors.rows.outcome import LONG_POLLS, RECEIVE_CALLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import Context
@@ -36,71 +37,67 @@ from ...problem import (
     Subject,
     Tally,
     clock,
+    duration,
     period,
-    seconds,
 )
 from ...refusals import called, only, times
-from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
+from ...silences import OF_CLIENTS
 from ...spells import spells
 from .active_ticks import PER_SECOND, TICK, Ticks
 
 COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 LEAST: Final = 8 * PER_SECOND
-"""ticks: one round of offsets, which is due every 5 s, and a good part of the next one"""
+"""ticks: one round of offsets, due every 5 s, and a good part of the next one"""
 LEAST_ALONE: Final = 35 * PER_SECOND
-"""ticks without anything where no rounds are made up for"""
+"""silent ticks required without catch-up rounds"""
 APART: Final = 3 * PER_SECOND
-"""ticks between two rounds at least"""
+"""minimum ticks between two rounds"""
 BEFORE: Final = 12 * PER_SECOND
-"""ticks before a silence in which two rounds were seen"""
+"""ticks before a silence that contain two rounds"""
+LEAST_CALLS: Final = 15 * PER_SECOND
+"""silent ticks of a client that calls QueryAssignment every 5 s"""
+LEAST_BEATS: Final = 25 * PER_SECOND
+"""silent ticks of a client that only sends a Heartbeat every 10 s"""
+BEFORE_BEATS: Final = 22 * PER_SECOND
+"""`BEFORE` for a client with heartbeats only"""
+ASSIGNMENT: Final = "QueryAssignment"
+_ROUNDS: Final = frozenset((ASSIGNMENT, "Heartbeat"))
+"""calls by a client timer"""
 MAX_ENDPOINTS: Final = 1024
-"""connections of one host that are looked at"""
+"""maximum connections of one host"""
 MAX_ROUNDS: Final = 1024
-"""rounds of offsets of a connection that are kept as evidence"""
+"""maximum rounds of offsets of a connection kept as evidence"""
 NEWEST: Final = 64
 LEAST_WAIT_US: Final = LEAST * TICK // 1000
 SLACK: Final = 1_000_000_000
-"""ns between the begin or end of a pause and that of the request that its timer waited for"""
+"""maximum ns between the start or end of a pause and that of the request that its timer waited for
+"""
 WAITED: Final = (ANSWERED, UNANSWERED)
-_ASKS: Final = (
-    SENDS
-    | FETCHES
-    | frozenset(
-        (
-            RequestCode.HEART_BEAT,
-            RequestCode.GET_CONSUMER_LIST_BY_GROUP,
-            RequestCode.QUERY_CONSUMER_OFFSET,
-            RequestCode.UPDATE_CONSUMER_OFFSET,
-            RequestCode.CONSUMER_SEND_MSG_BACK,
-            RequestCode.LOCK_BATCH_MQ,
-            RequestCode.GET_MAX_OFFSET,
-            RequestCode.GET_MIN_OFFSET,
-            RequestCode.QUERY_ASSIGNMENT,
-            RequestCode.ACK_MESSAGE,
-            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-            RequestCode.UNREGISTER_CLIENT,
-        )
-    )
-)
+_ASKS: Final = OF_CLIENTS | {int(RequestCode.UNREGISTER_CLIENT)}
+_STORED: Final = "stores its last offset before that", "stores offsets again"
+_CALLED: Final = "makes its last call before that", "calls again"
 _Round = tuple[int, str, int, int]
-"""time, capture, packet, conversation of the first offset that was stored in a tick"""
+"""time, capture, packet, conversation of the first offset stored in a tick"""
 
 
 @dataclass(slots=True)
 class _Pause:
-    """A time in which a client asked nothing; ns."""
+    """A period without client requests; ns."""
 
     begin: int
     end: int
     back: bool
-    """it asked again afterwards"""
+    """requests followed it"""
     made_up: bool
-    """it then stored offsets of one queue several times at once"""
+    """offsets of one queue were then stored several times at once"""
     heard: bool
-    """answers reached it meanwhile"""
+    """responses reached the client during it"""
+    calls: bool
+    """the client speaks gRPC"""
     rounds: list[_Round]
     dead: list[int] = field(default_factory=list)
-    """when brokers ended its connections meanwhile"""
+    """times at which brokers closed its connections during it"""
 
     def span(self) -> tuple[int, int]:
         return self.begin, self.end
@@ -110,49 +107,54 @@ class _Endpoint:
     """One connection of a client."""
 
     __slots__ = (
-        "answered", "asked", "committed", "groups", "once", "open", "rounds", "twice", "waits",
+        "answered", "asked", "assigns", "calls", "committed", "groups", "once", "open", "rounds",
+        "twice", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
+        self.calls = False
+        """a client timer makes gRPC calls on it"""
+        self.assigns = False
+        """it carries QueryAssignment calls"""
         self.asked = Ticks()
         self.answered = Ticks()
         self.committed = Ticks()
         self.twice = Ticks()
-        """ticks around which the offset of one queue was stored more than once"""
+        """ticks at which the offset of one queue was stored more than once"""
         self.once: dict[tuple[str | None, str | None, int | None], Ticks] = {}
         self.rounds: dict[int, _Round] = {}
         self.groups: set[str] = set()
         self.waits: list[tuple[int, int | None]] = []
-        """when requests began to wait for long, and until when; None: without response"""
+        """start and end of long waits; None: no response"""
         self.open = True
-        """its end was not seen"""
+        """its end was not captured"""
 
     def add(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Take requests."""
+        """Add requests."""
         self.asked.add({row.request_time // TICK for row in rows if row.request_time is not None})
         slowest = slowest_of(rows)
         if slowest is None or slowest >= LEAST_WAIT_US:
             self.add_waits(rows)
 
     def add_waits(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Note which requests waited for long: the timer of the client waits for some of them."""
+        """Record requests with a long wait: the client timer waits for some of them."""
         for row in rows:
             latency = row.latency_us
             if row.status not in WAITED or (latency is not None and latency < LEAST_WAIT_US):
                 continue
-            told = row.request_time is not None and row.request_name not in LONG_POLLS
-            if told and len(self.waits) < MAX_ROUNDS:
+            is_timed = row.request_time is not None and row.request_name not in LONG_POLLS
+            if is_timed and len(self.waits) < MAX_ROUNDS:
                 self.waits.append((row.request_time or 0, row.response_time))
 
     def add_fetches(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Take requests for messages; when they were answered tells more than of others."""
+        """Add fetch requests, whose response times are relevant as well."""
         self.add(rows)
         self.answered.add(
             {row.response_time // TICK for row in rows if row.response_time is not None}
         )
 
     def add_commits(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Take requests that store offsets."""
+        """Add requests that store offsets."""
         self.add(rows)
         for row in rows:
             if row.request_time is None:
@@ -169,20 +171,46 @@ class _Endpoint:
                 self.twice.add((tick - 1, tick, tick + 1))
             once.add((tick,))
             once.forget()
-            one = row.request_time, row.capture, row.request_packet or 0, row.conversation
-            self.rounds[tick] = min(one, self.rounds.get(tick, one))
-            if row.group and len(self.groups) < MAX_ROUNDS:
-                self.groups.add(row.group)
+            self._note_round(row, tick)
         if len(self.rounds) > MAX_ROUNDS:
             self._forget()
 
+    def add_calls(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Add gRPC calls; calls by a timer are rounds."""
+        self.add_fetches([row for row in rows if row.request_name in RECEIVE_CALLS])
+        self.add([row for row in rows if row.request_name not in RECEIVE_CALLS])
+        for row in rows:
+            if row.request_name not in _ROUNDS or row.request_time is None:
+                continue
+            tick = row.request_time // TICK
+            self.committed.add((tick,))
+            self._note_round(row, tick)
+            self.calls = True
+            self.assigns = self.assigns or row.request_name == ASSIGNMENT
+        if len(self.rounds) > MAX_ROUNDS:
+            self._forget()
+
+    def _note_round(self, row: ExchangeRecord, tick: int) -> None:
+        one = row.request_time or 0, row.capture, row.request_packet or 0, row.conversation
+        self.rounds[tick] = min(one, self.rounds.get(tick, one))
+        if row.group and len(self.groups) < MAX_ROUNDS:
+            self.groups.add(row.group)
+
+    def alone(self) -> tuple[int, int]:
+        """Return the required silent ticks, and how many ticks before must have two rounds."""
+        if not self.calls:
+            return LEAST_ALONE, BEFORE
+        return (LEAST_CALLS, BEFORE) if self.assigns else (LEAST_BEATS, BEFORE_BEATS)
+
     def _forget(self) -> None:
-        """Let go of rounds that are no evidence: those of a rhythm that was kept."""
+        """Drop rounds that are no evidence: those in a regular rhythm."""
         every = sorted(self.rounds)
-        kept = {one for one in every if one in self.twice}
-        kept.update(one for pair in pairwise(every) if pair[1] - pair[0] >= LEAST for one in pair)
+        kept = {round_ for round_ in every if round_ in self.twice}
+        kept.update(
+            round_ for pair in pairwise(every) if pair[1] - pair[0] >= LEAST for round_ in pair
+        )
         kept.update(every[-NEWEST:])
-        self.rounds = {one: self.rounds[one] for one in sorted(kept)[-MAX_ROUNDS:]}
+        self.rounds = {round_: self.rounds[round_] for round_ in sorted(kept)[-MAX_ROUNDS:]}
 
 
 class _Fold(Fold):
@@ -192,35 +220,37 @@ class _Fold(Fold):
         super().__init__(key)
         self._endpoints: dict[str, _Endpoint] = {}
         self._stalls: dict[str, list[tuple[int, int]]] = {}
-        """endpoint -> times in which packets of its connection were not acknowledged"""
+        """endpoint -> periods of unacknowledged packets on its connection"""
         self._ended: dict[str, int] = {}
-        """endpoint -> when its connection was ended; 0: by the client"""
+        """endpoint -> when its connection was closed; 0: by the client"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
-        """Return what takes requests of one connection."""
-        one = self._endpoints.get(flow.requester)
-        if one is None:
+        """Return the function that adds requests of one connection."""
+        endpoint = self._endpoints.get(flow.client_address)
+        if endpoint is None:
             if len(self._endpoints) >= MAX_ENDPOINTS:
-                return _pass_over
-            one = self._endpoints[flow.requester] = _Endpoint()
+                return _ignore
+            endpoint = self._endpoints[flow.client_address] = _Endpoint()
+        if flow.request_code is None:
+            return endpoint.add_calls
         if flow.request_code == COMMIT:
-            return one.add_commits
-        return one.add_fetches if flow.request_code in FETCHES else one.add
+            return endpoint.add_commits
+        return endpoint.add_fetches if flow.request_code in FETCHES else endpoint.add
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.end != tcp.OPEN and len(self._ended) < MAX_ENDPOINTS:
-            self._ended[row.client] = _ended_at(row)
-        stalls = [(one.first, one.last) for one in stalls_in(row)]
+            self._ended[row.client_address] = _ended_at(row)
+        stalls = [(stall.first, stall.last) for stall in stalls_in(row)]
         if stalls and len(self._stalls) < MAX_ENDPOINTS:
-            self._stalls.setdefault(row.client, []).extend(stalls)
+            self._stalls.setdefault(row.client_address, []).extend(stalls)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of the times in which a client stood still, for each spell."""
+        """Return a case of the periods in which a client stood still, per spell."""
         ended = self._ended | {
-            row.client: _ended_at(row) for row in self.unended if row.end != tcp.OPEN
+            row.client_address: _ended_at(row) for row in self.unended if row.end != tcp.OPEN
         }
         by_client: dict[str, list[str]] = {}
         for endpoint in sorted(self._endpoints):
@@ -228,7 +258,7 @@ class _Fold(Fold):
         for client, endpoints in sorted(by_client.items()):
             groups = {name for one in endpoints for name in self._endpoints[one].groups}
             if not groups or groups & context.pulling:
-                continue  # programs of pull consumers store offsets when they want
+                continue  # applications of pull consumers store offsets at any time
             pauses = list(self._pauses(endpoints, ended, context))
             name = context.client(client) if client in self._endpoints else client
             for found in spells(pauses, _Pause.span, self.lasts):
@@ -241,18 +271,18 @@ class _Fold(Fold):
         for one in endpoints:
             asked.merge(self._endpoints[one].asked)
             answered.merge(self._endpoints[one].answered)
-        stalls = [one for name in endpoints for one in self._stalls.get(name, ())]
-        waits = [one for name in endpoints for one in self._endpoints[name].waits]
+        stalls = [stall for name in endpoints for stall in self._stalls.get(name, ())]
+        waits = [wait for name in endpoints for wait in self._endpoints[name].waits]
         waits += [
             (row.request_time, None)
             for row in self.pending
-            if row.requester in endpoints and row.request_time is not None
+            if row.client_address in endpoints and row.request_time is not None
             if row.request_name not in LONG_POLLS
         ]
         for row in self.unended:
-            if row.client in endpoints:
-                stalls += [(one.first, one.last) for one in stalls_in(row)]
-        found: set[int] = set()
+            if row.client_address in endpoints:
+                stalls += [(stall.first, stall.last) for stall in stalls_in(row)]
+        pauses: set[int] = set()
         for name in endpoints:
             state = self._endpoints[name]
             if not state.groups:
@@ -265,38 +295,38 @@ class _Fold(Fold):
                 ends.append(seen // TICK)
             for end in ends:
                 pause = _pause(state, asked, answered, end, last)
-                if pause is None or pause.begin in found:
+                if pause is None or pause.begin in pauses:
                     continue
                 if any(a <= pause.end and b >= pause.begin for a, b in stalls):
                     continue  # its packets were lost
                 if any(_covers(wait, pause) for wait in waits):
                     continue  # its timer waited for a broker
-                found.add(pause.begin)
-                ended = [ended_at.get(one, 0) for one in endpoints]
-                pause.dead = [one for one in ended if pause.begin < one < pause.end]
+                pauses.add(pause.begin)
+                ended = [ended_at.get(name, 0) for name in endpoints]
+                pause.dead = [time for time in ended if pause.begin < time < pause.end]
                 yield pause
 
 
 def _covers(wait: tuple[int, int | None], pause: _Pause) -> bool:
-    """Return whether a request waited from the begin of a pause to its end."""
+    """Return whether a request waited from the start to the end of a pause."""
     begin, end = wait
     ends_then = end is None or end >= pause.end - SLACK
     return abs(begin - pause.begin) <= SLACK and ends_then
 
 
 def _ended_at(row: ConversationRecord) -> int:
-    """Return when a server ended a connection; 0: the client did."""
+    """Return when a server closed a connection; 0: the client closed it."""
     return left_at(row) if row.ended_by == tcp.SERVER else 0
 
 
 def _pause(state: _Endpoint, asked: Ticks, answered: Ticks, end: int, last: int) -> _Pause | None:
-    """Return the silence of all connections of a client up to a tick, if it tells anything.
+    """Return the silence of all connections of a client up to a tick, if it is significant.
 
     `last` is the tick of the last round of offsets.
     """
     before = asked.last_before(end)
     if before is not None and before == end - 1:
-        end = before  # it went on at the end of a tick
+        end = before  # it was active until the end of a tick
         before = asked.last_before(end)
     if before is None or end - before < LEAST:
         return None
@@ -305,72 +335,77 @@ def _pause(state: _Endpoint, asked: Ticks, answered: Ticks, end: int, last: int)
     heard = (answered.last_before(end) or 0) > before
     round_before = state.committed.last_before(before + 1)
     in_rhythm = False
+    alone, rhythm = state.alone()
     if round_before is not None:
         earlier = state.committed.last_before(round_before - APART)
-        in_rhythm = earlier is not None and earlier >= before - BEFORE
-    if not (in_rhythm or (heard and made_up)) or not (made_up or end - before >= LEAST_ALONE):
+        in_rhythm = earlier is not None and earlier >= before - rhythm
+    if not (in_rhythm or (heard and made_up)) or not (made_up or end - before >= alone):
         return None
     rounds = [state.rounds[one] for one in (end, end + 1) if back and one in state.rounds][:1]
     until = rounds[0][0] if rounds else end * TICK
     if round_before in state.rounds:
         rounds.insert(0, state.rounds[round_before])
-    return _Pause((before + 1) * TICK, until, back, made_up, heard, rounds)
+    return _Pause((before + 1) * TICK, until, back, made_up, heard, state.calls, rounds)
 
 
-def _pass_over(rows: Sequence[ExchangeRecord]) -> None:
-    """Take nothing: there are too many connections."""
+def _ignore(rows: Sequence[ExchangeRecord]) -> None:
+    """Ignore the rows: there are too many connections."""
 
 
 def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
     tally = Tally()
-    for one in pauses:
-        for time, capture, packet, conversation in one.rounds:
-            which = "offsets again" if time >= one.end else "its last offset before that"
-            said = f"{client} stores {which}"
+    for pause in pauses:
+        for time, capture, packet, conversation in pause.rounds:
+            did = _CALLED if pause.calls else _STORED
+            said = f"{client} {did[time >= pause.end]}"
             evidence = Evidence(capture, packet or None, time, conversation, said)
             tally.add(evidence, count=0)
-    longest = max(pauses, key=lambda one: one.end - one.begin)
-    again = f", and {times(len(pauses) - 1)} more" if len(pauses) > 1 else ""
-    length = seconds(longest.end - longest.begin)
+    longest = max(pauses, key=lambda pause: pause.end - pause.begin)
+    repetitions = f", and {times(len(pauses) - 1)} more" if len(pauses) > 1 else ""
+    length = duration(longest.end - longest.begin)
     when = f"from {period(longest.begin, longest.end)} UTC ({length})"
-    how = ", then stored the offsets that were overdue all at once" if longest.made_up else ""
+    how = ", then committed all overdue offsets at once" if longest.made_up else ""
     case = tally.case(
-        f"consumer {client} of {called('group', groups)} stood still: it asked nothing at all"
-        f" {when}{again}{how}",
+        f"consumer {client} of {called('group', groups)} hung: it sent no requests"
+        f" {when}{repetitions}{how}",
         Subject(client=client, group=only(groups)),
     )
     case.count = len(pauses)
-    case.first_time = min(one.begin for one in pauses)
-    case.last_time = max(one.end for one in pauses)
-    case.spans = [one.span() for one in pauses]
-    case.state = ProblemState.OVER if all(one.back for one in pauses) else ProblemState.GOING_ON
+    case.first_time = min(pause.begin for pause in pauses)
+    case.last_time = max(pause.end for pause in pauses)
+    case.spans = [pause.span() for pause in pauses]
+    case.state = ProblemState.OVER if all(pause.back for pause in pauses) else ProblemState.GOING_ON
     if len(pauses) > 1:
-        spans = (period(one.begin, one.end) for one in pauses[:8])
-        case.details.append(f"it asked nothing from {', '.join(spans)} UTC")
-    if any(one.heard for one in pauses):
-        case.details.append("answers reached its host meanwhile: the network was well")
-    if dead := [time for one in pauses for time in one.dead]:
+        spans = (period(pause.begin, pause.end) for pause in pauses[:8])
+        case.details.append(f"it sent nothing from {', '.join(spans)} UTC")
+    if any(pause.heard for pause in pauses):
+        case.details.append("responses reached its host meanwhile: the network worked")
+    if dead := [time for pause in pauses for time in pause.dead]:
         case.details.append(
-            f"a broker took it for dead at {clock(min(dead))} UTC and ended its connection"
+            f"a broker considered it dead at {clock(min(dead))} UTC and ended its connection"
         )
-    if not all(one.heard and one.made_up for one in pauses):
+    if not all(pause.heard and pause.made_up for pause in pauses):
         case.confidence = Confidence.LIKELY
         case.reason = (
-            "nothing was sent to it meanwhile, so that its network may have been at fault"
-            if not all(one.heard for one in pauses)
-            else "only that it was silent is seen"
+            "nothing was sent to it meanwhile, so its network may have failed"
+            if not all(pause.heard for pause in pauses)
+            else "only its silence is visible"
         )
     return case
 
 
 def _host(row: ExchangeRecord) -> str:
-    return host_of(row.requester)
+    return host_of(row.client_address)
+
+
+def _host_of_caller(row: ExchangeRecord) -> str | None:
+    return host_of(row.client_address) if row.request_code is None else None
 
 
 RULE = DiagnosisRule(
     id="client-hung",
     severity=ProblemSeverity.WARNING,
-    title="A consumer's program stands still for seconds while its connections live",
+    title="A consumer's process hangs for seconds while its connections stay open",
     searched=(
         "consumer stops consuming for a while",
         "consumer hang",
@@ -378,33 +413,37 @@ RULE = DiagnosisRule(
         "long GC pause consumer",
     ),
     proof=(
-        "A consumer that stores its offsets every 5 s asks nothing of any broker for 8 s or longer,"
-        " and then stores those of one queue several times within a second. Or it asks nothing for"
-        " 35 s, though members ask for their group every 20 s and send heartbeats every 30 s. Its"
-        " packets were acknowledged meanwhile."
+        "A consumer that stores its offsets every 5 s sends no requests for 8 s or longer, then"
+        " stores those of one queue several times within a second. Or it sends none for 35 s,"
+        " although members ask for their group every 20 s and send heartbeats every 30 s. With"
+        " gRPC: no call for 15 s from a push consumer that calls QueryAssignment every 5 s, or for"
+        " 25 s from one that sends a Heartbeat every 10 s. Its host acknowledged packets meanwhile."
     ),
     explanation=(
-        "The whole program stood still, not only the code that handles messages: a timer of the"
-        " client stores the offsets whatever that code does. A long garbage collection, a paused"
-        " virtual machine or container, a limit of CPU time, swapping or a debugger does that. The"
-        " operating system keeps the connections, so that broker and other members of the group"
-        " notice nothing: its queues are not given to others, and their messages wait."
+        "The whole program was paused, not only the code that handles messages: a timer of the"
+        " client stores the offsets independently of that code. Possible causes are a long garbage"
+        " collection, a paused virtual machine or container, CPU throttling, swapping, or a"
+        " debugger. The operating system keeps the connections open, so broker and other members"
+        " notice nothing: its queues are not reassigned, and their messages wait."
     ),
     advice=(
-        "Look for pauses of that program at that time: garbage collection log (safepoints),"
-        " throttled CPU of the container, the hypervisor, swapping. A broker takes a silent client"
-        " for dead, and gives its queues to other members, after 120 s only."
+        "Look for pauses of that program at that time: garbage collection log (safepoints), CPU"
+        " throttling of the container, the hypervisor, swapping. A broker assigns the queues of a"
+        " silent client to other members only after 120 s."
     ),
-    grpc=NO_OFFSETS,
+    grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_host, requests=_ASKS, of_flow=True),),
-    connections=lambda row: host_of(row.client) if row.commands else None,
+    exchanges=(
+        Exchanges(key=_host, requests=_ASKS, of_flow=True),
+        Exchanges(key=_host_of_caller, of_flow=True),
+    ),
+    connections=lambda row: host_of(row.client_address) if row.commands else None,
     takes_pending=True,
     limits=(
-        "A silence that ends otherwise, or is shorter, is not seen. A relay between that holds"
+        "A shorter silence, or one that ends differently, is not detected. A relay that holds"
         " packets back looks the same. Consumers that store no offsets (broadcasting, POP) and pull"
-        " consumers, whose program stores them when it wants, are not judged, nor are producers:"
-        " they may have nothing to send."
+        " consumers, which store them when they want, are ignored. So are producers: they may have"
+        " nothing to send."
     ),
     needs=frozenset((Need.PULLS, Need.GROUPS, Need.CONNECTIONS)),
     rests_on_absence=True,

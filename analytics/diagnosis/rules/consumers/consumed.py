@@ -1,4 +1,4 @@
-"""Offsets that a group stores for one queue over time: how far it is consumed."""
+"""Offsets stored by a group for one queue over time: its consumption progress."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ...problem import Evidence, asked, place_of
 from .pulled import MAX_POINTS, Point
 
 FIRST_STEP: Final = 1_000_000_000
-"""ns of a step of time at first"""
+"""initial time step, ns"""
 _Stored = tuple[int, int, str, int, int]
 """time, offset, capture, packet, conversation"""
 
 
 class Commits:
-    """Offsets of one queue: the first and the last one, and the last of each step of time.
+    """Offsets of one queue: the first and the last one, and the last per time step.
 
-    Steps get longer as time goes on, which does not depend on the order of what is added.
+    Steps get longer over time, independently of the order of additions.
     """
 
     __slots__ = ("_points", "_step", "first", "highest", "last", "lowest")
@@ -32,7 +32,7 @@ class Commits:
         self.add(row, offset)
 
     def add(self, row: ExchangeRecord, offset: int) -> None:
-        """Take a request that stores an offset."""
+        """Add a request that stores an offset."""
         one = _shown(row, offset)
         if place_of(one) < place_of(self.first):
             self.first = one
@@ -54,12 +54,12 @@ class Commits:
             self._points[at] = point
 
     def ordered(self) -> list[_Stored]:
-        """Return what was stored, by time."""
+        """Return the stored offsets, sorted by time."""
         return [self._points[at] for at in sorted(self._points)]
 
     def against(self, pulled: Sequence[Point]) -> list[Point]:
-        """Return what is consumed beside where the queue ended as of its last pull, by time."""
-        found = []
+        """Return the stored offsets with the end of the queue in the latest pull, by time."""
+        points = []
         number = 0
         for at in sorted(self._points):
             time, offset, capture, packet, conversation = self._points[at]
@@ -67,43 +67,43 @@ class Commits:
                 number += 1
             if number:
                 end = pulled[number - 1].end
-                found.append(Point(time, offset, end, capture, packet, conversation, ""))
-        return found
+                points.append(Point(time, offset, end, capture, packet, conversation, ""))
+        return points
 
 
 class Stand(NamedTuple):
-    """A time in which the stored offset of a queue did not move although it had more messages."""
+    """A period without progress of the stored offset of a queue that had more messages."""
 
     offset: int
     since: int
     """ns"""
     until: int
     end: int
-    """offset at which the queue ended by then"""
+    """end offset of the queue at that time"""
     following: int
-    """offset that was fetched next by then"""
+    """next fetch offset at that time"""
     begun: Evidence
     more: Evidence
-    """the pull that shows that there are more messages"""
+    """the pull that proves more messages"""
     ended: Evidence
     recovered: bool
-    """it moved on later"""
+    """the offset moved again later"""
 
 
 def longest_stand(commits: Commits, pulled: Sequence[Point], queue: int) -> Stand | None:
-    """Return the longest time in which an offset stood still; None: it never did."""
+    """Return the longest period without progress, or None."""
     points = commits.ordered()
-    found: list[Stand] = []
+    stands: list[Stand] = []
     at = 0
     while at < len(points):
         last = at
         while last + 1 < len(points) and points[last + 1][1] == points[at][1]:
             last += 1
         offset, until = points[at][1], points[last][0]
-        more = [one for one in pulled if one.end > offset and one.time <= until]
+        more = [point for point in pulled if point.end > offset and point.time <= until]
         if more:
-            recovered = any(one[1] > offset for one in points[last + 1 :])
-            found.append(
+            recovered = any(point[1] > offset for point in points[last + 1 :])
+            stands.append(
                 Stand(
                     offset,
                     max(more[0].time, points[at][0]),
@@ -117,13 +117,13 @@ def longest_stand(commits: Commits, pulled: Sequence[Point], queue: int) -> Stan
                 )
             )
         at = last + 1
-    return max(found, key=lambda one: (one.until - one.since, -one.since), default=None)
+    return max(stands, key=lambda item: (item.until - item.since, -item.since), default=None)
 
 
 def _evidence(point: _Stored, queue: int) -> Evidence:
     time, offset, capture, packet, conversation = point
-    what = f"queue {queue}: stored offset {offset}"
-    return Evidence(capture, packet or None, time, conversation, what)
+    text = f"queue {queue}: stored offset {offset}"
+    return Evidence(capture, packet or None, time, conversation, text)
 
 
 def _shown(row: ExchangeRecord, offset: int) -> Evidence:

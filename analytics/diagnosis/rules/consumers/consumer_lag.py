@@ -1,52 +1,64 @@
-"""A consumer group falls behind: messages come faster than it fetches them, or it stands still."""
+"""A consumer group falls behind: messages arrive faster than it fetches them, or it is stuck."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
+from dissectors.grpc.names import OK
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
-from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.outcome import RECEIVE_CALLS, is_call, is_pop
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import joined_key, parts_of
 from ...need import Need
-from ...problem import (
-    Case,
-    Confidence,
-    ProblemSeverity,
-    ProblemState,
-    Subject,
-    Tally,
-)
-from ...refusals import counted, only
-from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, duration
+from ...refusals import only
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end
-from .queue_began_anew import began_anew
+from .queue_truncated import truncated_queues
+from .received import Received, Stage
 
 COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 SECOND: Final = 1_000_000_000
 MAX_QUEUES: Final = 256
 SHORTEST_NS: Final = 10 * SECOND
-"""a burst that is shorter says nothing of the consumer"""
+"""a shorter burst is no evidence against the consumer"""
 SURE_NS: Final = 60 * SECOND
 FEWEST_POINTS: Final = 4
 FEWEST_BEHIND: Final = 50
 """messages: more than one pull (pullBatchSize, 32) fetches"""
 LEAST_GROWTH: Final = 16
-"""messages, in each half of the time"""
+"""messages, in each half of the period"""
 SLOWER: Final = 0.9
-"""of what arrives, a group that keeps up fetches more"""
+"""share of the arrivals: a group that keeps up fetches more"""
 CAUGHT_UP: Final = 0.5
-"""of the greatest lag: a group that is less behind in the end works it off"""
+"""share of the maximum lag: a group below it at the end is catching up"""
 STANDS_NS: Final = 60 * SECOND
+OLDER_NS: Final = 10 * SECOND
+"""growth of the age of received messages, half of it in each half of the period"""
+_ENDS_OF_CALLS: Final = frozenset(("AckMessage", "ChangeInvisibleDuration"))
+_ENDS: Final = frozenset(
+    (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
+)
 SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "TOOLS_CONSUMER", "SELF_TEST_")
 """MixAll: groups of brokers and tools"""
+MOST_NAMED: Final = 5
 _Queue = tuple[str, int]
+_STANDING_ADVICE: Final = (
+    "Find out what the consumer does with the message at that offset: take a thread dump (jstack)"
+    " and look at the ConsumeMessageThread threads, or look in its log for the exception that comes"
+    " repeatedly. Put a message aside that can never succeed, and give slow calls a timeout."
+    " consumeTimeout (default 15 minutes) returns a message of a concurrent consumer;"
+    " maxReconsumeTimes has no limit by default for an orderly one."
+)
 
 
 class _Fold(Fold):
@@ -57,9 +69,17 @@ class _Fold(Fold):
         self.pulled: dict[_Queue, Series] = {}
         self.commits: dict[_Queue, Commits] = {}
         self.clients: set[str] = set()
+        self.received = {True: Received(), False: Received()}
+        """by gRPC and POP"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        queue = (row.responder, row.queue_id if row.queue_id is not None else -1)
+        called = is_call(row.request_name)
+        if called or is_pop(row.request_name) or row.request_code in _ENDS:
+            self.received[called].add(row)
+            if len(self.clients) < MAX_QUEUES:
+                self.clients.add(row.client_address)
+            return
+        queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
         if row.request_code == COMMIT:
             offset = row.queue_offset
             if offset is not None:
@@ -74,7 +94,7 @@ class _Fold(Fold):
             series = self.pulled[queue] = Series()
         series.add(row)
         if len(self.clients) < MAX_QUEUES:
-            self.clients.add(row.requester)
+            self.clients.add(row.client_address)
 
     def _take_commit(self, queue: _Queue, row: ExchangeRecord, offset: int) -> None:
         commits = self.commits.get(queue)
@@ -85,20 +105,71 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         group, topic = parts_of(self.key)
-        yield from began_anew(topic, self.pulled, context)
-        pulled = {queue: one.ordered() for queue, one in self.pulled.items() if not one.is_shared()}
-        found = self._growing(group, topic, context, pulled, "fetched")
-        if found is None:
-            found = self._standing(group, topic, context)
-        if found is None:
+        yield from truncated_queues(topic, self.pulled, context)
+        pulled = {
+            queue: series.ordered()
+            for queue, series in self.pulled.items()
+            if not series.is_shared()
+        }
+        case = self._growing(group, topic, context, pulled, "fetched")
+        if case is None:
+            case = self._standing(group, topic, context)
+        if case is None:
             consumed = {
                 queue: self.commits[queue].against(points)
                 for queue, points in pulled.items()
                 if queue in self.commits
             }
-            found = self._growing(group, topic, context, consumed, "consumed")
-        if found is not None:
-            yield found
+            case = self._growing(group, topic, context, consumed, "consumed")
+        if case is None:
+            case = self._without_offsets(group, topic, context)
+        if case is not None:
+            yield case
+
+    def _without_offsets(self, group: str, topic: str, context: Context) -> Case | None:
+        """Return the case of a gRPC or POP group that falls further behind in number or age."""
+        stages = self.received[True].ordered()
+        counted_whole = bool(stages)
+        if not stages:
+            stages = self.received[False].ordered()
+            counted_whole = not context.batch_acks
+        open_ones = (
+            [(stage, stage.received - stage.done) for stage in stages] if counted_whole else []
+        )
+        ages = [(stage, stage.age) for stage in stages if stage.age is not None]
+        if (piled := _grown(open_ones, FEWEST_BEHIND, LEAST_GROWTH)) is not None:
+            before, _, after = piled
+            seconds = (after.time - before.time) / SECOND
+            came, done = after.received - before.received, after.done - before.done
+            if done > came * SLOWER:
+                return None
+            waiting = after.received - after.done
+            title = (
+                f"{group} falls behind in {topic}: from {before.received - before.done:,} to"
+                f" {waiting:,} messages received and not acknowledged in"
+                f" {duration(after.time - before.time)}; {came / seconds:.1f}/s are received,"
+                f" {done / seconds:.1f}/s are acknowledged"
+            )
+        elif (piled := _grown(ages, OLDER_NS, OLDER_NS // 4)) is not None:
+            before, _, after = piled
+            waiting = 0
+            title = (
+                f"{group} falls behind in {topic}: the messages that it receives are older and"
+                f" older, {duration(max(before.age or 0, 0))} at first and"
+                f" {duration(after.age or 0)} after {duration(after.time - before.time)}"
+            )
+        else:
+            return None
+        clients = {context.client(address) for address in self.clients}
+        case = Tally.of(place.evidence for place in piled).case(
+            title, Subject(topic=topic, group=group, client=only(clients))
+        )
+        case.impact = {Impact.NOT_CONSUMED: waiting} if waiting else {}
+        case.details.append(f"members seen: {len(clients)}")
+        if piled[2].time - piled[0].time < SURE_NS:
+            case.confidence = Confidence.LIKELY
+            case.reason = f"it was seen for {duration(piled[2].time - piled[0].time)} only"
+        return case
 
     def _growing(
         self,
@@ -108,7 +179,7 @@ class _Fold(Fold):
         every: Mapping[_Queue, list[Point]],
         done: str,
     ) -> Case | None:
-        """Return the case of a group that is ever farther behind, by what it does with messages."""
+        """Return the case of a group whose lag grows, by how it consumes."""
         series = _of_one_hop(every, context)
         if not series:
             return None
@@ -139,11 +210,11 @@ class _Fold(Fold):
         tally.count = most
         seconds = span / SECOND
         brokers = {context.broker(address) for address, _ in series}
-        clients = {context.client(one) for one in self.clients}
+        clients = {context.client(address) for address in self.clients}
         case = tally.case(
             f"{group} falls behind in {topic}: from {behind[0]:,} to {most:,} messages in"
-            f" {seconds:.0f} s; {arrived / seconds:.1f} a second arrive,"
-            f" {fetched / seconds:.1f} are {done}",
+            f" {duration(span)}; {arrived / seconds:.1f}/s arrive, {fetched / seconds:.1f}/s are"
+            f" {done}",
             Subject(
                 broker=only(brokers),
                 topic=topic,
@@ -157,11 +228,11 @@ class _Fold(Fold):
             case.details.append(f"at the end of the capture it is {behind[-1]:,} messages behind")
         if span < SURE_NS:
             case.confidence = Confidence.LIKELY
-            case.reason = f"it was seen for {seconds:.0f} s only"
+            case.reason = f"it was seen for {duration(span)} only"
         return case
 
     def _standing(self, group: str, topic: str, context: Context) -> Case | None:
-        """Return the case of queues that have more while the stored offset does not move."""
+        """Return the case of queues with more messages whose stored offset does not move."""
         tally = Tally()
         beyond = fetched = longest = 0
         stands: dict[_Queue, Stand] = {}
@@ -183,21 +254,37 @@ class _Fold(Fold):
         brokers = {context.broker(address) for address, _ in stands}
         queue_id = _only_number(number for _, number in stands)
         where = f"queue {queue_id}" if len(stands) == 1 else f"{len(stands)} queues"
-        recovered = all(one.recovered for one in stands.values())
+        recovered = all(stand.recovered for stand in stands.values())
         stood, has, until = (
-            ("stood", "did not move", ", and then moved on")
+            ("was", "did not move", ", and then moved on")
             if recovered
-            else ("stands", "has not moved", "")
+            else ("is", "has not moved", "")
         )
         are = ("message was", "messages were") if recovered else ("message is", "messages are")
+        blocking: dict[_Queue, str] = {}
+        for queue, stand in stands.items():
+            key = self.pulled[queue].key_at(stand.offset)
+            blocking[queue] = f"message {key}" if key else f"offset {stand.offset:,}"
+        at = only(blocking.values()) if len(stands) == 1 else None
         case = tally.case(
-            f"{group} {stood} still in {where} of {topic}: its stored offset {has} for"
-            f" {longest / SECOND:.0f} s although {counted(beyond, *are)} behind it{until}",
+            f"{group} {stood} stuck in {where} of {topic}{f' at {at}' if at else ''}: its committed"
+            f" offset {has} for {duration(longest)} although {counted(beyond, *are)} behind"
+            f" it{until}",
             Subject(broker=only(brokers), topic=topic, group=group, queue=queue_id),
         )
+        case.advice = _STANDING_ADVICE
         if recovered:
             case.state = ProblemState.OVER
-        if fetched:
+        if len(stands) > 1:
+            case.details += [
+                f"queue {number} of {context.broker(address)}: {blocking[address, number]}"
+                for address, number in sorted(stands)[:MOST_NAMED]
+            ]
+        if group in context.orderly:
+            case.details.append(
+                "the group is orderly: it tries this message again in place before the next one"
+            )
+        elif fetched:
             case.details.append(
                 f"{fetched:,} of them were fetched: a consumer that is not orderly may have"
                 " consumed them, and gets them again when it is restarted"
@@ -207,26 +294,44 @@ class _Fold(Fold):
         return case
 
 
-def _of_one_hop(every: Mapping[_Queue, list[Point]], context: Context) -> dict[_Queue, list[Point]]:
-    """Return the queues with points enough.
+def _grown(
+    values: Sequence[tuple[Stage, int]], least: int, each_half: int
+) -> tuple[Stage, Stage, Stage] | None:
+    """Return the first, a middle, and the maximum stage if a value grows steadily."""
+    if len(values) < FEWEST_POINTS:
+        return None
+    (first, begin), (_, end) = values[0], values[-1]
+    peak, most = max(values, key=lambda item: item[1])
+    half = first.time + (peak.time - first.time) // 2
+    middle, between = max(
+        (value for value in values if value[0].time <= half), key=lambda item: item[0]
+    )
+    grows = between - begin >= each_half and most - between >= each_half
+    if peak.time - first.time < SHORTEST_NS or most - begin < least or not grows:
+        return None
+    return (first, middle, peak) if end >= most * CAUGHT_UP else None
 
-    A relay in front of a broker has its name: the same requests are seen at both.
+
+def _of_one_hop(every: Mapping[_Queue, list[Point]], context: Context) -> dict[_Queue, list[Point]]:
+    """Return the queues with enough points.
+
+    A relay in front of a broker has its name: the same requests are captured at both.
     """
     series = {queue: points for queue, points in every.items() if len(points) >= FEWEST_POINTS}
     places: dict[tuple[str, int], _Queue] = {}
-    for queue in sorted(series, key=lambda one: (-len(series[one]), one)):
+    for queue in sorted(series, key=lambda queue: (-len(series[queue]), queue)):
         places.setdefault((context.broker(queue[0]), queue[1]), queue)
     return {queue: series[queue] for queue in places.values()}
 
 
 def _only_number(numbers: Iterable[int]) -> int | None:
-    """Return the number where there is one only."""
+    """Return the number if there is only one."""
     different = set(numbers)
     return different.pop() if len(different) == 1 else None
 
 
 def _at(points: list[Point], time: int) -> Point:
-    """Return what the last answer until a time said of a queue, else the first."""
+    """Return the latest response for a queue up to a time, or the first one."""
     return points[max(bisect_right(points, time, key=attrgetter("time")) - 1, 0)]
 
 
@@ -237,35 +342,50 @@ def _key(row: ExchangeRecord) -> str | None:
     return joined_key(group, topic)
 
 
+def _key_of_call(row: ExchangeRecord) -> str | None:
+    name = row.request_name
+    return _key(row) if name in RECEIVE_CALLS or name in _ENDS_OF_CALLS else None
+
+
 RULE = DiagnosisRule(
     id="consumer-lag",
     severity=ProblemSeverity.WARNING,
     title="A consumer group falls behind",
-    searched=("consumer lag", "message accumulation", "diff total", "consumerProgress diff"),
+    searched=(
+        "consumer lag",
+        "message accumulation",
+        "diff total",
+        "consumerProgress diff",
+        "span too long, so do flow control",
+    ),
     proof=(
-        "Answers to pulls: maxOffset less nextBeginOffset grows over the time seen and fewer"
-        " messages are fetched than arrive; or the same of maxOffset less the offset that the group"
-        " stores (15). Or that offset does not move for a minute although the queue has more"
-        " messages, whether or not it moves on later."
+        "In responses to pulls, maxOffset minus nextBeginOffset grows, and fewer messages are"
+        " fetched than arrive; or maxOffset minus the offset that the group stores (15) does. Or"
+        " that offset does not move for a minute although the queue has more messages, whether or"
+        " not it moves later. With gRPC or POP: more and more messages are received and not"
+        " acknowledged, or received messages get older."
     ),
     explanation=(
-        "Producers store messages faster than the group takes them. A push consumer stops pulling a"
-        " queue while 1000 messages of it wait in its memory, so that a slow consumer shows as"
-        " pulls that get rare. A queue that stands still is mostly held up by one message: an"
-        " orderly consumer tries it again in place, a concurrent one stores no offset beyond it."
+        "Producers store messages faster than the group consumes them. A push consumer stops"
+        " pulling a queue while 1000 of its messages wait in memory, so a slow consumer shows as"
+        " infrequent pulls. A stuck queue is usually blocked by one message: an orderly consumer"
+        " retries it in place, a concurrent one stores no offset beyond it."
     ),
     advice=(
-        "Look at what the consumer does for each message: slow calls, locks, one thread."
+        "Check what the consumer does for each message: slow calls, locks, a single thread."
         " consumeThreadMin and consumeThreadMax (default 20) set the threads,"
-        " consumeMessageBatchMaxSize (default 1) how many messages one call gets. More members help"
-        " up to the number of queues. pullThresholdForQueue (default 1000 messages) and"
+        " consumeMessageBatchMaxSize (default 1) the messages per call. More members help up to the"
+        " number of queues. pullThresholdForQueue (default 1000 messages) and"
         " pullThresholdSizeForQueue (default 100 MiB) limit what waits in memory."
     ),
-    grpc=NO_OFFSETS,
+    grpc=COVERED,
+    impact=Impact.NOT_CONSUMED,
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",))),
         Exchanges(key=_key, requests=frozenset((COMMIT,))),
+        Exchanges(key=_key, requests=_ENDS, responses=frozenset((int(ResponseCode.SUCCESS),))),
+        Exchanges(key=_key_of_call, responses=frozenset((OK,))),
     ),
     references=(
         "apache/rocketmq#6600",
@@ -274,9 +394,10 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-go#947",
     ),
     limits=(
-        "What a consumer holds in its memory and has not consumed is seen only in the offsets that"
-        " it stores, which stay at the first message that is not consumed. The end of a queue is"
-        " known as of its last pull. POP says no offsets."
+        "Messages in a consumer's memory are visible only through the offsets it stores, which stay"
+        " at the first message that is not consumed. The end of a queue is known as of its last"
+        " pull. gRPC and POP show no offsets: if a client receives nothing more, its lag is not"
+        " visible."
     ),
     needs=frozenset((Need.PULLS,)),
     consequence_of=frozenset(

@@ -1,4 +1,4 @@
-"""A consumer lives and owns queues, and does not pull them."""
+"""A consumer is alive and owns queues, but does not pull them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import Add, Flow, flow_of, whole
 from ...need import Need
 from ...problem import (
@@ -24,26 +26,27 @@ from ...problem import (
     asked,
     clock,
     clock_after,
+    duration,
     end_of,
     place_of,
-    seconds,
     shown,
     time_of,
 )
-from ...refusals import counted, listed
+from ...refusals import listed
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...topics import is_own_topic
 
 MAX_QUEUES: Final = 20_000
-"""queues, each time a client uses one, that are looked at"""
+"""maximum queues, counted per client"""
 QUIET: Final = 40_000_000_000
 """ns between the end of the last pull and a commit: a long poll takes 30 s at most"""
 ENDED: Final = 15_000_000_000
-"""ns before the end of the capture within which the last commit shows that it goes on"""
+"""maximum ns between the last commit and the end of the capture if the problem is ongoing"""
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 
 
 class _Owned(NamedTuple):
-    """A queue as one connection of a client uses it."""
+    """A queue as used by one connection of a client."""
 
     group: str
     client: str
@@ -67,11 +70,11 @@ class _Use:
         self.commit: Evidence | None = None
         self.commit_time = 0
         self.offset = 0
-        """the one that was committed last"""
+        """the last committed offset"""
 
 
 class _Silent(NamedTuple):
-    """A queue that is committed and not pulled."""
+    """A queue that is committed but not pulled."""
 
     owned: _Owned
     use: _Use
@@ -86,7 +89,7 @@ _Queue = tuple[str, str, str, str, int]
 
 
 def _queue_of(owned: _Owned, context: Context) -> _Queue:
-    """Return a queue, whichever connection its client uses."""
+    """Return the queue, whichever connection its client uses."""
     broker = context.broker(owned.broker)
     return owned.group, host_of(owned.client), owned.topic, broker, owned.number
 
@@ -96,7 +99,7 @@ class _Fold(Fold):
         super().__init__(key)
         self._queues: dict[_Owned, _Use] = {}
         self._ends: dict[tuple[str, str, int], int] = {}
-        """topic, address of the broker, queue -> offset behind the last message that was sent"""
+        """topic, broker address, queue -> offset after the last sent message"""
 
     def adder_of(self, flow: Flow) -> Add:
         if flow.request_code in SENDS:
@@ -107,7 +110,7 @@ class _Fold(Fold):
         self.adder_of(flow_of(row))((row,))
 
     def _add_sends(self, rows: Sequence[ExchangeRecord]) -> None:
-        ends, topic, broker = self._ends, rows[0].topic or "", rows[0].responder
+        ends, topic, broker = self._ends, rows[0].topic or "", rows[0].server_address
         for row in rows:
             if row.queue_id is not None and row.queue_offset is not None:
                 queue = topic, broker, row.queue_id
@@ -117,7 +120,7 @@ class _Fold(Fold):
     def _use_of(self, row: ExchangeRecord) -> _Use | None:
         if row.topic is None or row.queue_id is None or row.group is None:
             return None
-        owned = _Owned(row.group, row.requester, row.topic, row.responder, row.queue_id)
+        owned = _Owned(row.group, row.client_address, row.topic, row.server_address, row.queue_id)
         use = self._queues.get(owned)
         if use is None and len(self._queues) < MAX_QUEUES:
             use = self._queues[owned] = _Use()
@@ -150,7 +153,7 @@ class _Fold(Fold):
             name = topic, context.broker(address), number
             ends[name] = max(end, ends.get(name, 0))
         pulled = self._pulled(context)
-        for owned, use in sorted(self._queues.items(), key=lambda one: one[0]):
+        for owned, use in sorted(self._queues.items(), key=lambda item: item[0]):
             known = pulled.get(_queue_of(owned, context))
             if known is None or use.commit is None:
                 continue
@@ -160,40 +163,45 @@ class _Fold(Fold):
                 end = ends.get((owned.topic, context.broker(owned.broker), owned.number), 0)
                 one = _Silent(owned, use, since, max(0, end - use.offset))
                 by_client.setdefault((owned.group, client, owned.topic), []).append(one)
+        with_topics = {
+            (group, client) for group, client, topic in by_client if not is_own_topic(topic)
+        }
         for (group, client, topic), silent in sorted(by_client.items()):
+            if (group, client) in with_topics and is_own_topic(topic):
+                continue  # the retry topic of a stuck consumer
             yield _case(group, client, topic, silent, context)
 
     def _pulled(self, context: Context) -> dict[_Queue, tuple[int, bool]]:
-        """Return by queue of a client when its last pull ended, and whether one may be pending.
+        """Return by client and queue when the last pull ended, and whether one may be pending.
 
         A client pulls from a slave on another connection than it commits on.
         """
-        found: dict[_Queue, tuple[int, bool]] = {}
+        last_pulls: dict[_Queue, tuple[int, bool]] = {}
         for owned, use in self._queues.items():
             if use.pull is None:
                 continue
             queue = _queue_of(owned, context)
-            end, pending = found.get(queue, (0, False))
-            found[queue] = max(end, use.pull_end), pending or use.pending
-        return found
+            end, pending = last_pulls.get(queue, (0, False))
+            last_pulls[queue] = max(end, use.pull_end), pending or use.pending
+        return last_pulls
 
 
 def _case(group: str, client: str, topic: str, silent: list[_Silent], context: Context) -> Case:
     tally = Tally()
-    for one in silent:
-        for evidence in (one.use.pull, one.use.commit):
+    for use in silent:
+        for evidence in (use.use.pull, use.use.commit):
             if evidence is not None:
                 tally.add(evidence)
-    since = max(one.since for one in silent)
-    until = max(one.use.commit_time for one in silent)
+    since = max(use.since for use in silent)
+    until = max(use.use.commit_time for use in silent)
     queues = counted(len(silent), "queue")
-    brokers = {context.broker(one.owned.broker) for one in silent}
-    waiting = sum(one.waiting for one in silent)
+    brokers = {context.broker(use.owned.broker) for use in silent}
+    waiting = sum(use.waiting for use in silent)
     wait = f": {counted(waiting, 'message')} wait{'s' if waiting == 1 else ''}" if waiting else ""
     case = tally.case(
         f"consumer {client} of group {group} owns {queues} of {topic} on {listed(brokers)} and has"
         f" not pulled since {clock(since)} UTC, although it committed offsets until"
-        f" {clock_after(since, until)} ({seconds(until - since)}){wait}",
+        f" {clock_after(since, until)} ({duration(until - since)}){wait}",
         Subject(
             group=group,
             topic=topic,
@@ -202,12 +210,14 @@ def _case(group: str, client: str, topic: str, silent: list[_Silent], context: C
         ),
     )
     case.count = len(silent)
+    if waiting:
+        case.impact = {Impact.NOT_CONSUMED: waiting}
     case.first_time = since
     case.details = [
-        f"queue {one.owned.number}: last pull ended {clock(one.since)} UTC, offset"
-        f" {one.use.offset:,} committed again and again"
-        + (f", {counted(one.waiting, 'message')} stored behind it" if one.waiting else "")
-        for one in sorted(silent, key=lambda one: one.owned)[:8]
+        f"queue {use.owned.number}: last pull ended {clock(use.since)} UTC, offset"
+        f" {use.use.offset:,} committed repeatedly"
+        + (f", {counted(use.waiting, 'message')} stored behind it" if use.waiting else "")
+        for use in sorted(silent, key=lambda use: use.owned)[:8]
     ]
     case.evidence.sort(key=place_of)
     if context.last_time is not None:
@@ -228,21 +238,22 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A client commits the offset of a queue (UPDATE_CONSUMER_OFFSET) 40 s or longer after its"
-        " last pull of that queue has ended, and no pull is pending."
+        " last pull of that queue ended, and no pull is pending."
     ),
     explanation=(
         "A consumer commits the offsets of all queues that it owns every 5 s, and pulls each of"
-        " them all the time: a long poll ends after 30 s at the latest. So this client owns the"
-        " queues, which nobody else may consume, and does not ask for their messages. Its program"
-        " suspended it, or its listener is blocked and the client's cache is full (flow control)."
+        " them continuously: a long poll ends after 30 s at the latest. So this client owns the"
+        " queues, which no other member may consume, but does not request their messages. Its"
+        " program suspended it, or its listener is blocked and the client's cache is full (flow"
+        " control)."
     ),
     advice=(
-        "Check whether the program called suspend() or paused its listener container. Otherwise"
+        "Check whether the program called suspend() or paused its listener container. Otherwise,"
         " take a thread dump (jstack) and look at the ConsumeMessageThread threads: a client stops"
-        " pulling a queue when pullThresholdForQueue (default 1000) messages wait in it. Until it"
-        " pulls again, restart it to give its queues to other members."
+        " pulling a queue when pullThresholdForQueue (default 1000) messages wait in it. If it does"
+        " not resume, restart it to give its queues to other members."
     ),
-    grpc="`grpc-consumer-stuck` speaks of consumers that ask for nothing.",
+    grpc="`grpc-consumer-stuck` covers consumers that send no requests.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=PULLS | frozenset((_COMMIT,)), of_flow=True),
@@ -253,10 +264,7 @@ RULE = DiagnosisRule(
             of_flow=True,
         ),
     ),
-    limits=(
-        "A queue of which no pull was captured is not judged. Consumers by POP own no queues and"
-        " are not judged."
-    ),
+    limits="Queues without a captured pull, and POP consumers, which own no queues, are ignored.",
     needs=frozenset((Need.PULLS, Need.GROUPS)),
     rests_on_absence=True,
     consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),

@@ -1,4 +1,4 @@
-"""Messages that consumers returned more often than they may be go to the dead letters."""
+"""Messages that consumers returned too often become dead letters."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...refusals import counted_names, only, times
@@ -29,7 +30,7 @@ MOST_NAMED: Final = 5
 
 
 class _Sent:
-    """Sends of clients that end in the dead letters."""
+    """Client sends that become dead letters."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -37,14 +38,14 @@ class _Sent:
         self.clients: Counter[str] = Counter()
 
     def join(self, other: _Sent) -> None:
-        """Add what was seen at another time."""
+        """Merge the sends of another period."""
         self.tally.merge(other.tally)
         self.keys |= other.keys
         self.clients.update(other.clients)
 
 
 class _Spell(NamedTuple):
-    """Messages that are dead, or were sent there, at one time."""
+    """Messages that became dead letters, or were sent there, in one spell."""
 
     first: int
     last: int
@@ -74,10 +75,13 @@ class _Fold(Fold):
             assert part is not None, "one name fits"
             part.keys.add(key)
             part.tally.add(shown(row, f"sent to {row.topic} and stored"))
-            part.clients[row.requester] += 1
+            part.clients[row.client_address] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        signs = [_Spell(one.last_time, one.last_time, one, None) for one in self.returns.dead()]
+        signs = [
+            _Spell(message.last_time, message.last_time, message, None)
+            for message in self.returns.dead()
+        ]
         for *_, one in self._sent.items():
             signs.append(_Spell(one.tally.first, one.tally.last, None, one))
         for spell in spells(signs, _Spell.span, self.lasts):
@@ -85,34 +89,40 @@ class _Fold(Fold):
             for part in spell:
                 if part.sent is not None:
                     sent.join(part.sent)
-            yield self._case([one.dead for one in spell if one.dead is not None], sent, context)
+            yield self._case(
+                [message.dead for message in spell if message.dead is not None], sent, context
+            )
 
     def _case(self, dead: list[ReturnedMessage], sent: _Sent, context: Context) -> Case:
         tally, clients = sent.tally, sent.clients
         sent_count = tally.count
         topics: Counter[str] = Counter()
         failures: set[int] = set()
-        for one in dead:
-            tally.add(one.evidence(), last=one.last_time)
-            clients.update(one.callers or one.clients)
-            topics[one.topic] += 1
-            failures.add(one.failures)
+        for item in dead:
+            tally.add(item.evidence(), last=item.last_time)
+            clients.update(item.callers or item.clients)
+            topics[item.topic] += 1
+            failures.add(item.failures)
         count = tally.count
-        who = sorted({context.client(endpoint) for endpoint in clients})
-        said = " and ".join(who[:2]) + (f" and {len(who) - 2} more" if len(who) > 2 else "")
-        what = "1 message" if count == 1 else f"{count:,} messages"
+        names = sorted({context.client(endpoint) for endpoint in clients})
+        clients_text = " and ".join(names[:2]) + (
+            f" and {len(names) - 2} more" if len(names) > 2 else ""
+        )
+        messages_text = "1 message" if count == 1 else f"{count:,} messages"
         failed = ""
         if failures and not sent_count:
             up_to = "up to " if len(failures) > 1 else ""
             failed = f" failed {up_to}{times(max(failures))} and"
         case = tally.case(
-            f"{what} of {self.key}{failed} went to {DLQ_PREFIX}{self.key}; {said} returned"
-            f" {'it' if count == 1 else 'them'}",
-            Subject(topic=only(topics), group=self.key, client=who[0] if len(who) == 1 else None),
+            f"{messages_text} of {self.key}{failed} went to {DLQ_PREFIX}{self.key}; {clients_text}"
+            f" returned {'it' if count == 1 else 'them'}",
+            Subject(
+                topic=only(topics), group=self.key, client=names[0] if len(names) == 1 else None
+            ),
         )
         if topics:
             case.details.append(f"topics: {counted_names(topics)}")
-        named = [one.key for one in dead[:MOST_NAMED]] or sorted(sent.keys)[:MOST_NAMED]
+        named = [message.key for message in dead[:MOST_NAMED]] or sorted(sent.keys)[:MOST_NAMED]
         case.details.append(f"messages: {', '.join(named)}")
         case.details.append("nobody consumes them there unless a consumer subscribes that topic")
         return case
@@ -127,13 +137,13 @@ def _forwarded(row: ExchangeRecord) -> str | None:
 
 
 def _sent(row: ExchangeRecord) -> str | None:
-    """Return the group of a send to its dead letters; None for any other send."""
+    """Return the group of a send to its dead letter topic, or None."""
     topic = row.topic
     return group_of(topic) if topic is not None and DLQ_PREFIX in topic else None
 
 
 def _sent_too_often(row: ExchangeRecord) -> str | None:
-    """Return the group of a send to be consumed again that becomes a dead letter; else None."""
+    """Return the group of a redelivery send that becomes a dead letter, or None."""
     topic = row.topic
     if topic is None or RETRY_PREFIX not in topic or DLQ_PREFIX in topic:
         return None
@@ -146,29 +156,35 @@ def _sent_too_often(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="dead-letter",
     severity=ProblemSeverity.ERROR,
-    title="Messages failed too often and went to the dead letters",
-    searched=("DLQ", DLQ_PREFIX, "dead letter queue", "maxReconsumeTimes"),
+    title="Messages failed too often and went to the DLQ",
+    searched=(
+        "DLQ",
+        DLQ_PREFIX,
+        "dead letter queue",
+        "maxReconsumeTimes",
+        "Failed to consume fifo message finally, run out of attempt times",
+    ),
     proof=(
-        "A consumer returns a message (36) more often than maxReconsumeTimes of the request allows,"
-        " or with a negative delay level, and the broker answers success. Or a client sends to"
-        " %DLQ% itself, or to %RETRY% with more reconsume times than allowed. Or a consumer in"
-        " order calls ForwardMessageToDeadLetterQueue of a proxy, which says how often it failed."
+        "A consumer returns a message (36) more often than the request's maxReconsumeTimes allows,"
+        " or with a negative delay level, and the broker responds with success. Or a client sends"
+        " to %DLQ% itself, or to %RETRY% with more reconsume times than allowed. Or an orderly"
+        " consumer calls ForwardMessageToDeadLetterQueue of a proxy, with its number of failures."
     ),
     explanation=(
         "The consumer's code failed: it threw an exception, returned RECONSUME_LATER, or took"
         " longer than consumeTimeout. The consumer returned the message each time, and the broker"
-        " delivered it again later. After the last allowed time the broker stored it in %DLQ% with"
-        " the name of the group instead. Nobody reads that topic by itself: the messages are set"
-        " aside."
+        " delivered it again later. After the last allowed time, the broker stored it in %DLQ% with"
+        " the name of the group instead. No consumer reads that topic by default: the messages are"
+        " set aside."
     ),
     advice=(
         "Check the log of the named consumer at the times of the evidence: what made these messages"
-        " fail? Read the dead letters with mqadmin or the dashboard and send them again after the"
-        " repair. maxReconsumeTimes of the consumer has the default -1, which means 16 for"
-        " concurrent consumers and no limit for orderly ones. consumeTimeout has the default 15"
-        " minutes."
+        " fail? After the fix, read the dead letters with mqadmin or the dashboard and send them"
+        " again. maxReconsumeTimes of the consumer defaults to -1: 16 for concurrent consumers, no"
+        " limit for orderly ones. consumeTimeout defaults to 15 minutes."
     ),
     grpc=COVERED,
+    impact=Impact.DEAD,
     fold=_Fold,
     exchanges=(
         Exchanges(
@@ -185,9 +201,9 @@ RULE = DiagnosisRule(
     ),
     references=("apache/rocketmq#2357", "apache/rocketmq-externals#255"),
     limits=(
-        "The broker does not say that a message is dead: it follows from how often it was returned"
-        " in the capture. Returns before the capture are not known, so there may be more. POP"
-        " consumers do not return messages; their dead letters are not seen."
+        "The broker does not report dead letters: they follow from the number of returns in the"
+        " capture. Returns before the capture are unknown, so there may be more. POP consumers do"
+        " not return messages, so their dead letters are not visible."
     ),
     needs=frozenset((Need.GROUPS,)),
     consequence_of=frozenset(("reconsume-growth",)),

@@ -30,30 +30,30 @@ OF_CLIENTS: Final = frozenset(
         int(RequestCode.CONSUMER_SEND_MSG_BACK),
     )
 )
-"""requests by which a client is seen to be alive, and which come every few seconds at most"""
+"""requests that show that a client is alive, sent every few seconds at most"""
 MAX_ENDPOINTS: Final = 20_000
 MOST_NAMED: Final = 4
 
 _Place = tuple[str, str, str]
-"""capture, the client's `address:port`, the broker's"""
+"""capture, the client's and the broker's `address:port`"""
 
 
 class _Fold(Fold):
-    """All clients. The client id is in heartbeats alone, so it cannot be the key of all rows."""
+    """All clients. Only heartbeats have the client id, so it cannot be the key of all rows."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.alive: dict[_Place, tuple[int, int]] = {}
-        """from when to when requests were seen"""
+        """first and last request"""
         self.ids: dict[str, dict[_Place, Evidence]] = {}
-        """client id -> where its heartbeats come from, and the first of each"""
+        """client id -> the sources of its heartbeats, with the first of each"""
         self.consumers: dict[_Place, set[str]] = {}
         self.producers: dict[_Place, set[str]] = {}
         self.listed: dict[tuple[str, str], Evidence] = {}
-        """(group, client id) -> the first list of members that has the id twice"""
+        """(group, client id) -> the first member list that has the id twice"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        place = (row.capture, row.requester, row.responder)
+        place = (row.capture, row.client_address, row.server_address)
         time = time_of(row)
         before = self.alive.get(place)
         if before is not None:
@@ -74,9 +74,9 @@ class _Fold(Fold):
         places = self.ids.setdefault(client, {})
         first = places.get(place)
         if first is None or time_of(row) <= first.time:
-            one = asked(row, f"heartbeat of {client} from {row.requester}")
-            if first is None or place_of(one) < place_of(first):
-                places[place] = one
+            evidence = asked(row, f"heartbeat of {client} from {row.client_address}")
+            if first is None or place_of(evidence) < place_of(first):
+                places[place] = evidence
         groups = {group.name for group in consumers_in(row.facts)}
         self.consumers.setdefault(place, set()).update(groups)
         named = {
@@ -88,14 +88,16 @@ class _Fold(Fold):
 
     def _take_members(self, row: ExchangeRecord) -> None:
         members = facts_in(row.facts, MEMBER)
-        for client in {one for one in members if members.count(one) > 1}:
+        for client in {member for member in members if members.count(member) > 1}:
             where = (row.group or "", client)
-            one = asked(row, f"{row.responder} lists {client} {members.count(client)} times")
+            evidence = asked(
+                row, f"{row.server_address} lists {client} {members.count(client)} times"
+            )
             before = self.listed.get(where)
             if before is None and len(self.listed) >= MAX_ENDPOINTS:
                 continue
-            if before is None or place_of(one) < place_of(before):
-                self.listed[where] = one
+            if before is None or place_of(evidence) < place_of(before):
+                self.listed[where] = evidence
 
     def cases(self, context: Context) -> Iterable[Case]:
         for client, places in sorted(self.ids.items()):
@@ -117,9 +119,9 @@ class _Fold(Fold):
             endpoints = sorted({place[1] for place in at_once})
             tally.count = len(endpoints)
             hurts = (
-                "they take the same queues, and nobody takes the others"
+                "both pull the same queues, and no one pulls the others"
                 if of_consumers
-                else "what brokers ask the one may come to the other"
+                else "requests of brokers may reach the wrong one"
             )
             case = tally.case(
                 f"{client} is the client id of {len(endpoints)} processes at once"
@@ -133,14 +135,14 @@ class _Fold(Fold):
             yield case
 
     def _at_once(self, places: list[_Place]) -> list[_Place]:
-        """Return the places of one id that were alive together at one broker, in one capture."""
-        found: set[_Place] = set()
-        for number, one in enumerate(places):
+        """Return the places of one id that were alive at the same time at a broker, per capture."""
+        places_at_once: set[_Place] = set()
+        for number, place in enumerate(places):
             for other in places[number + 1 :]:
                 # A client has one connection to a broker; a new one follows the old one.
-                if (one[0], one[2]) == (other[0], other[2]) and self._overlap(one, other):
-                    found.update((one, other))
-        return sorted(found)
+                if (place[0], place[2]) == (other[0], other[2]) and self._overlap(place, other):
+                    places_at_once.update((place, other))
+        return sorted(places_at_once)
 
     def _overlap(self, one: _Place, other: _Place) -> bool:
         first, second = self.alive[one], self.alive[other]
@@ -148,7 +150,7 @@ class _Fold(Fold):
 
 
 def _common(places: Iterable[_Place], groups: dict[_Place, set[str]]) -> set[str]:
-    """Return the groups that two of the places have in common."""
+    """Return the common groups of two of the places."""
     seen: set[str] = set()
     twice: set[str] = set()
     for endpoint in {place[1] for place in places}:
@@ -167,22 +169,22 @@ RULE = DiagnosisRule(
     title="Two processes of a group have the same client id",
     searched=("same clientId", "consume only part of the queues", "clientId duplicate container"),
     proof=(
-        "Heartbeats (34) with one client id and one group on two connections to one broker that are"
-        " alive at the same time. The broker's list of members (38) then has the id twice."
+        "Heartbeats (34) with one client id and one group arrive on two simultaneous connections to"
+        " one broker. The broker's list of members (38) then contains the id twice."
     ),
     explanation=(
-        "Members of a group divide the queues by their place in the sorted list of client ids. Two"
-        " processes with one id have the same place: both consume the same queues, so messages come"
-        " twice, and the queues of the other place are consumed by nobody. For producers, replies"
-        " and checks of transactions may come to the wrong process."
+        "Members of a group divide the queues by their position in the sorted list of client ids."
+        " Two processes with one id have the same position: both consume the same queues, so"
+        " messages are delivered twice, and no member consumes the queues of the other position."
+        " For producers, replies and transaction checks may reach the wrong process."
     ),
     advice=(
         "Give each process its own instanceName, or its own clientIP. A client id is"
-        " clientIP@instanceName. instanceName DEFAULT becomes the process id before 4.9.0, which is"
-        " often 1 in containers that share an address; from 4.9.0 on a time is added to it. A name"
-        " that is set in the configuration (rocketmq.client.name) is taken as it is."
+        " clientIP@instanceName. Before 4.9.0, instanceName DEFAULT becomes the process id, which"
+        " is often 1 in containers that share an address; since 4.9.0, a time is appended. A"
+        " configured name (rocketmq.client.name) is used unchanged."
     ),
-    grpc="Clients of gRPC make their ids of host, process id, and random characters.",
+    grpc="gRPC clients build their ids from host, process id, and random characters.",
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=OF_CLIENTS),),
     references=(
@@ -196,8 +198,8 @@ RULE = DiagnosisRule(
         "alibaba/spring-cloud-alibaba#1633",
     ),
     limits=(
-        "Both processes must be seen at one broker in one capture. Two that follow each other, as"
-        " in a restart, are not told of."
+        "Both processes must be connected to one broker in one capture. A process that follows"
+        " another, as after a restart, is not reported."
     ),
     needs=frozenset((Need.HEARTBEATS,)),
     lasts=None,

@@ -1,30 +1,35 @@
-"""A push consumer by gRPC registers its settings, and then asks for nothing."""
+"""A gRPC push consumer does not start, or no longer requests messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-from dissectors.grpc.names import OK
+from dissectors.grpc.names import OK, TELEMETRY
 from dissectors.remoting.row_facts.names import CLIENT, CLIENT_TYPE, fact_in
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.outcome import RECEIVE_CALLS
+from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE
 from ...problem import (
     Case,
+    Confidence,
     Evidence,
     ProblemSeverity,
     ProblemState,
     Subject,
     Tally,
     clock,
+    clock_after,
+    duration,
+    end_of,
     place_of,
-    seconds,
     shown,
+    time_of,
 )
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
@@ -32,33 +37,89 @@ QUIET: Final = 15_000_000_000
 """ns without a call: clients send a Heartbeat every 10 s"""
 MAX_CLIENTS: Final = 10_000
 PUSH: Final = "PUSH_CONSUMER"
-TELEMETRY: Final = "Telemetry"
-_ASKS: Final = frozenset(
-    ("Heartbeat", "QueryAssignment", "ReceiveMessage", "NotifyClientTermination")
+UNSERVED: Final = 1_000_000_000
+"""ns without a response to settings: a proxy responds in ms"""
+UNSERVED_SURE: Final = 5_000_000_000
+BLOCKED: Final = 45_000_000_000
+"""ns from the end of the last ReceiveMessage to a heartbeat: a long poll takes 30 s at most"""
+_DONE: Final = frozenset(("AckMessage", "ChangeInvisibleDuration"))
+_TAKEN: Final = frozenset(
+    (TELEMETRY, "Heartbeat", "QueryAssignment", "NotifyClientTermination", *RECEIVE_CALLS, *_DONE)
 )
 
 
 class _Client:
-    """One client as it registered first, and whether it went on."""
+    """One client as first registered, and its progress."""
 
-    __slots__ = ("asked", "evidence", "group", "place", "program", "topic")
+    __slots__ = (
+        *("asked", "beat", "evidence", "given", "group", "message", "open", "place", "program"),
+        *("pushes", "received", "received_end", "topic", "unserved"),
+    )
 
     def __init__(self) -> None:
         self.evidence: Evidence | None = None
+        """its first settings with a response"""
+        self.unserved: Evidence | None = None
+        """its first settings without a response"""
         self.place = ("", -1)
-        """capture and connection"""
+        """capture and connection of its settings"""
         self.group: str | None = None
         self.topic: str | None = None
         self.program = ""
+        self.pushes = False
         self.asked = False
+        self.beat: Evidence | None = None
+        """its last Heartbeat or QueryAssignment"""
+        self.received: Evidence | None = None
+        """its last ReceiveMessage"""
+        self.received_end = 0
+        self.message = (0, "")
+        """time and first message of the last non-empty response"""
+        self.open = False
+        """a ReceiveMessage has no response"""
+        self.given = 0
+        """messages received and neither acknowledged nor returned"""
 
-    def register(self, row: ExchangeRecord) -> None:
-        """Take settings that were answered."""
-        one = shown(row, "Telemetry: settings of a push consumer answered")
-        if self.evidence is None or place_of(one) < place_of(self.evidence):
-            self.evidence, self.place = one, (row.capture, row.conversation)
-            self.group, self.topic = row.group, row.topic
-            self.program = " ".join(filter(None, (row.language, row.version_name)))
+    def take(self, row: ExchangeRecord) -> None:
+        """Add a call."""
+        self.group = max(self.group or "", row.group or "") or None
+        self.topic = max(self.topic or "", row.topic or "") or None
+        pushes = fact_in(row.facts, CLIENT_TYPE) == PUSH
+        self.pushes = self.pushes or pushes
+        if row.request_name != TELEMETRY:
+            self._ask(row)
+        elif pushes and row.response_code in (OK, None):
+            self._register(row)
+
+    def _register(self, row: ExchangeRecord) -> None:
+        answered = row.response_code == OK
+        what = "answered" if answered else "never answered"
+        evidence = shown(row, f"Telemetry: settings of a push consumer {what}")
+        before = self.evidence if answered else self.unserved
+        if before is not None and place_of(evidence) >= place_of(before):
+            return
+        if answered:
+            self.evidence = evidence
+        else:
+            self.unserved = evidence
+        self.place = (row.capture, row.conversation)
+        self.program = " ".join(filter(None, (row.language, row.version_name)))
+
+    def _ask(self, row: ExchangeRecord) -> None:
+        if row.request_name in _DONE:
+            self.given -= row.message_count or 1
+            return
+        self.asked = True
+        if row.request_name in RECEIVE_CALLS:
+            self.open = self.open or row.status == UNANSWERED
+            self.given += row.message_count or 0
+            end = end_of(row)
+            if row.unique_key is not None:
+                self.message = max(self.message, (end, row.unique_key))
+            if self.received is None or end > self.received_end:
+                self.received, self.received_end = shown(row), end
+        elif self.beat is None or time_of(row) > self.beat.time:
+            self.beat = shown(row)
 
 
 class _Fold(Fold):
@@ -71,15 +132,12 @@ class _Fold(Fold):
         client = fact_in(row.facts, CLIENT)
         if client is None:
             return
-        found = self._clients.get(client)
-        if found is None:
+        client_state = self._clients.get(client)
+        if client_state is None:
             if len(self._clients) >= MAX_CLIENTS:
                 return
-            found = self._clients[client] = _Client()
-        if row.request_name in _ASKS:
-            found.asked = True
-        elif fact_in(row.facts, CLIENT_TYPE) == PUSH and row.response_code == OK:
-            found.register(row)
+            client_state = self._clients[client] = _Client()
+        client_state.take(row)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if len(self._connections) < MAX_CLIENTS:
@@ -87,17 +145,24 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         now = {(row.capture, row.conversation): row for row in self.unended}
-        waiting = {fact_in(row.facts, CLIENT) for row in self.pending if row.request_name in _ASKS}
-        for client, one in sorted(self._clients.items()):
-            if one.asked or one.evidence is None or client in waiting:
+        asking: set[str | None] = set()
+        receiving: set[str | None] = set()
+        for row in self.pending:
+            kept = receiving if row.request_name in RECEIVE_CALLS else asking
+            kept.add(fact_in(row.facts, CLIENT))
+        for client, state in sorted(self._clients.items()):
+            if state.asked:
+                if client not in receiving:
+                    yield from _blocked(client, state, context)
                 continue
-            connection = now.get(one.place) or self._connections.get(one.place)
+            if client in asking | receiving or (state.evidence or state.unserved) is None:
+                continue
+            connection = now.get(state.place) or self._connections.get(state.place)
             until = self._known_until(connection, context)
-            if until - one.evidence.time >= QUIET:
-                yield _case(client, one, one.evidence, until, connection, context)
+            yield from _stuck(client, state, until, connection, context)
 
     def _known_until(self, connection: ConversationRecord | None, context: Context) -> int:
-        """Return up to when the client would have asked: to the end of its connection."""
+        """Return until when requests would have been captured: the end of its connection."""
         last = context.last_time or 0
         if connection is None:
             return 0
@@ -106,57 +171,121 @@ class _Fold(Fold):
         return left_at(connection)
 
 
-def _case(
+def _stuck(
     client: str,
-    one: _Client,
-    evidence: Evidence,
+    state: _Client,
     until: int,
     connection: ConversationRecord | None,
     context: Context,
-) -> Case:
+) -> Iterable[Case]:
+    """Return the case of a client that requests nothing after its settings."""
+    group = state.group or "a group"
+    if state.evidence is not None:
+        evidence, least = state.evidence, QUIET
+        text = (
+            f"registered its settings at {clock(evidence.time)} UTC and sent no Heartbeat,"
+            " QueryAssignment, or ReceiveMessage since"
+        )
+        why = "it is stuck in its start"
+    elif state.unserved is not None:
+        evidence, least = state.unserved, UNSERVED
+        text = f"sent its settings at {clock(evidence.time)} UTC and the proxy never answered them"
+        why = "it cannot start"
+    else:
+        return
+    if until - evidence.time < least:
+        return
     tally = Tally()
     tally.add(evidence, last=until)
-    group = one.group or "a group"
     case = tally.case(
-        f"push consumer {client} of group {group} registered its settings at"
-        f" {clock(evidence.time)} UTC and sent no Heartbeat, QueryAssignment, or ReceiveMessage"
-        f" since ({seconds(until - evidence.time)}): it is stuck in its start",
-        Subject(group=one.group, topic=one.topic, client=client),
+        f"push consumer {client} of group {group} {text}"
+        f" ({duration(until - evidence.time)}): {why}",
+        Subject(group=state.group, topic=state.topic, client=client),
     )
-    if one.program:
-        case.details.append(f"its client library: {one.program}")
+    if state.evidence is None:
+        case.advice = _UNSERVED_ADVICE
+        if until - evidence.time < UNSERVED_SURE:
+            case.confidence = Confidence.LIKELY
+            case.reason = "the proxy may have been slow: the client left before"
+    if state.program:
+        case.details.append(f"its client library: {state.program}")
     if connection is None or connection.end == tcp.OPEN or context.goes_on:
         case.state = ProblemState.GOING_ON
-    return case
+    yield case
+
+
+def _blocked(client: str, state: _Client, context: Context) -> Iterable[Case]:
+    """Return the case of a live client that no longer requests messages."""
+    if not state.pushes or state.open or state.received is None or state.beat is None:
+        return
+    spent = state.beat.time - state.received_end
+    if spent < BLOCKED:
+        return
+    given = max(state.given, 0)
+    held = (
+        f" and holds {given:,} received {'message' if given == 1 else 'messages'}" if given else ""
+    )
+    case = Tally.of((state.received, state.beat)).case(
+        f"push consumer {client} of group {state.group or 'a group'} has not asked for messages"
+        f" since {clock(state.received_end)} UTC{held}, although it sent heartbeats until"
+        f" {clock_after(state.received_end, state.beat.time)} ({duration(spent)})",
+        Subject(group=state.group, topic=state.topic, client=client),
+    )
+    case.count = 1
+    case.first_time = state.received_end
+    _, key = state.message
+    if key:
+        case.details.append(f"the last message that it received: {key}")
+    case.advice = _BLOCKED_ADVICE
+    if context.last_time is not None and context.last_time - state.beat.time < QUIET:
+        case.state = ProblemState.GOING_ON
+    yield case
 
 
 def _key(row: ExchangeRecord) -> str | None:
-    return WHOLE if row.request_name in _ASKS or row.request_name == TELEMETRY else None
+    return WHOLE if row.request_name in _TAKEN else None
 
+
+_UNSERVED_ADVICE: Final = (
+    "Create the group on all brokers (mqadmin updateSubGroup -c CLUSTER -g GROUP), or correct its"
+    " name in the client: a proxy does not answer the settings of a group that no broker has."
+    " Otherwise look in the proxy's log (proxy.log) at that time."
+)
+_BLOCKED_ADVICE: Final = (
+    "Look at the listener threads of that program in a thread dump (jstack). A push consumer"
+    " receives nothing more while its cache is full (maxCacheMessageCount, default 1024, and"
+    " maxCacheMessageSizeInBytes, default 64 MiB). Give slow calls in the listener a timeout."
+)
 
 RULE = DiagnosisRule(
     id="grpc-consumer-stuck",
     severity=ProblemSeverity.ERROR,
-    title="A push consumer registers at a proxy and then asks for nothing",
+    title="A push consumer by gRPC does not ask for messages",
     searched=(
         "PushConsumer startup hangs",
         "gRPC push consumer receives no messages",
         "python PushConsumer no messages",
+        "Expected the service PushConsumerImpl-0 [FAILED] to be RUNNING",
+        "Failed to telemeter settings",
+        "Process queue cache is full, would receive message later",
     ),
     proof=(
-        "Telemetry of a PUSH_CONSUMER is answered with its settings; the client then sends no"
-        " Heartbeat, QueryAssignment or ReceiveMessage for 15 s on a connection that stays open."
+        "Telemetry of a PUSH_CONSUMER gets a response with its settings. The client then sends no"
+        " Heartbeat, QueryAssignment, or ReceiveMessage for 15 s on a connection that stays open."
+        " Or its settings get no response for 1 s. Or it sends a Heartbeat or QueryAssignment 45 s"
+        " or longer after its last ReceiveMessage ended."
     ),
     explanation=(
-        "A push consumer by gRPC sends its settings, waits for those of the proxy, and then asks"
-        " for its queues (QueryAssignment) and for messages (ReceiveMessage), with a Heartbeat"
-        " every 10 s. One that sends nothing more waits inside its own start, for example for a"
-        " reply that it does not recognize: no message is delivered and no error is shown."
+        "A gRPC push consumer sends its settings, waits for those of the proxy, and then requests"
+        " its queues (QueryAssignment) and messages (ReceiveMessage), with a Heartbeat every 10 s."
+        " A consumer that sends nothing more is blocked during its start, for example because it"
+        " does not recognize a response: no message is delivered and no error is shown. Later, a"
+        " consumer whose listeners are blocked receives messages until its cache is full, and then"
+        " sends only heartbeats."
     ),
     advice=(
-        "Look at a stack dump of that program, and use another release of its client library"
-        " or its SimpleConsumer: the Python client 5.1.0 is known to hang in"
-        " PushConsumer.startup()."
+        "Take a stack dump of that program, and use another release of its client library or its"
+        " SimpleConsumer: the Python client 5.1.0 is known to hang in PushConsumer.startup()."
     ),
     grpc=COVERED,
     fold=_Fold,
@@ -165,9 +294,10 @@ RULE = DiagnosisRule(
     takes_pending=True,
     references=("apache/rocketmq-clients#1191", "apache/rocketmq-clients#1168"),
     limits=(
-        "Calls of the client on connections that were not captured are not seen. Long polls of"
-        " which neither end is in the capture do not count as asked."
+        "Calls on connections that were not captured are not visible. Long polls without a captured"
+        " start or end are not counted."
     ),
     rests_on_absence=True,
+    consequence_of=frozenset(("group-missing",)),
     lasts=None,
 )

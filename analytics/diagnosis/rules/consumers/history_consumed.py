@@ -1,15 +1,16 @@
-"""A new group that wants to start at the end of the queues gets what was stored before."""
+"""A new group that wants to start at the end of the queues receives older messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS, offsets_in
 from dissectors.remoting.row_facts.names import STORED_MS
 from dissectors.remoting.row_facts.values import number_in
-from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from dissectors.remoting.topic_names import is_group_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -26,14 +27,13 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import counted
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_QUEUES: Final = 5_000
-FEWEST: Final = 32
-"""messages that were there before: pullBatchSize"""
+MANY: Final = 32
+"""older messages that matter (pullBatchSize): fewer are not worth a warning"""
 BEFORE_MS: Final = 1_000
-"""ms between the store time of the first message and the question for the offset"""
+"""ms between the store time of the first message and the offset query"""
 LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
@@ -55,15 +55,15 @@ class _Seen(NamedTuple):
 
     evidence: Evidence
     offset: int
-    """that was returned, or asked for"""
+    """returned or requested offset"""
     end: int
-    """offset at which the queue ended; -1: unknown"""
+    """end offset of the queue; -1: unknown"""
     stored_ms: int
     """store time of the first message; -1: unknown"""
 
 
 class _Queue:
-    """The earliest of each that was seen of a queue."""
+    """The earliest exchange of each kind for a queue."""
 
     __slots__ = ("commit", "pull", "query")
 
@@ -82,9 +82,9 @@ class _Fold(Fold):
         topic, offset = row.topic, row.queue_offset
         if topic is None or row.queue_id is None or offset is None:
             return
-        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        if is_group_topic(topic):
             return
-        place = _Place(topic, row.responder, row.queue_id)
+        place = _Place(topic, row.server_address, row.queue_id)
         queue = self._queues.get(place)
         if queue is None:
             if len(self._queues) >= MAX_QUEUES:
@@ -112,18 +112,19 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         if context.starts.get(self.key) != LAST or self.key not in context.clustering:
             return
+        if self.key in context.pulling:
+            return  # heartbeats of pull consumers say LAST, whatever the application chose
         topics: dict[str, list[tuple[_Place, _Queue]]] = {}
-        for place, queue in sorted(self._queues.items(), key=lambda one: one[0]):
+        for place, queue in sorted(self._queues.items(), key=lambda item: item[0]):
             if _gets_history(queue):
                 topics.setdefault(place.topic, []).append((place, queue))
         for topic, found in topics.items():
-            stored = sum(one.pull.end for _, one in found if one.pull is not None)
-            if stored >= FEWEST:
-                yield _case(self.key, topic, found, stored, context)
+            stored = sum(queue.pull.end for _, queue in found if queue.pull is not None)
+            yield _case(self.key, topic, found, stored, context)
 
 
 def _gets_history(queue: _Queue) -> bool:
-    """Return whether a queue is read from 0 though nothing of it was ever committed."""
+    """Return whether a queue is read from 0 although it never had a committed offset."""
     query, pull, commit = queue.query, queue.pull, queue.commit
     if query is None or pull is None or query.offset or pull.offset or pull.end <= 0:
         return False
@@ -134,13 +135,13 @@ def _gets_history(queue: _Queue) -> bool:
 
 
 def _may_be_first(row: ExchangeRecord, before: _Seen | None) -> bool:
-    """Return whether an exchange may be earlier; the form of most is not needed to tell."""
+    """Return whether an exchange may be earlier, without parsing most of them."""
     return before is None or end_of(row) <= before.evidence.time
 
 
-def _earlier(before: _Seen | None, one: _Seen) -> _Seen:
-    if before is None or place_of(one.evidence) < place_of(before.evidence):
-        return one
+def _earlier(before: _Seen | None, seen: _Seen) -> _Seen:
+    if before is None or place_of(seen.evidence) < place_of(before.evidence):
+        return seen
     return before
 
 
@@ -148,18 +149,20 @@ def _case(
     group: str, topic: str, found: list[tuple[_Place, _Queue]], stored: int, context: Context
 ) -> Case:
     tally = Tally()
-    for _, one in found:
-        for seen in (one.query, one.pull):
+    for _, queue in found:
+        for seen in (queue.query, queue.pull):
             if seen is not None:
                 tally.add(seen.evidence)
     queues = counted(len(found), "queue")
     brokers = {context.broker(place.broker) for place, _ in found}
     case = tally.case(
         f"new group {group} consumes the history of {topic}, {counted(stored, 'message')} in"
-        f" {queues}, although it asks for CONSUME_FROM_LAST_OFFSET: its offset was answered as 0",
+        f" {queues}, although it asks for CONSUME_FROM_LAST_OFFSET: the broker returned offset 0",
         Subject(group=group, topic=topic, broker=brokers.pop() if len(brokers) == 1 else None),
     )
     case.count = stored
+    if stored < MANY:
+        case.severity = ProblemSeverity.INFO
     if group not in context.new_groups:
         case.confidence = Confidence.LIKELY
         case.reason = "the group may have stored offset 0 before the capture"
@@ -177,20 +180,20 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Heartbeats of the group say CONSUME_FROM_LAST_OFFSET. Its first QUERY_CONSUMER_OFFSET (14)"
-        " for a queue is answered with offset 0 although nothing was committed before, and its"
-        " first pull at offset 0 returns a message that was stored before."
+        " for a queue returns offset 0 although nothing was committed before, and its first pull at"
+        " offset 0 returns a message that was stored before."
     ),
     explanation=(
-        "consumeFromWhere counts for a group without a stored offset. While a queue still begins at"
-        " 0 and its first message is in memory, a broker answers a new group with offset 0 instead"
-        " of 'not found'. It assumes that the group wants all messages of a young topic. The"
-        " consumer then pulls from 0 and gets the history."
+        "consumeFromWhere applies to a group without a stored offset. While a queue still begins at"
+        " 0 and its first message is in memory, a broker returns offset 0 to a new group instead of"
+        " 'not found'. It assumes that the group wants all messages of a young topic. The consumer"
+        " then pulls from 0 and gets the history."
     ),
     advice=(
         "Set the group's offset before its first start: mqadmin resetOffsetByTime -g GROUP -t TOPIC"
-        " -s now. Or let the consumer skip messages that are older than its start"
-        " (MessageExt.getStoreTimestamp). consumeTimestamp has an effect with"
-        " CONSUME_FROM_TIMESTAMP only, and is ignored by brokers in the same case."
+        " -s now. Or let the consumer skip messages older than its start"
+        " (MessageExt.getStoreTimestamp). consumeTimestamp works only with CONSUME_FROM_TIMESTAMP,"
+        " and brokers ignore it in the same case."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
@@ -208,8 +211,9 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-go#855",
     ),
     limits=(
-        "That the group is new is certain only where its retry topic had no route at first. Fewer"
-        " than 32 messages are not worth a word."
+        "A group is certainly new only if its retry topic had no route at first. Fewer than 32"
+        " messages are reported as info. Groups of pull consumers are ignored: their heartbeats do"
+        " not say where they start."
     ),
     needs=frozenset((Need.PULLS, Need.GROUPS, Need.HEARTBEATS)),
     lasts=None,

@@ -1,10 +1,12 @@
-"""Members of one consumer group subscribe different topics or expressions."""
+"""Members of one consumer group subscribe to different topics or expressions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
+from dissectors.grpc.names import TELEMETRY
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.heartbeats import (
@@ -17,7 +19,7 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import CLUSTERING, Context
 from ...keys import WHOLE, whole
 from ...need import Need
 from ...problem import (
@@ -29,13 +31,14 @@ from ...problem import (
     Subject,
     Tally,
     asked,
+    duration,
     first_line,
     place_of,
     shown,
     time_of,
 )
 from ...refusals import only, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
@@ -45,64 +48,68 @@ TAG: Final = "TAG"
 """ExpressionType.TAG"""
 OR: Final = "||"
 PUSH: Final = "CONSUME_PASSIVELY"
-"""ConsumeType of push consumers: the broker filters by what the group's last heartbeat said"""
+"""ConsumeType of push consumers: the broker filters by the group's latest heartbeat"""
 STOPS: Final = int(RequestCode.UNREGISTER_CLIENT)
 BEATS_NS: Final = 30_000_000_000
-"""heartbeatBrokerInterval: a client that was heard lives so long, unless it is seen to end"""
+"""heartbeatBrokerInterval: a client is alive this long after a heartbeat, unless its end is
+captured"""
 LASTING_NS: Final = 40_000_000_000
-"""a heartbeat every 30 s (heartbeatBrokerInterval) sets right what a start left wrong"""
+"""a heartbeat every 30 s (heartbeatBrokerInterval) corrects conflicts of a start"""
 MAX_CLIENTS: Final = 4096
 MAX_CONNECTIONS: Final = 100_000
 MAX_FORMS: Final = 16
-"""subscriptions of one client one after the other"""
+"""maximum consecutive subscriptions of one client"""
 MOST_NAMED: Final = 3
 MOST_PULLS: Final = 2
 _Form = tuple[str, ...]
 
 
 class _Seen:
-    """When a client announced one form of its subscription."""
+    """The period in which a client announced one form of its subscription."""
 
     __slots__ = ("endpoint", "evidence", "first", "last")
 
-    def __init__(self, one: Evidence, endpoint: str) -> None:
-        self.first = self.last = one.time
-        self.evidence = one
+    def __init__(self, evidence: Evidence, endpoint: str) -> None:
+        self.first = self.last = evidence.time
+        self.evidence = evidence
         self.endpoint = endpoint
-        """where the last one came from"""
+        """source of the last one"""
 
-    def add(self, one: Evidence, endpoint: str) -> None:
-        self.first = min(self.first, one.time)
-        if (one.time, place_of(one)) > (self.last, place_of(self.evidence)):
-            self.evidence, self.endpoint = one, endpoint
-        self.last = max(self.last, one.time)
+    def add(self, evidence: Evidence, endpoint: str) -> None:
+        self.first = min(self.first, evidence.time)
+        if (evidence.time, place_of(evidence)) > (self.last, place_of(self.evidence)):
+            self.evidence, self.endpoint = evidence, endpoint
+        self.last = max(self.last, evidence.time)
 
 
 class SubscriptionFold(Fold):
-    """All groups. A heartbeat announces several of them, so that none can be the key."""
+    """All groups. A heartbeat announces several of them, so none can be the key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.groups: dict[str, dict[str, dict[_Form, _Seen]]] = {}
-        """group -> client id -> what it subscribes -> when"""
+        """group -> client id -> subscription -> period"""
         self.clients = 0
         self.refused: dict[tuple[str, str, str, int], Tally] = {}
-        """(group, topic, address of the client, response code) -> pulls"""
+        """(group, topic, client address, response code) -> pulls"""
         self.stopped: dict[str, set[int]] = {}
-        """client id -> times at which it said that it stops, ns"""
+        """client id -> times at which it unregistered, ns"""
         self.connected: dict[str, int] = {}
-        """`address:port` of a client -> when its connection ended, or was seen last, ns"""
+        """client `address:port` -> end of its connection, or its last packet, ns"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code == HEARTBEAT:
             self._take_heartbeat(row)
+            return
+        if row.request_name == TELEMETRY:
+            self._take_settings(row)
             return
         if row.request_code == STOPS:
             client = fact_in(row.facts, CLIENT)
             if client is not None:
                 self.take_stop(client, time_of(row))
             return
-        where = (row.group or "", row.topic or "", row.requester, row.response_code or 0)
+        where = (row.group or "", row.topic or "", row.client_address, row.response_code or 0)
         tally = self.refused.get(where)
         if tally is None:
             if len(self.refused) >= MAX_CLIENTS:
@@ -111,73 +118,93 @@ class SubscriptionFold(Fold):
         tally.add(shown(row))
 
     def take_stop(self, client: str, time: int) -> None:
-        """Take it that a client said that it stops."""
+        """Record that a client unregistered."""
         if client in self.stopped or len(self.stopped) < MAX_CLIENTS:
             self.stopped.setdefault(client, set()).add(time)
 
     def add_connection(self, row: ConversationRecord) -> None:
-        self.take_end(row.client, row.end_time)
+        self.take_end(row.client_address, row.end_time)
 
     def take_end(self, endpoint: str, time: int) -> None:
-        """Take it that a connection of a client ended, or was seen last."""
+        """Record that a client's connection ended, or its last packet."""
         known = self.connected
         if endpoint in known or len(known) < MAX_CONNECTIONS:
             known[endpoint] = max(known.get(endpoint, 0), time)
 
     def _alive_until(self, client: str, seen: _Seen) -> int:
-        """Return how long a client lives for certain: the next heartbeat may be 30 s away."""
+        """Return until when a client is certainly alive: the next heartbeat may be 30 s away."""
         ends = [seen.last + BEATS_NS, self.connected.get(seen.endpoint, seen.last)]
         ends += self.stopped.get(client, ())
-        return min((one for one in ends if one >= seen.last), default=seen.last)
+        return min((end for end in ends if end >= seen.last), default=seen.last)
 
     def _take_heartbeat(self, row: ExchangeRecord) -> None:
-        self.take_announced(row.facts, row.requester, lambda what: asked(row, what))
+        self.take_announced(row.facts, row.client_address, lambda what: asked(row, what))
+
+    def _take_settings(self, row: ExchangeRecord) -> None:
+        """Add the settings of a gRPC consumer."""
+        client = fact_in(row.facts, CLIENT)
+        if client is not None and row.group is not None and len(row.facts) < MAX_FACTS:
+            self._take_forms(
+                client, row.group, CLUSTERING, row.facts, row.client_address, partial(asked, row)
+            )
 
     def take_announced(
         self, facts: Sequence[str], endpoint: str, evidence: Callable[[str], Evidence]
     ) -> None:
-        """Take the facts of a heartbeat; `evidence` is told what it shows."""
+        """Add the facts of a heartbeat; `evidence` receives its description."""
         client = fact_in(facts, CLIENT)
         if client is None or len(facts) >= MAX_FACTS:
             return
-        subscribed = subscriptions_in(facts)
         for group in consumers_in(facts):
-            if group.type != PUSH:
-                continue
-            form = sorted(
-                f"{one.topic} {one.type} {_expression(one)}"
-                for one in subscribed
-                if one.group == group.name and RETRY_PREFIX not in one.topic
-            )
-            # A short heartbeat of version 2 says nothing of subscriptions.
-            if not form:
-                continue
-            clients = self.groups.setdefault(group.name, {})
-            forms = clients.get(client)
-            if forms is None:
-                if self.clients >= MAX_CLIENTS:
-                    continue
-                self.clients += 1
-                forms = clients[client] = {}
-            key = (group.model, *form)
-            one = evidence(first_line(f"{client} subscribes {subscribed_text(key)}"))
-            seen = forms.get(key)
-            if seen is not None:
-                seen.add(one, endpoint)
-            elif len(forms) < MAX_FORMS:
-                forms[key] = _Seen(one, endpoint)
+            if group.type == PUSH:
+                self._take_forms(client, group.name, group.model, facts, endpoint, evidence)
+
+    def _take_forms(
+        self,
+        client: str,
+        group: str,
+        model: str,
+        facts: Sequence[str],
+        endpoint: str,
+        evidence: Callable[[str], Evidence],
+    ) -> None:
+        # A proxy repeats the settings in its response.
+        form = sorted(
+            {
+                f"{subscription.topic} {subscription.type} {_expression(subscription)}"
+                for subscription in subscriptions_in(facts)
+                if subscription.group == group and RETRY_PREFIX not in subscription.topic
+            }
+        )
+        # A short heartbeat of version 2 has no subscriptions.
+        if not form:
+            return
+        clients = self.groups.setdefault(group, {})
+        forms = clients.get(client)
+        if forms is None:
+            if self.clients >= MAX_CLIENTS:
+                return
+            self.clients += 1
+            forms = clients[client] = {}
+        key = (model, *form)
+        item = evidence(first_line(f"{client} subscribes {subscribed_text(key)}"))
+        seen = forms.get(key)
+        if seen is not None:
+            seen.add(item, endpoint)
+        elif len(forms) < MAX_FORMS:
+            forms[key] = _Seen(item, endpoint)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        told: set[str] = set()
+        reported: set[str] = set()
         for group, apart in self.conflicts():
-            told.add(group)
+            reported.add(group)
             yield self._of_conflict(group, apart)
-        yield from self._refusals(told, context)
+        yield from self._refusals(reported, context)
 
     def conflicts(self) -> Iterator[tuple[str, dict[str, tuple[_Form, _Seen]]]]:
-        """Yield groups of which members subscribe differently: those members, and what."""
+        """Yield groups with conflicting subscriptions, with the members and their subscriptions."""
         for group, clients in sorted(self.groups.items()):
-            # What a client said last counts: it may subscribe one topic after the other.
+            # Only the latest subscription of a client counts: it may add topics one by one.
             latest = {
                 client: max(forms.items(), key=lambda item: (item[1].last, item[0]))
                 for client, forms in clients.items()
@@ -190,12 +217,12 @@ class SubscriptionFold(Fold):
         common = set.intersection(*(set(form) for form, _ in apart.values()))
         tally = Tally()
         heartbeats = []
-        said = []
+        subscribed = []
         for client, (form, seen) in sorted(apart.items()):
             tally.add(seen.evidence)
             heartbeats.append(seen.evidence)
             own = [part for part in form if part not in common]
-            said.append(
+            subscribed.append(
                 first_line(f"{client} {subscribed_text(own) if own else 'only what all have'}")
             )
         pulls = Tally()
@@ -204,7 +231,7 @@ class SubscriptionFold(Fold):
                 pulls.merge(refused)
         tally.merge(pulls)
         tally.count = len(apart)
-        more = f" and {len(said) - MOST_NAMED} more" if len(said) > MOST_NAMED else ""
+        more = f" and {len(subscribed) - MOST_NAMED} more" if len(subscribed) > MOST_NAMED else ""
         topics = {
             part.split(" ")[0]
             for form, _ in apart.values()
@@ -212,10 +239,10 @@ class SubscriptionFold(Fold):
             if part not in common and " " in part
         }
         case = tally.case(
-            f"members of {group} subscribe differently: {'; '.join(said[:MOST_NAMED])}{more}",
+            f"members of {group} subscribe differently: {'; '.join(subscribed[:MOST_NAMED])}{more}",
             Subject(topic=only(topics), group=group),
         )
-        # The heartbeats prove it, the refused pulls show what it does.
+        # The heartbeats prove it, the refused pulls show the effect.
         heartbeats = heartbeats[: MOST_EVIDENCE - MOST_PULLS]
         case.evidence = heartbeats + pulls.evidence[: MOST_EVIDENCE - len(heartbeats)]
         if pulls.count:
@@ -226,18 +253,18 @@ class SubscriptionFold(Fold):
         return case
 
     def _conflict(self, latest: dict[str, tuple[_Form, _Seen]]) -> dict[str, tuple[_Form, _Seen]]:
-        """Return the clients that subscribe differently and lived at the same time."""
-        found: dict[str, tuple[_Form, _Seen]] = {}
+        """Return the clients with different subscriptions that were alive at the same time."""
+        conflicting: dict[str, tuple[_Form, _Seen]] = {}
         ordered = sorted(latest.items(), key=lambda item: (item[1][1].first, item[0]))
         for number, (client, (form, seen)) in enumerate(ordered):
             until = self._alive_until(client, seen)
             for other, (form_of_other, seen_of_other) in ordered[number + 1 :]:
                 if form != form_of_other and seen_of_other.first <= until:
-                    found[client] = (form, seen)
-                    found[other] = (form_of_other, seen_of_other)
-            if len(found) > MAX_FORMS:
+                    conflicting[client] = (form, seen)
+                    conflicting[other] = (form_of_other, seen_of_other)
+            if len(conflicting) > MAX_FORMS:
                 break
-        return found
+        return conflicting
 
     def _refusals(self, told: set[str], context: Context) -> Iterable[Case]:
         for (group, topic, endpoint, code), tally in sorted(self.refused.items()):
@@ -250,9 +277,9 @@ class SubscriptionFold(Fold):
                     subject,
                 )
             elif tally.last - tally.first >= LASTING_NS and group not in told:
-                seconds = (tally.last - tally.first) / 1_000_000_000
+                lasted = duration(tally.last - tally.first)
                 case = tally.case(
-                    f"the broker refuses pulls of {client} for {seconds:.0f} s: it knows no such"
+                    f"the broker refuses pulls of {client} for {lasted}: it knows no such"
                     f" subscription of {group} to {topic} ({tally.count:,} times)",
                     subject,
                 )
@@ -261,26 +288,30 @@ class SubscriptionFold(Fold):
                 yield case
 
 
-def _expression(one: AnnouncedSubscription) -> str:
-    """Return an expression so that the order of tags makes no difference."""
-    if one.type != TAG or OR not in one.expression:
-        return one.expression
-    return f" {OR} ".join(sorted({tag.strip() for tag in one.expression.split(OR)}))
+def _expression(subscription: AnnouncedSubscription) -> str:
+    """Normalize an expression, regardless of the order of tags."""
+    if subscription.type != TAG or OR not in subscription.expression:
+        return subscription.expression
+    return f" {OR} ".join(sorted({tag.strip() for tag in subscription.expression.split(OR)}))
 
 
 def subscribed_text(form: Iterable[str]) -> str:
-    """Return subscriptions as people write them: ``Orders (tags A || B)``."""
-    said = []
+    """Format subscriptions for people: ``Orders (tags A || B)``."""
+    parts = []
     for part in form:
         topic, _, rest = part.partition(" ")
         kind, _, expression = rest.partition(" ")
         if not rest:
-            said.append(part.lower())
+            parts.append(part.lower())
         elif expression == "*":
-            said.append(f"{topic} (all)")
+            parts.append(f"{topic} (all)")
         else:
-            said.append(f"{topic} ({'tags ' if kind == TAG else 'SQL '}{expression})")
-    return ", ".join(said)
+            parts.append(f"{topic} ({'tags ' if kind == TAG else 'SQL '}{expression})")
+    return ", ".join(parts)
+
+
+def _of_settings(row: ExchangeRecord) -> str | None:
+    return WHOLE if row.request_name == TELEMETRY else None
 
 
 def _of_clients(row: ConversationRecord) -> str | None:
@@ -297,28 +328,30 @@ RULE = DiagnosisRule(
         "SUBSCRIPTION_NOT_LATEST",
         "SUBSCRIPTION_NOT_EXIST",
         "subscription inconsistent, messages lost",
+        "find the consumer's subscription failed",
     ),
     proof=(
-        "Heartbeats (34) of two push consumers of one group that are alive together and whose"
-        " topics, expressions or message models differ. Or pulls answered 24 or 25 for longer than"
-        " a heartbeat could take to set it right, or 23."
+        "Heartbeats (34) of two push consumers of one group that run at the same time differ in"
+        " topics, expressions, or message model; with gRPC, their settings (Telemetry). Or pulls"
+        " get 23, or get 24 or 25 for longer than a heartbeat needs to fix it."
     ),
     explanation=(
-        "A broker keeps one subscription for a group: that of the last heartbeat. Members that"
-        " differ replace each other's. Their pulls are refused with 24 or 25 until their own next"
-        " heartbeat, and the broker filters by the other member's tags. The queues of all topics"
-        " are divided among all members, including those that do not subscribe a topic. So messages"
-        " come late, or to nobody."
+        "A broker keeps one subscription for a group: that of the last heartbeat. Members with"
+        " different subscriptions overwrite each other's. Their pulls are refused with 24 or 25"
+        " until their own next heartbeat, and the broker filters by the other member's tags. The"
+        " queues of all topics are divided among all members, including those that do not subscribe"
+        " to a topic. So messages are late, or are not delivered."
     ),
     advice=(
         "Use one group for one set of topics and tags: the same code in all members. Give another"
-        " consumer another group. During a deployment that changes the subscription, old and new"
-        " members differ as long as both run; use a new group or stop the old ones first."
+        " consumer its own group. During a deployment that changes the subscription, old and new"
+        " members differ as long as both run; use a new group, or stop the old members first."
     ),
-    grpc="Subscriptions are sent over the telemetry stream, which has no rows.",
+    grpc=COVERED,
     fold=SubscriptionFold,
     exchanges=(
         Exchanges(key=whole, requests=frozenset((HEARTBEAT, STOPS))),
+        Exchanges(key=_of_settings, with_facts=True),
         Exchanges(
             key=whole,
             requests=FETCHES,
@@ -336,8 +369,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-go#592",
     ),
     limits=(
-        "A 24 or 25 that a heartbeat sets right is normal, as after a start, and not told. Pull"
-        " consumers send their expression with each pull and are not compared."
+        "A 24 or 25 that a heartbeat fixes is normal, for example after a start, and not reported."
+        " Pull consumers send their expression with each pull and are not compared."
     ),
     needs=frozenset((Need.HEARTBEATS,)),
     lasts=None,

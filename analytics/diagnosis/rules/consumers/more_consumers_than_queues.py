@@ -1,4 +1,4 @@
-"""A group has more consumers than a topic has queues, so that some of them get nothing."""
+"""A group has more consumers than a topic has queues, so some of them get nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dissectors.foreign import natural_of
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions_in
 from dissectors.remoting.row_facts.names import MEMBER, MEMBERS, fact_in, facts_in
@@ -15,7 +16,6 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, end_of, shown, time_of
-from ...refusals import counted
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from ..refused.no_permission import READ
@@ -24,49 +24,49 @@ _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _LIST: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
 _PULL: Final = int(RequestCode.PULL_MESSAGE)
 _SHARING: Final = frozenset((int(RequestCode.POP_MESSAGE), int(RequestCode.QUERY_ASSIGNMENT)))
-"""requests of consumers that share queues, or let the broker share them out"""
+"""requests of consumers that share queues, by themselves or through the broker"""
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _EACH_TO_ONE: Final = ("CONSUME_PASSIVELY", "CLUSTERING")
-"""type and model of a group that gives each queue to one consumer"""
+"""type and model of a group that assigns each queue to one consumer"""
 LASTING: Final = 150_000_000_000
-"""ns after which a member that died is none any more: 120 s (ClientManager, ConsumerManager), which
-is looked at every 10 s, and the time until the others ask again"""
+"""ns after which a dead member is removed: 120 s (ClientManager, ConsumerManager), checked every 10
+s, and the time until the others query again"""
 PULLS_AGAIN: Final = 18_000_000_000
-"""ns after which a consumer that has a queue has pulled again: a pull waits for up to 15 s
+"""ns after which a consumer with a queue has pulled again: a pull waits for up to 15 s
 (brokerSuspendMaxTimeMillis)"""
 MAX_GROUPS: Final = 1000
 MAX_TOPICS: Final = 256
-"""topics of one group"""
+"""maximum topics of one group"""
 MAX_SIZES: Final = 256
-"""different numbers of members of one group"""
+"""maximum different member counts of one group"""
 MAX_CLIENTS: Final = 1000
 MOST_NAMED: Final = 5
 
 
 class _Size:
-    """The answers that say that a group has one number of members."""
+    """Responses with the same number of group members."""
 
     __slots__ = ("last", "tally")
 
     def __init__(self) -> None:
         self.tally = Tally()
         self.last: tuple[int, tuple[str, ...]] = (-1, ())
-        """time of the last one, ns, and the members that it names"""
+        """time of the last one in ns, and its members"""
 
 
 class _Group:
-    """What is known of one consumer group."""
+    """The state of one consumer group."""
 
     __slots__ = ("kinds", "pulling", "sizes", "topics")
 
     def __init__(self) -> None:
         self.kinds: set[tuple[str, str]] = set()
-        """types and models that its clients announce"""
+        """types and models announced by its clients"""
         self.topics: set[str] = set()
         self.sizes: dict[int, _Size] = {}
-        """number of members -> the answers that say so"""
+        """number of members -> the responses with this number"""
         self.pulling: dict[str, dict[str, int]] = {}
-        """topic -> `address:port` of a client -> when it pulled it last, ns"""
+        """topic -> client `address:port` -> its last pull, ns"""
 
 
 class _Fold(Fold):
@@ -87,8 +87,10 @@ class _Fold(Fold):
             topic = row.topic or ""
             if topic in group.pulling or len(group.pulling) < MAX_TOPICS:
                 clients = group.pulling.setdefault(topic, {})
-                if row.requester in clients or len(clients) < MAX_CLIENTS:
-                    clients[row.requester] = max(clients.get(row.requester, 0), time_of(row))
+                if row.client_address in clients or len(clients) < MAX_CLIENTS:
+                    clients[row.client_address] = max(
+                        clients.get(row.client_address, 0), time_of(row)
+                    )
         elif row.request_code == _LIST:
             _add_list(group.sizes, row)
         else:
@@ -99,13 +101,13 @@ class _Fold(Fold):
             group = self._group(announced.name)
             if group is not None:
                 group.kinds.add((announced.type, announced.model))
-        for one in subscriptions_in(row.facts):
-            group = self._group(one.group)
+        for subscription in subscriptions_in(row.facts):
+            group = self._group(subscription.group)
             if group is not None and len(group.topics) < MAX_TOPICS:
-                group.topics.add(one.topic)
+                group.topics.add(subscription.topic)
 
     def _group(self, name: str | None) -> _Group | None:
-        """Return what is kept of a group; None where there are too many, or it has no name."""
+        """Return the state of a group, or None if it has no name or the limit is reached."""
         if not name:
             return None
         group = self.groups.get(name)
@@ -124,24 +126,26 @@ class _Fold(Fold):
 
 
 def _add_list(sizes: dict[int, _Size], row: ExchangeRecord) -> None:
-    """Take the answer that says which members a group has."""
+    """Add a response with the members of a group."""
     number = natural_of(fact_in(row.facts, MEMBERS) or "")
     if number is None or (number not in sizes and len(sizes) >= MAX_SIZES):
         return
     size = sizes.setdefault(number, _Size())
     size.last = max(size.last, (end_of(row), tuple(sorted(facts_in(row.facts, MEMBER)))))
     what = counted(number, "consumer")
-    size.tally.add(shown(row, f"{row.responder} says that group {row.group} has {what}"))
+    size.tally.add(shown(row, f"{row.server_address} says that group {row.group} has {what}"))
 
 
 def _queues_of(topic: str, context: Context) -> int:
-    """Return how many queues of a topic consumers share out; 0: no route says it."""
+    """Return the number of queues of a topic that consumers share; 0: no route."""
     brokers = context.brokers_of(topic)
-    return sum(one.read_queues for one in brokers if one.perm is not None and one.perm & READ)
+    return sum(
+        broker.read_queues for broker in brokers if broker.perm is not None and broker.perm & READ
+    )
 
 
 def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) -> Iterable[Case]:
-    """Return the case of a topic that had fewer queues than the group had members at last."""
+    """Return the case of a topic that had fewer queues than the group had members in the end."""
     latest = max(group.sizes, key=lambda number: group.sizes[number].last)
     if latest <= queues:
         return
@@ -170,23 +174,27 @@ def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) 
 
 
 def _placed(topic: str, queues: int, context: Context) -> str:
-    """Return where the queues of a topic are."""
-    brokers = sorted(context.brokers_of(topic), key=lambda one: one.name)
-    by_broker = ", ".join(f"{one.read_queues} at {one.name}" for one in brokers)
+    """Return the brokers of the topic's queues."""
+    brokers = sorted(context.brokers_of(topic), key=lambda broker: broker.name)
+    by_broker = ", ".join(f"{broker.read_queues} at {broker.name}" for broker in brokers)
     return f"queues of {topic}: {queues:,} ({by_broker})"
 
 
 def _idle(
     last: tuple[int, tuple[str, ...]], pulls: Mapping[str, int], topic: str, context: Context
 ) -> Iterable[str]:
-    """Return which of the members, of whom others pull, had not pulled for long at last."""
+    """Return the members without recent pulls, if others pull."""
     time, members = last
     pulled: dict[str, int] = {}
     for endpoint, at in pulls.items():
         client = context.client(endpoint)
         pulled[client] = max(at, pulled.get(client, 0))
     known = set(context.clients.values())
-    idle = [one for one in members if one in known and pulled.get(one, 0) < time - PULLS_AGAIN]
+    idle = [
+        member
+        for member in members
+        if member in known and pulled.get(member, 0) < time - PULLS_AGAIN
+    ]
     if 0 < len(idle) < len(members):
         names = ", ".join(idle[:MOST_NAMED])
         more = f" and {len(idle) - MOST_NAMED} more" if len(idle) > MOST_NAMED else ""
@@ -204,20 +212,20 @@ RULE = DiagnosisRule(
         "scale out consumers",
     ),
     proof=(
-        "The last list of members (38) of a group whose heartbeats say CLUSTERING and"
-        " CONSUME_PASSIVELY names more consumers than the route of a topic that it subscribes has"
-        " queues to read. Pulls show which of them get nothing."
+        "A group's heartbeats say CLUSTERING and CONSUME_PASSIVELY. Its last list of members (38)"
+        " has more consumers than the route of a subscribed topic has read queues. Pulls show which"
+        " of them get nothing."
     ),
     explanation=(
-        "Consumers of one group divide the queues of a topic among themselves: each queue goes to"
-        " one consumer, and those that are left over get none. They stand by, and take over when"
-        " another one leaves; until then they make nothing faster."
+        "Consumers of one group divide the queues of a topic: each queue goes to one consumer, and"
+        " the remaining consumers get none. They are on standby and take over when another one"
+        " leaves; until then, they add no speed."
     ),
     advice=(
         "Give the topic more queues: mqadmin updateTopic -r N -w N (defaultTopicQueueNums, default"
-        " 8, is for topics that brokers create). Otherwise start fewer consumers, or give each more"
-        " threads (consumeThreadMin, consumeThreadMax, default 20). With POP (5.x: mqadmin"
-        " setConsumeMode -m POP) several consumers share a queue."
+        " 8, applies to topics that brokers create). Otherwise, start fewer consumers, or give each"
+        " more threads (consumeThreadMin, consumeThreadMax, default 20). With POP (5.x: mqadmin"
+        " setConsumeMode -m POP), several consumers share a queue."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
@@ -231,8 +239,8 @@ RULE = DiagnosisRule(
         Exchanges(key=whole, requests=frozenset((_PULL,)) | _SHARING, of_flow=True),
     ),
     limits=(
-        "Consumers that pull by themselves (CONSUME_ACTIVELY) are not looked at, nor groups of"
-        " which no heartbeat was seen. Consumers that are wanted as a reserve are told, too."
+        "Pull consumers (CONSUME_ACTIVELY) and groups without a captured heartbeat are ignored."
+        " Intended standby consumers are reported, too."
     ),
     needs=frozenset((Need.ROUTES, Need.HEARTBEATS, Need.GROUPS)),
     lasts=None,

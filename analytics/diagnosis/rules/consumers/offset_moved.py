@@ -1,4 +1,4 @@
-"""A consumer asks for an offset that the queue does not have; the broker sends it elsewhere."""
+"""A consumer requests an offset that the queue does not have; the broker corrects it."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ _Offsets = tuple[int | None, int | None, int | None, int | None]
 
 
 class _Moved:
-    """Pulls at one time."""
+    """Pulls in one spell."""
 
     def __init__(self) -> None:
         self.tally = Tally()
         self.queues: dict[tuple[str, int], tuple[int, _Offsets]] = {}
-        """(broker's address, queue) -> time and offsets of the last answer"""
+        """(broker address, queue) -> time and offsets of the last response"""
         self.clients: set[str] = set()
 
     def join(self, other: _Moved) -> None:
-        """Add what was seen at another time."""
+        """Merge the pulls of another period."""
         self.tally.merge(other.tally)
-        for queue, one in other.queues.items():
-            self._note(queue, one)
+        for queue, item in other.queues.items():
+            self._note(queue, item)
         self.clients |= other.clients
 
-    def _note(self, queue: tuple[str, int], one: tuple[int, _Offsets]) -> None:
+    def _note(self, queue: tuple[str, int], answer: tuple[int, _Offsets]) -> None:
         before = self.queues.get(queue)
         if before is None:
             if len(self.queues) < MAX_QUEUES:
-                self.queues[queue] = one
-        elif _order(one) > _order(before):
-            self.queues[queue] = one
+                self.queues[queue] = answer
+        elif _order(answer) > _order(before):
+            self.queues[queue] = answer
 
     def add(self, row: ExchangeRecord) -> None:
-        """Take a pull."""
+        """Add a pull."""
         asked, following, least, most = offsets_in(row.facts)
         goes = f", go on at {following}" if following is not None else ""
         has = f"; it has {least} to {most}" if least is not None and most is not None else ""
@@ -63,10 +63,10 @@ class _Moved:
                 f" {row.remark or 'no remark'}{goes}{has}",
             )
         )
-        queue = (row.responder, row.queue_id if row.queue_id is not None else -1)
+        queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
         self._note(queue, (row.response_time or 0, (asked, following, least, most)))
         if len(self.clients) < MAX_QUEUES:
-            self.clients.add(row.requester)
+            self.clients.add(row.client_address)
 
     def span(self) -> tuple[int, int]:
         """Return the first and the last time."""
@@ -93,11 +93,11 @@ class _Fold(Fold):
 
     def _case(self, moved: _Moved, context: Context) -> Case:
         kind, group, topic = parts_of(self.key)
-        found = sorted(moved.queues.items())
+        answers = sorted(moved.queues.items())
         named = {context.broker(address) for address, _ in moved.queues}
         queues = len({(context.broker(address), queue) for address, queue in moved.queues})
         where = f"{topic or '?'}" + (f" on {named.copy().pop()}" if len(named) == 1 else "")
-        many = f"queue {found[0][0][1]}" if queues == 1 else f"{queues} queues"
+        many = f"queue {answers[0][0][1]}" if queues == 1 else f"{queues} queues"
         severity = None
         details = []
         if kind == RESET:
@@ -109,7 +109,7 @@ class _Fold(Fold):
         elif kind == TOO_SMALL:
             lost = sum(
                 max(0, (least if least is not None else following or 0) - asked)
-                for _, (_, (asked, following, least, _)) in found
+                for _, (_, (asked, following, least, _)) in answers
                 if asked is not None
             )
             title = (
@@ -117,21 +117,21 @@ class _Fold(Fold):
                 f" {lost:,} messages were never consumed"
             )
         else:
-            ends = [most for _, (_, (_, _, _, most)) in found if most is not None]
-            begins = [asked for _, (_, (asked, _, _, _)) in found if asked is not None]
+            ends = [most for _, (_, (_, _, _, most)) in answers if most is not None]
+            begins = [asked for _, (_, (asked, _, _, _)) in answers if asked is not None]
             at = f"at offset {max(begins):,}" if begins else "at an offset"
             end = f" where the queue ends at {max(ends):,}" if ends else " that the queue has not"
-            why = "its offset is not of this queue"
+            why = "the offset is outside the queue"
             if group in context.pulling:
                 why = "its program asks for an offset that the queue does not have"
                 severity = ProblemSeverity.WARNING
             title = f"{group} pulls {where} {at}{end}, in {many}: {why}"
-        for (address, queue), (_, (asked, following, least, most)) in found[:8]:
+        for (address, queue), (_, (asked, following, least, most)) in answers[:8]:
             details.append(
                 f"{context.broker(address)} queue {queue}: asked for {asked}, has {least} to"
                 f" {most}, sent to {following}"
             )
-        clients = {context.client(one) for one in moved.clients}
+        clients = {context.client(address) for address in moved.clients}
         case = moved.tally.case(
             title,
             Subject(
@@ -139,7 +139,7 @@ class _Fold(Fold):
                 topic=topic or None,
                 group=group or None,
                 client=only(clients),
-                queue=found[0][0][1] if queues == 1 else None,
+                queue=answers[0][0][1] if queues == 1 else None,
             ),
         )
         case.severity = severity
@@ -147,8 +147,8 @@ class _Fold(Fold):
         return case
 
 
-def _order(one: tuple[int, _Offsets]) -> tuple[int, list[int]]:
-    return one[0], [-1 if number is None else number for number in one[1]]
+def _order(answer: tuple[int, _Offsets]) -> tuple[int, list[int]]:
+    return answer[0], [-1 if number is None else number for number in answer[1]]
 
 
 def _key(row: ExchangeRecord) -> str | None:
@@ -169,23 +169,23 @@ RULE = DiagnosisRule(
         "fix the pull request offset",
     ),
     proof=(
-        "Response code 21 (PULL_OFFSET_MOVED) to a pull, with the store's status in the remark, the"
-        " offset asked for and the bounds of the queue."
+        "Response code 21 (PULL_OFFSET_MOVED) to a pull. Its remark has the status of the store,"
+        " the requested offset, and the bounds of the queue."
     ),
     explanation=(
         "The group's stored offset lies outside the queue. OFFSET_TOO_SMALL: the messages were"
-        " deleted by age or by a full disk before the group read them; they are lost for it."
-        " OFFSET_OVERFLOW_BADLY: the queue is shorter than the offset: the topic was deleted and"
-        " created again, the broker lost data or was replaced, offsets were copied, or a slave is"
-        " far behind. A pull consumer may also name any offset it likes. The consumer drops the"
-        " queue, stores the offset that the broker names and goes on there; messages between the"
-        " two are skipped or consumed again."
+        " deleted, by age or because the disk was full, before the group read them; it cannot get"
+        " them anymore. OFFSET_OVERFLOW_BADLY: the offset is beyond the end of the queue: the topic"
+        " was deleted and created again, the broker lost data or was replaced, offsets were copied,"
+        " or a slave is far behind. A pull consumer may also request any offset. The consumer drops"
+        " the queue, stores the offset from the response, and continues there; messages in between"
+        " are skipped or consumed again."
     ),
     advice=(
         "Compare the offsets with mqadmin consumerProgress and topicStatus. Set the group's offset"
         " on purpose with mqadmin resetOffsetByTime. For deleted messages: consume faster, or keep"
-        " them longer; fileReservedTime has the default 72 hours, diskMaxUsedSpaceRatio 75. A"
-        " client of 4.x waits 10 s before it goes on, one of 5.x goes on at once."
+        " them longer; fileReservedTime defaults to 72 hours, diskMaxUsedSpaceRatio to 75. A 4.x"
+        " client waits 10 s before it continues, a 5.x client continues immediately."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
@@ -198,7 +198,7 @@ RULE = DiagnosisRule(
         "alibaba/rocketmq#210",
         "alibaba/rocketmq#512",
     ),
-    limits="Why the offset is wrong is not in the capture.",
+    limits="The capture does not show why the offset is wrong.",
     needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("queue-began-anew", "broker-name-twice")),
+    consequence_of=frozenset(("queue-truncated", "broker-name-twice")),
 )

@@ -1,27 +1,29 @@
-"""A broker returns a lower offset than the one that a group committed before."""
+"""A broker returns a lower offset than the group had committed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import whole
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, shown, time_of
-from ...refusals import counted, listed
+from ...refusals import listed
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_QUEUES: Final = 5_000
 MAX_EVENTS: Final = 256
-"""commits and queries of one queue that are remembered: the latest"""
+"""maximum commits and queries of one queue: the latest are kept"""
 MAX_RESETS: Final = 1_000
 MOST_NAMED: Final = 8
 SETTLED: Final = 1_000_000_000
-"""ns after which a one-way commit has reached the broker's table"""
+"""ns after which a oneway commit is in the broker's table"""
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 _RESETS: Final = frozenset(
@@ -36,7 +38,7 @@ _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Queue(NamedTuple):
-    """A queue of a topic at one broker, as a group uses it."""
+    """A queue of a topic at one broker, as used by a group."""
 
     group: str
     topic: str
@@ -55,7 +57,7 @@ class _Event(NamedTuple):
 
 
 class _Loss(NamedTuple):
-    """A commit and the later response with a lower offset."""
+    """A commit, and the later response with a lower offset."""
 
     queue: _Queue
     before: _Event
@@ -76,7 +78,7 @@ class _Fold(Fold):
             return
         if not row.group or not row.topic or row.queue_id is None or row.queue_offset is None:
             return
-        queue = _Queue(row.group, row.topic, row.responder, row.queue_id)
+        queue = _Queue(row.group, row.topic, row.server_address, row.queue_id)
         events = self._events.get(queue)
         if events is None:
             if len(self._events) >= MAX_QUEUES:
@@ -101,18 +103,18 @@ class _Fold(Fold):
             yield _case(broker, group, several)
 
     def _loss_of(self, queue: _Queue, events: list[_Event]) -> _Loss | None:
-        """Return the first response below the commit before it, unless somebody reset offsets."""
+        """Return the first response below the preceding commit, unless the offsets were reset."""
         commits: list[_Event] = []
         for event in events:
             if not event.is_query:
                 commits.append(event)
                 continue
-            settled = [one for one in commits if one.time <= event.time - SETTLED]
+            settled = [commit for commit in commits if commit.time <= event.time - SETTLED]
             if not settled:
                 continue
-            # What was committed in the last second may not have been stored yet; a later, lower
-            # commit is a consumer that went back by itself.
-            commit = min([settled[-1], *commits[len(settled) :]], key=lambda one: one.offset)
+            # A commit of the last second may not be stored yet; a later, lower
+            # commit is from a consumer that rewound by itself.
+            commit = min([settled[-1], *commits[len(settled) :]], key=lambda item: item.offset)
             if event.offset < commit.offset:
                 if not self._was_reset(queue, commit.time, event.time):
                     return _Loss(queue, commit, event)
@@ -128,16 +130,16 @@ class _Fold(Fold):
 
 def _case(broker: str, group: str, losses: list[_Loss]) -> Case:
     tally = Tally()
-    for one in losses:
-        tally.add(one.before.evidence, count=0)
-        tally.add(one.after.evidence, count=one.before.offset - one.after.offset)
-    topics = sorted({one.queue.topic for one in losses})
-    had = sum(one.before.offset for one in losses)
-    has = sum(one.after.offset for one in losses)
+    for loss in losses:
+        tally.add(loss.before.evidence, count=0)
+        tally.add(loss.after.evidence, count=loss.before.offset - loss.after.offset)
+    topics = sorted({loss.queue.topic for loss in losses})
+    had = sum(loss.before.offset for loss in losses)
+    has = sum(loss.after.offset for loss in losses)
     queues = counted(len(losses), "queue")
     case = tally.case(
         f"{broker} lost offsets of group {group}: {had:,} was committed in {queues} of"
-        f" {listed(topics)}, and its later answer is {has:,}; up to"
+        f" {listed(topics)}, and it later returned {has:,}; up to"
         f" {counted(had - has, 'message')} redelivered",
         Subject(
             broker=broker,
@@ -147,9 +149,9 @@ def _case(broker: str, group: str, losses: list[_Loss]) -> Case:
         ),
     )
     case.details = [
-        f"queue {one.queue.number} of {one.queue.topic}: offset {one.before.offset:,} →"
-        f" {one.after.offset:,}"
-        for one in losses[:MOST_NAMED]
+        f"queue {loss.queue.number} of {loss.queue.topic}: offset {loss.before.offset:,} →"
+        f" {loss.after.offset:,}"
+        for loss in losses[:MOST_NAMED]
     ]
     return case
 
@@ -164,29 +166,30 @@ RULE = DiagnosisRule(
         "consumer offset went back to 0",
     ),
     proof=(
-        "A response to QUERY_CONSUMER_OFFSET (14) has a lower offset than the one that the group"
-        " committed before with UPDATE_CONSUMER_OFFSET (15), and nobody reset offsets (220, 222)"
-        " in between."
+        "A response to QUERY_CONSUMER_OFFSET (14) has a lower offset than the group committed"
+        " before with UPDATE_CONSUMER_OFFSET (15), without a reset (220, 222) in between."
     ),
     explanation=(
         "A broker keeps committed offsets in memory and writes them to config/consumerOffset.json"
-        " every 5 s. After a crash, with a lost or older disk, or on another machine it knows older"
-        " offsets or none. Consumers go back to what it says and get the messages in between again."
+        " every 5 s. After a crash, with a lost or older disk, or on another machine, it has older"
+        " offsets or none. Consumers continue at its offset and get the messages in between again."
     ),
     advice=(
-        "Check why the broker lost config/consumerOffset.json: a crash, a disk that was replaced,"
-        " storePathRootDir on a volume that is not kept. To skip what was consumed already, reset"
-        " the group to the time of the loss: mqadmin resetOffsetByTime. Make consumers idempotent."
+        "Check why the broker lost config/consumerOffset.json: a crash, a replaced disk,"
+        " storePathRootDir on a volume that is not persistent. To skip messages that were already"
+        " consumed, reset the group to the time of the loss: mqadmin resetOffsetByTime. Make"
+        " consumers idempotent."
     ),
     grpc=NO_OFFSETS,
+    impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=frozenset((_QUERY,)), responses=frozenset((_SUCCESS,))),
         Exchanges(key=whole, requests=frozenset((_COMMIT,)) | _RESETS),
     ),
     limits=(
-        "It is seen only where commits and queries went to the same address. Offsets that a pull"
-        " commits are not compared. A reset that was not captured looks the same."
+        "Visible only if commits and queries went to the same address. Offsets committed by pulls"
+        " are not compared. A reset that was not captured looks the same."
     ),
     needs=frozenset((Need.GROUPS,)),
     consequence_of=frozenset(("broker-gone",)),

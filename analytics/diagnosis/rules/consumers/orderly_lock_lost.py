@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, end_of, shown
+from ...problem import Case, Confidence, ProblemSeverity, Subject, duration, end_of, shown
 from ...refusals import only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import SpellTally
@@ -21,14 +21,14 @@ LOCK: Final = int(RequestCode.LOCK_BATCH_MQ)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 FEWEST: Final = 3
 LASTING_NS: Final = 30_000_000_000
-"""a queue that changes hands is unlocked 20 s later at most (UNLOCK_DELAY_TIME_MILLS)"""
+"""a queue that changes owners is unlocked within 20 s (UNLOCK_DELAY_TIME_MILLS)"""
 LOCK_LIVES_NS: Final = 60_000_000_000
-"""rocketmq.broker.rebalance.lockMaxLiveTime: a lock that nobody renews ends then"""
+"""rocketmq.broker.rebalance.lockMaxLiveTime: a lock that is not renewed expires"""
 MAX_CLIENTS: Final = 1024
 
 
 class _Client:
-    """Locks that one client asked for."""
+    """Locks requested by one client."""
 
     __slots__ = ("brokers", "lost", "won")
 
@@ -36,7 +36,7 @@ class _Client:
         self.lost = SpellTally()
         """requests that did not get all locks"""
         self.won = 0
-        """requests that did"""
+        """requests that got all locks"""
         self.brokers: set[str] = set()
 
 
@@ -52,7 +52,7 @@ class _Fold(Fold):
         wanted, got = number_in(facts, QUEUES_ASKED), number_in(facts, QUEUES_LOCKED)
         if wanted is None or got is None or wanted < 0 or got < 0:
             return
-        name = fact_in(facts, CLIENT) or row.requester
+        name = fact_in(facts, CLIENT) or row.client_address
         client = self.clients.get(name)
         if client is None:
             if len(self.clients) >= MAX_CLIENTS:
@@ -61,9 +61,9 @@ class _Fold(Fold):
         if got >= wanted:
             client.won += 1
             return
-        said = f"{name} asked for locks of {wanted} queues and got {got}"
-        client.lost.at(end_of(row)).add(shown(row, said))
-        client.brokers.add(row.responder)
+        text = f"{name} asked for locks of {wanted} queues and got {got}"
+        client.lost.at(end_of(row)).add(shown(row, text))
+        client.brokers.add(row.server_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
         lost = (
@@ -75,16 +75,16 @@ class _Fold(Fold):
             lasted = tally.last - tally.first
             if tally.count < FEWEST or lasted < LASTING_NS:
                 continue
-            brokers = {context.broker(one) for one in client.brokers}
+            brokers = {context.broker(address) for address in client.brokers}
             broker = only(brokers)
             case = tally.case(
-                f"{name} of {self.key} asked {tally.count} times in {lasted / 1_000_000_000:.0f} s"
-                f" for locks that {broker or 'the brokers'} did not give: it did not consume these"
+                f"{name} of {self.key} requested locks {tally.count} times in {duration(lasted)},"
+                f" and {broker or 'the brokers'} did not grant them: it did not consume these"
                 " queues meanwhile",
                 Subject(broker=broker, group=self.key, client=name),
             )
             holders = sorted(
-                other for other, one in self.clients.items() if other != name and one.won
+                other for other, owner in self.clients.items() if other != name and owner.won
             )
             if holders:
                 case.details.append(f"others that got locks: {', '.join(holders[:3])}")
@@ -106,24 +106,27 @@ RULE = DiagnosisRule(
     id="orderly-lock-lost",
     severity=ProblemSeverity.WARNING,
     title="An orderly consumer does not get the locks of its queues",
-    searched=("lock the mq failed", "doRebalance, add a new mq failed, because lock failed"),
+    searched=(
+        "lock the mq failed",
+        "doRebalance, add a new mq failed, because lock failed",
+        "the message queue locked Failed",
+    ),
     proof=(
-        "Answers to LOCK_BATCH_MQ (41) with fewer queues than the request names, three times or"
-        " more over at least 30 s."
+        "Responses to LOCK_BATCH_MQ (41) with fewer queues than requested, three times or more over"
+        " at least 30 s."
     ),
     explanation=(
         "An orderly consumer consumes a queue only while it holds the queue's lock at the broker."
-        " It asks for the locks of its queues every 20 s. Another consumer holds them: one that"
-        " runs and has not noticed that the queue is no longer its own, or one that died without"
-        " giving them back. The broker gives up a lock that was not renewed for 60 s. Until then"
-        " nobody consumes these queues."
+        " It requests the locks of its queues every 20 s. Another consumer holds them: a running"
+        " one that has not noticed that it lost the queue, or one that died without releasing them."
+        " The broker releases a lock that was not renewed for 60 s. Until then, no member consumes"
+        " these queues."
     ),
     advice=(
-        "Stop consumers with shutdown(), which gives the locks back (42). If it lasts, look for a"
-        " second consumer that shares out the queues differently: another allocation strategy,"
-        " another subscription, or the same client id. rocketmq.broker.rebalance.lockMaxLiveTime"
-        " (default 60000 ms) and rocketmq.client.rebalance.lockInterval (default 20000 ms) set the"
-        " times."
+        "Stop consumers with shutdown(), which releases the locks (42). If it lasts, look for a"
+        " second consumer that assigns the queues differently: another allocation strategy, another"
+        " subscription, or the same client id. rocketmq.broker.rebalance.lockMaxLiveTime (default"
+        " 60000 ms) and rocketmq.client.rebalance.lockInterval (default 20000 ms) set the times."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
@@ -139,8 +142,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq#10827",
     ),
     limits=(
-        "Which queues were not locked, and who holds them, is not in the response. That a message"
-        " fails and is tried again in place, which holds up its queue, is not on the wire at all."
+        "The response does not show which queues were not locked, or which client holds them."
+        " In-place retries of a failing message, which block its queue, are not visible in packets."
     ),
     needs=frozenset((Need.GROUPS,)),
     consequence_of=frozenset(

@@ -11,7 +11,7 @@ from dissectors.remoting.row_facts.names import FROM_BROKER, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import by_responder
+from ...keys import by_server
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...refusals import MAX_NAMED, counted_names, only
@@ -29,20 +29,20 @@ class _Fold(Fold):
         self.pulls = Tally()
         self.suggested = Tally()
         self.ids: Counter[str] = Counter()
-        """ids that the broker named"""
+        """broker ids suggested by the broker"""
         self.topics: Counter[str] = Counter()
         self.groups: Counter[str] = Counter()
         self.clients: set[str] = set()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        # Whether the address is a slave's is known at the end only, so all pulls are counted.
+        # Slave addresses are known only at the end, so all pulls are counted.
         if not self.pulls.add_late(time_of(row)):
-            self.pulls.add(asked(row, f"pull from {row.responder}"))
+            self.pulls.add(asked(row, f"pull from {row.server_address}"))
         for counter, name in ((self.topics, row.topic), (self.groups, row.group)):
             if name and (name in counter or len(counter) < MAX_NAMED):
                 counter[name] += 1
         if len(self.clients) < MAX_NAMED:
-            self.clients.add(row.requester)
+            self.clients.add(row.client_address)
         if row.facts:
             broker = fact_in(row.facts, FROM_BROKER)
             if broker is not None and len(self.ids) < MAX_NAMED:
@@ -86,8 +86,10 @@ def _said(ids: Counter[str]) -> str:
 
 
 def no_master(context: Context, broker: str) -> bool:
-    """Return whether the last routes name a broker, and no master of it."""
-    known = [one for brokers in context.routes.values() for one in brokers if one.name == broker]
+    """Return whether the latest routes name a broker without a master."""
+    known = [
+        routed for brokers in context.routes.values() for routed in brokers if routed.name == broker
+    ]
     return bool(known) and not any("0" in one.ids for one in known)
 
 
@@ -97,32 +99,31 @@ RULE = DiagnosisRule(
     title="Consumers read from a slave",
     searched=("suggestWhichBrokerId", "consume from slave", "slaveReadEnable"),
     proof=(
-        "Pulls to an address that a route lists with a broker id other than 0, or answers to pulls"
-        " whose suggestWhichBrokerId is not 0."
+        "Pulls to an address that a route lists with a broker id other than 0, or responses to"
+        " pulls whose suggestWhichBrokerId is not 0."
     ),
     explanation=(
         "A consumer reads from a slave in two cases. The master is gone, and the route names only"
-        " the slave. Or the master told it to, because what the consumer reads lies so far back"
-        " that it is no longer in the master's memory; then the master spares its disk. Offsets are"
-        " stored on the master as long as it lives. Messages that the slave has not yet got are"
-        " delivered later."
+        " the slave. Or the master told it to, because the messages are so old that they are no"
+        " longer in the master's memory; this spares the master's disk. Offsets are stored on the"
+        " master while it is alive. Messages that the slave does not have yet are delivered later."
     ),
     advice=(
-        "Check the lag of the group: the master names a slave when the reader is further behind"
+        "Check the lag of the group: the master names a slave if the consumer is further behind"
         " than accessMessageInMemoryMaxRatio (default 40 %) of its memory, and only with"
         " slaveReadEnable=true (default false). The group's setting whichBrokerWhenConsumeSlowly"
-        " (default 1) says which slave."
+        " (default 1) selects the slave."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_responder, requests=FETCHES),),
+    exchanges=(Exchanges(key=by_server, requests=FETCHES),),
     references=(
         "apache/rocketmq#3482",
         "apache/rocketmq#2157",
         "apache/rocketmq#2484",
         "apache/rocketmq#9879",
     ),
-    limits="Without a route in the capture a slave's address is not known as such.",
+    limits="Without a route in the capture, a slave's address is not recognized.",
     needs=frozenset((Need.PULLS,)),
     consequence_of=frozenset(("no-master", "broker-gone", "consumer-lag")),
     lasts=None,

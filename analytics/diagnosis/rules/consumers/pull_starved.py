@@ -1,4 +1,4 @@
-"""A consumer waits at empty queues, one after the other, while another queue has messages."""
+"""A consumer waits at empty queues one by one while another queue has messages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.remoting.row_facts.names import STORED_MS
@@ -15,23 +16,23 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import named_group
 from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, seconds
-from ...refusals import counted, listed, only
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, place_of
+from ...refusals import listed, only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 8_192
-"""pulls of one group"""
+"""maximum pulls of one group"""
 LEAST: Final = 5_000_000_000
 """ns that a message waits for a pull"""
 LEAST_PULLS: Final = 2
-"""pulls before which messages waited so long"""
+"""pulls preceded by such a wait"""
 SLACK: Final = 50_000_000
-"""ns that two pulls may overlap and still be one after the other"""
+"""ns by which consecutive pulls may overlap"""
 _MS: Final = 1_000_000
 
 
 class _Pull(NamedTuple):
-    """One pull that was answered."""
+    """One pull with a response."""
 
     begin: int
     end: int
@@ -40,7 +41,7 @@ class _Pull(NamedTuple):
     queue: int
     messages: int
     stored: int | None
-    """when its first message was stored, ns by the broker's clock"""
+    """store time of its first message, ns in the broker's clock"""
     evidence: Evidence
 
     @property
@@ -65,7 +66,7 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._pulls: dict[str, list[_Pull]] = {}
-        """by `address:port` of the client"""
+        """by client `address:port`"""
         self._count = 0
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -79,42 +80,44 @@ class _Fold(Fold):
             self._count += 1
             stored = number_in(row.facts, STORED_MS)
             messages = row.message_count or 0
-            one = _Pull(
+            pull = _Pull(
                 begin,
                 end,
                 row.topic or "",
-                row.responder,
+                row.server_address,
                 queue,
                 messages,
                 None if stored is None else stored * _MS,
                 asked(row, f"pull of queue {queue}, {counted(messages, 'message')}"),
             )
-            self._pulls.setdefault(row.requester, []).append(one)
+            self._pulls.setdefault(row.client_address, []).append(pull)
 
     def cases(self, context: Context) -> Iterable[Case]:
         by_client: dict[str, list[_Pull]] = {}
-        for requester, pulls in self._pulls.items():
-            by_client.setdefault(context.client(requester), []).extend(pulls)
+        for client_address, pulls in self._pulls.items():
+            by_client.setdefault(context.client(client_address), []).extend(pulls)
         for client, pulls in sorted(by_client.items()):
-            pulls.sort()
+            pulls.sort(key=lambda pull: (pull.begin, pull.end, pull.place, place_of(pull.evidence)))
+            # a pull in two captures counts once
+            pulls = list({(pull.begin, pull.end, pull.place): pull for pull in pulls}.values())
             by_queue: dict[tuple[str, str, int], list[_Starved]] = {}
-            for one in _starved(pulls):
-                by_queue.setdefault(one.pull.place, []).append(one)
+            for starved in _starved(pulls):
+                by_queue.setdefault(starved.pull.place, []).append(starved)
             for found in by_queue.values():
                 if len(found) >= LEAST_PULLS:
                     yield self._case(client, found, context)
 
-    def _case(self, client: str, found: list[_Starved], context: Context) -> Case:
-        tally = Tally.of(one.pull.evidence for one in found)
-        pull = found[0].pull
-        longest = max(one.waited for one in found)
-        messages = sum(one.pull.messages for one in found)
-        queues = Counter(queue for one in found for queue in one.at)
+    def _case(self, client: str, starved_pulls: list[_Starved], context: Context) -> Case:
+        tally = Tally.of(starved.pull.evidence for starved in starved_pulls)
+        pull = starved_pulls[0].pull
+        longest = max(starved.waited for starved in starved_pulls)
+        messages = sum(starved.pull.messages for starved in starved_pulls)
+        queues = Counter(queue for starved in starved_pulls for queue in starved.at)
         at = f"{'queue' if len(queues) == 1 else 'queues'} {listed(map(str, queues))}"
         case = tally.case(
-            f"consumer {client} of group {self.key} pulls one queue after the other: while it"
-            f" waited at {at}, {counted(messages, 'message')} of queue {pull.queue} of"
-            f" {pull.topic} waited up to {seconds(longest)} for its next pull",
+            f"consumer {client} of group {self.key} pulls its queues one by one: while it waited"
+            f" for {at}, {counted(messages, 'message')} of queue {pull.queue} of {pull.topic}"
+            f" waited up to {duration(longest)} for its next pull",
             Subject(
                 broker=only([context.broker(pull.broker)]),
                 topic=pull.topic,
@@ -127,28 +130,28 @@ class _Fold(Fold):
 
 
 def _starved(pulls: list[_Pull]) -> Iterable[_Starved]:
-    """Yield pulls, of one client and by time, whose messages waited while it waited elsewhere."""
+    """Yield sorted pulls of one client whose messages waited while it waited at other queues."""
     until = 0
-    for one in pulls:
-        if one.begin < until - SLACK:
-            return  # several are under way at a time: none waits for another one
-        until = max(until, one.end)
+    for pull in pulls:
+        if pull.begin < until - SLACK:
+            return  # parallel pulls do not wait for each other
+        until = max(until, pull.end)
     last: dict[tuple[str, str, int], int] = {}
-    for number, one in enumerate(pulls):
-        before = last.get(one.place)
-        last[one.place] = number
-        if before is None or not one.messages or one.stored is None:
+    for number, pull in enumerate(pulls):
+        before = last.get(pull.place)
+        last[pull.place] = number
+        if before is None or not pull.messages or pull.stored is None:
             continue
-        since = max(pulls[before].end, one.stored)
-        if one.begin - since < LEAST:
+        since = max(pulls[before].end, pull.stored)
+        if pull.begin - since < LEAST:
             continue
         waits = [
-            (min(other.end, one.begin) - max(other.begin, since), other.queue)
+            (min(other.end, pull.begin) - max(other.begin, since), other.queue)
             for other in pulls[before + 1 : number]
             if not other.messages and other.end > since
         ]
-        if 2 * sum(length for length, _ in waits) >= one.begin - since:
-            yield _Starved(one, one.begin - since, tuple(queue for _, queue in waits))
+        if 2 * sum(length for length, _ in waits) >= pull.begin - since:
+            yield _Starved(pull, pull.begin - since, tuple(queue for _, queue in waits))
 
 
 RULE = DiagnosisRule(
@@ -162,19 +165,19 @@ RULE = DiagnosisRule(
         "PULL_NOT_FOUND 20 seconds",
     ),
     proof=(
-        "A client never has two pulls under way at a time. Its pulls of empty queues wait for"
-        " seconds, and its next pull of another queue returns messages that were stored 5 s or more"
-        " before it, twice or more often."
+        "A client never has two pulls pending at a time. Its pulls of empty queues wait for"
+        " seconds, and its next pull of another queue returns messages stored 5 s or more before"
+        " it, at least twice."
     ),
     explanation=(
-        "A long poll of an empty queue ends when a message comes or suspendTimeoutMillis is over."
-        " Where one thread pulls one queue after the other, it waits so long at each empty queue,"
-        " and messages in other queues wait with it. The more queues are empty, the later the"
-        " messages of the others are delivered."
+        "A long poll of an empty queue ends when a message arrives or suspendTimeoutMillis expires."
+        " If one thread pulls one queue after another, it waits that long at each empty queue, and"
+        " messages in other queues wait, too. The more queues are empty, the later it gets the"
+        " messages of the others."
     ),
     advice=(
-        "Use pulls without a wait (pull instead of pullBlockIfNotFound), with a short wait"
-        " (brokerSuspendMaxTimeMillis, default 20000 ms), or each queue in a thread of its own."
+        "Pull without a wait (pull instead of pullBlockIfNotFound), with a short wait"
+        " (brokerSuspendMaxTimeMillis, default 20000 ms), or each queue in its own thread."
         " DefaultLitePullConsumer and push consumers pull all their queues at a time."
     ),
     grpc=NO_OFFSETS,
@@ -190,8 +193,8 @@ RULE = DiagnosisRule(
     ),
     references=("apache/rocketmq-client-go#1134", "apache/rocketmq-client-go#904"),
     limits=(
-        "The store time of the first message of a pull is compared with the time of the capture. No"
-        " message counts as waiting longer than since the pull of its queue before."
+        "The store time of the first message of a pull is compared with the capture's clock. No"
+        " message counts as waiting longer than since the previous pull of its queue."
     ),
     needs=frozenset((Need.PULLS,)),
     consequence_of=frozenset(("client-hung",)),

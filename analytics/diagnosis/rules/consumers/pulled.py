@@ -1,4 +1,4 @@
-"""What answers to pulls say of one queue over time: how far it is fetched, and where it ends."""
+"""Pull responses of one queue over time: fetch progress, and the end of the queue."""
 
 from __future__ import annotations
 
@@ -6,71 +6,74 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from dissectors.remoting.row_facts.ext_fields import offsets_in
-from dissectors.remoting.row_facts.names import OFFSETS
+from dissectors.remoting.row_facts.names import FIRST_KEY, OFFSETS, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...problem import Evidence
 
 FIRST_STEP: Final = 1_000_000_000
-"""ns of a step of time at first"""
+"""initial time step, ns"""
 MAX_POINTS: Final = 64
-"""points of a queue; where there are more, time is taken in longer steps"""
+"""maximum points of a queue; beyond that time steps get longer"""
 MAX_PULLERS: Final = 64
+MAX_KEYS: Final = 256
+"""maximum messages of a queue known by key: those at its highest offsets"""
 TOGETHER: Final = 0.2
-"""of the time: members that hand a queue over pull it together for a moment only"""
+"""share of the period: members that hand a queue over pull it together only briefly"""
 _OFFSETS: Final = f"{OFFSETS}="
 """the first fact of a pull"""
 _UNKNOWN: Final = " -"
-"""ends it where the answer names no end of the queue"""
+"""end of the fact if the response has no end offset"""
 
 
 class Point(NamedTuple):
-    """What an answer to a pull says."""
+    """The content of a pull response."""
 
     time: int
     following: int
-    """offset that is fetched next"""
+    """next fetch offset"""
     end: int
-    """offset at which the queue ends"""
+    """end offset of the queue"""
     capture: str
     packet: int
     conversation: int
     broker_name: str
-    """as the pull names it; empty where it does not"""
+    """broker name in the pull; empty if absent"""
 
     @property
     def lag(self) -> int:
-        """Messages that the queue has and that were not fetched."""
+        """Messages in the queue that were not fetched."""
         return max(0, self.end - self.following)
 
     def evidence(self, queue: int, done: str = "fetched") -> Evidence:
-        """Return the answer as evidence, which most points never become."""
-        what = f"queue {queue}: {done} up to {self.following} of {self.end}, {self.lag} behind"
-        return Evidence(self.capture, self.packet or None, self.time, self.conversation, what)
+        """Return the response as evidence, built on demand because few points need it."""
+        text = f"queue {queue}: {done} up to {self.following} of {self.end}, {self.lag} behind"
+        return Evidence(self.capture, self.packet or None, self.time, self.conversation, text)
 
 
 _Answer = tuple[int, str, str, int, int, str]
-"""time, fact of the offsets, capture, packet, conversation, broker: taken apart in the end only, as
+"""time, fact of the offsets, capture, packet, conversation, broker: parsed only in the end, as
 there are as many as pulls"""
 
 
 class Series:
-    """Points of one queue: the last one of each step of time.
+    """Points of one queue: the last one of each time step.
 
-    Steps get longer as time goes on, which does not depend on the order of what is added.
+    Steps get longer over time, independently of the order of additions.
     """
 
-    __slots__ = ("points", "pullers", "step")
+    __slots__ = ("_keys", "points", "pullers", "step")
 
     def __init__(self) -> None:
         self.step = FIRST_STEP
+        self._keys: dict[int, str] = {}
         self.points: dict[int, _Answer] = {}
         self.pullers: dict[str, tuple[int, int]] = {}
-        """`address:port` of clients -> from when to when they were answered"""
+        """client `address:port` -> first and last response"""
 
     def add(self, row: ExchangeRecord) -> None:
-        """Take a pull that `says_end`."""
-        time, puller = row.response_time or 0, row.requester
+        """Add a pull that `says_end`."""
+        time, puller = row.response_time or 0, row.client_address
         before = self.pullers.get(puller)
         if before is not None:
             if time > before[1]:
@@ -79,14 +82,27 @@ class Series:
                 self.pullers[puller] = (time, before[1])
         elif len(self.pullers) < MAX_PULLERS:
             self.pullers[puller] = (time, time)
+        key = fact_in(row.facts, FIRST_KEY)
+        if key is not None and row.queue_offset is not None:
+            # Captures of different runs may have different messages at an offset.
+            self._keys[row.queue_offset] = min(self._keys.get(row.queue_offset, key), key)
+            if len(self._keys) > 2 * MAX_KEYS:
+                self._keys = {message: self._keys[message] for message in self._named()}
         packet, name = row.response_packet or 0, row.broker_name or ""
         self._keep((time, row.facts[0], row.capture, packet, row.conversation, name))
         while len(self.points) > MAX_POINTS:
             self.step *= 2
             answers = list(self.points.values())
             self.points = {}
-            for one in answers:
-                self._keep(one)
+            for answer in answers:
+                self._keep(answer)
+
+    def _named(self) -> list[int]:
+        return sorted(self._keys)[-MAX_KEYS:]
+
+    def key_at(self, offset: int) -> str | None:
+        """Return the UNIQ_KEY of the message at an offset, or None if no pull began with it."""
+        return self._keys[offset] if offset in self._named() else None
 
     def _keep(self, answer: _Answer) -> None:
         at = answer[0] // self.step
@@ -95,27 +111,27 @@ class Series:
             self.points[at] = answer
 
     def ordered(self) -> list[Point]:
-        """Return the points by time."""
-        found = []
+        """Return the points, sorted by time."""
+        points = []
         for at in sorted(self.points):
             time, fact, capture, packet, conversation, name = self.points[at]
             _, following, _, end = offsets_in((fact,))
             if following is not None and end is not None:
-                found.append(Point(time, following, end, capture, packet, conversation, name))
-        return found
+                points.append(Point(time, following, end, capture, packet, conversation, name))
+        return points
 
     def is_shared(self) -> bool:
         """Return whether several clients pull the queue together, as in broadcasting."""
         spans = sorted(self.pullers.values())
         whole = max(last for _, last in spans) - spans[0][0]
         together = max(
-            (min(one[1], other[1]) - other[0] for one, other in pairwise(spans)), default=0
+            (min(span[1], other[1]) - other[0] for span, other in pairwise(spans)), default=0
         )
         return together > whole * TOGETHER
 
 
 def says_end(row: ExchangeRecord) -> bool:
-    """Return whether the answer to a pull says where the queue ends."""
+    """Return whether a pull response contains the end of the queue."""
     fact = row.facts[0] if row.facts else ""
     return (
         row.response_time is not None and fact.startswith(_OFFSETS) and not fact.endswith(_UNKNOWN)

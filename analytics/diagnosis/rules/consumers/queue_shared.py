@@ -1,4 +1,4 @@
-"""Two members of a clustering group pull one queue at the same time."""
+"""Two members of a clustering group pull one queue at the same time, or none pulls it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
+from dissectors.remoting.row_facts.names import MEMBER, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -20,26 +22,35 @@ from ...problem import (
     Subject,
     Tally,
     asked,
-    seconds,
+    duration,
+    end_of,
     time_of,
 )
 from ...refusals import listed
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...topics import is_own_topic
 from .active_ticks import Ticks
 
 MAX_QUEUES: Final = 4_000
-"""queues of one group, each time a client pulls one"""
+"""maximum queues of one group, counted per client"""
 MAX_CLIENTS: Final = 8
-"""clients of one queue that are compared"""
+"""maximum clients of one queue that are compared"""
 UNIT: Final = 1_000_000_000
-"""ns of a tick here"""
+"""ns per tick here"""
+ORPHANED: Final = "queue-orphaned"
+"""id of the rule about unassigned queues, reported by the same state"""
 TURNS: Final = 3
-"""times that a client pulls again after another one did, without taking the queue anew"""
+"""times that a client pulls again after another one without claiming the queue again"""
 LEAST: Final = 30
-"""ticks between the first and the last of them"""
+"""ticks between the first and the last such pull"""
 ABANDONED: Final = 45
-"""ticks between two pulls of a queue: a long poll takes 30 s at most"""
+"""maximum ticks between two pulls of a queue: a long poll takes 30 s at most"""
+MAX_LISTS: Final = 1_000
+"""maximum responses with member lists"""
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
+_LIST: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
+_READ: Final = 4
+"""PermName.PERM_READ"""
 
 
 class _Place(NamedTuple):
@@ -52,7 +63,7 @@ class _Place(NamedTuple):
 
 
 class _Pulls:
-    """What one connection asks of one queue."""
+    """The pulls of one queue over one connection."""
 
     __slots__ = ("evidence", "queries", "starts")
 
@@ -77,6 +88,8 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._pulls: dict[tuple[_Place, str], _Pulls] = {}
+        self._lists: dict[int, frozenset[str]] = {}
+        """tick -> members of the group at that time"""
 
     def adder_of(self, flow: Flow) -> Add:
         return self._add
@@ -86,9 +99,12 @@ class _Fold(Fold):
 
     def _add(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
+            if row.request_code == _LIST:
+                self._add_list(row)
+                continue
             if row.topic is None or row.queue_id is None or row.request_time is None:
                 continue
-            key = _Place(row.topic, row.responder, row.queue_id), row.requester
+            key = _Place(row.topic, row.server_address, row.queue_id), row.client_address
             pulls = self._pulls.get(key)
             if pulls is None:
                 if len(self._pulls) >= MAX_QUEUES:
@@ -101,78 +117,153 @@ class _Fold(Fold):
             pulls.starts.add(tick)
             pulls.starts.forget()
             if pulls.evidence is None or time_of(row) < pulls.evidence.time:
-                pulls.evidence = asked(row, f"{row.requester} pulls queue {row.queue_id}")
+                pulls.evidence = asked(row, f"{row.client_address} pulls queue {row.queue_id}")
+
+    def _add_list(self, row: ExchangeRecord) -> None:
+        members = frozenset(facts_in(row.facts, MEMBER))
+        tick = end_of(row) // UNIT
+        if members and (tick in self._lists or len(self._lists) < MAX_LISTS):
+            # Of several in one second the longest list: their order is undefined.
+            before = self._lists.get(tick, frozenset())
+            self._lists[tick] = max(before, members, key=lambda item: (len(item), sorted(item)))
 
     def cases(self, context: Context) -> Iterable[Case]:
         if self.key not in context.clustering or self.key in context.pulling:
             return
         by_place: dict[_Place, dict[str, list[_Pulls]]] = {}
-        for (place, requester), pulls in self._pulls.items():
+        for (place, client_address), pulls in self._pulls.items():
             named = place._replace(broker=context.broker(place.broker))
             clients = by_place.setdefault(named, {})
-            clients.setdefault(context.client(requester), []).append(pulls)
+            clients.setdefault(context.client(client_address), []).append(pulls)
         by_topic: dict[tuple[str, tuple[str, str]], list[_Shared]] = {}
         for place, clients in sorted(by_place.items()):
             for one, other in combinations(sorted(clients)[:MAX_CLIENTS], 2):
                 shared = _shared(place, (one, other), clients)
                 if shared is not None:
                     by_topic.setdefault((place.topic, (one, other)), []).append(shared)
+        end = (context.last_time or 0) // UNIT
         for (topic, _), several in sorted(by_topic.items()):
-            end = (context.last_time or 0) // UNIT
-            alone = _left_alone(topic, by_place, end)
-            yield self._case(topic, several, alone)
+            yield self._case(topic, several, _left_alone(topic, by_place, end))
+        for topic in sorted({place.topic for place in by_place} - {topic for topic, _ in by_topic}):
+            case = self._orphans(topic, by_place, end, context)
+            if case is not None:
+                yield case
+
+    def _orphans(
+        self,
+        topic: str,
+        by_place: dict[_Place, dict[str, list[_Pulls]]],
+        end: int,
+        context: Context,
+    ) -> Case | None:
+        """Return the case of queues that no member pulls, while all members are alive."""
+        times = sorted(self._lists)
+        if not times or is_own_topic(topic):
+            return None
+        members = self._lists[times[-1]]
+        # The last members, and since when they are unchanged.
+        others = [tick for tick in times if self._lists[tick] != members]
+        same = min(tick for tick in times if not others or tick > others[-1])
+        if end - same < ABANDONED or not members <= set(context.clients.values()):
+            return None
+        queues = {
+            _Place(topic, broker.name, number)
+            for broker in context.brokers_of(topic)
+            if broker.perm is not None and broker.perm & _READ
+            for number in range(broker.read_queues)
+        }
+        pulled = {place: clients for place, clients in by_place.items() if place in queues}
+        now = {place for place, clients in pulled.items() if _pulled_since(same, clients)}
+        brokers = {place.broker for place in now}
+        orphans = sorted(place for place in queues - now if place.broker in brokers)
+        if not orphans:
+            return None
+        proofs = (
+            pulls.evidence
+            for place in now
+            for several in pulled[place].values()
+            for pulls in several
+        )
+        tally = Tally.of(proof for proof in proofs if proof is not None)
+        case = tally.case(
+            f"{counted(len(orphans), 'queue')} of {topic}"
+            f" ({listed(f'{orphan.broker}:{orphan.number}' for orphan in orphans)})"
+            f" {'was' if len(orphans) == 1 else 'were'} not pulled by any member of group"
+            f" {self.key} for {duration((end - same) * UNIT)}: messages there wait, although the"
+            f" group has {counted(len(members), 'member')}",
+            Subject(
+                group=self.key,
+                topic=topic,
+                queue=orphans[0].number if len(orphans) == 1 else None,
+            ),
+        )
+        case.rule = ORPHANED
+        case.count = len(orphans)
+        case.first_time, case.last_time = same * UNIT, end * UNIT
+        case.details = [f"members: {listed(members)}"]
+        return case
 
     def _case(
         self,
         topic: str,
-        several: list[_Shared],
+        shared_queues: list[_Shared],
         alone: dict[_Place, int],
     ) -> Case:
         tally = Tally()
-        for one in several:
-            for evidence in one.evidence:
+        for shared in shared_queues:
+            for evidence in shared.evidence:
                 tally.add(evidence)
-        length = max(one.last - one.first for one in several) * UNIT
-        queues = listed(f"{one.place.broker}:{one.place.number}" for one in several)
-        what = "queue" if len(several) == 1 else f"{len(several)} queues"
+        length = max(shared.last - shared.first for shared in shared_queues) * UNIT
+        queues = listed(f"{shared.place.broker}:{shared.place.number}" for shared in shared_queues)
+        queues_text = "queue" if len(shared_queues) == 1 else f"{len(shared_queues)} queues"
         nobody = listed(f"{place.broker}:{place.number}" for place in alone)
-        longest = seconds(max(alone.values(), default=0) * UNIT)
+        longest = duration(max(alone.values(), default=0) * UNIT)
         others = f"; {nobody} by none for up to {longest}" if alone else ""
         case = tally.case(
-            f"{what} of {topic} ({queues}) {'is' if len(several) == 1 else 'are'} pulled by two"
-            f" members of group {self.key} at once for {seconds(length)}: messages there are"
+            f"{queues_text} of {topic} ({queues}) {'is' if len(shared_queues) == 1 else 'are'}"
+            f" pulled by two"
+            f" members of group {self.key} at once for {duration(length)}: messages there are"
             f" delivered twice{others}",
             Subject(
                 group=self.key,
                 topic=topic,
-                queue=several[0].place.number if len(several) == 1 else None,
+                queue=shared_queues[0].place.number if len(shared_queues) == 1 else None,
             ),
         )
-        case.count = len(several)
-        case.first_time = min(one.first for one in several) * UNIT
-        case.last_time = max(one.last for one in several) * UNIT
-        case.details = [f"members: {' and '.join(several[0].clients)}"]
+        case.count = len(shared_queues)
+        case.first_time = min(shared.first for shared in shared_queues) * UNIT
+        case.last_time = max(shared.last for shared in shared_queues) * UNIT
+        case.details = [f"members: {' and '.join(shared_queues[0].clients)}"]
         return case
+
+
+def _pulled_since(tick: int, clients: dict[str, list[_Pulls]]) -> bool:
+    """Return whether a queue was pulled at or after a tick."""
+    return any(
+        start >= tick for several in clients.values() for pulls in several for start in pulls.starts
+    )
 
 
 def _left_alone(
     topic: str, by_place: dict[_Place, dict[str, list[_Pulls]]], end: int
 ) -> dict[_Place, int]:
-    """Return the queues that no member pulled for long -> ticks, at the most."""
-    found = {}
+    """Return the queues that no member pulled for long -> ticks."""
+    unassigned = {}
     for place, clients in by_place.items():
-        pulled = {tick for several in clients.values() for one in several for tick in one.starts}
+        pulled = {
+            tick for several in clients.values() for shared in several for tick in shared.starts
+        }
         ticks = sorted({*pulled, end}) if place.topic == topic and pulled else []
-        longest = max((later - one for one, later in pairwise(ticks)), default=0)
+        longest = max((later - tick for tick, later in pairwise(ticks)), default=0)
         if longest >= ABANDONED:
-            found[place] = longest
-    return found
+            unassigned[place] = longest
+    return unassigned
 
 
 def _shared(
     place: _Place, pair: tuple[str, str], clients: dict[str, list[_Pulls]]
 ) -> _Shared | None:
-    """Return the time in which two clients pulled a queue in turn; None: they did not."""
+    """Return the period in which two clients pulled a queue in turn, or None."""
     starts, queries = [], []
     for number, client in enumerate(pair):
         merged, asks = Ticks(), Ticks()
@@ -182,24 +273,30 @@ def _shared(
         starts += [(tick, number) for tick in merged]
         queries.append(asks)
     starts.sort()
-    turns: list[int] = []
+    since: list[int] = []
+    turns: dict[int, int] = {}
     last: dict[int, int] = {}
     for tick, number in starts:
         own, other = last.get(number), last.get(1 - number)
         if own is not None and other is not None and own <= other:
-            # A client that takes a queue anew first asks for its offset.
+            # A client that claims a queue first queries its offset.
             asked_at = queries[number].last_before(tick + 1)
             if asked_at is None or asked_at < own:
-                turns.append(tick)
+                since.append(other)
+                turns[number] = tick
         last[number] = tick
-    if len(turns) < TURNS or turns[-1] - turns[0] < LEAST:
+    # The old owner pulls it again only briefly, the new owner keeps pulling.
+    if len(since) < TURNS or len(turns) < 2 or min(turns.values()) - since[0] < LEAST:
         return None
     proofs = (
-        min((one.evidence for one in clients[client] if one.evidence), key=lambda one: one.time)
+        min(
+            (pulls.evidence for pulls in clients[client] if pulls.evidence),
+            key=lambda item: item.time,
+        )
         for client in pair
-        if any(one.evidence for one in clients[client])
+        if any(pulls.evidence for pulls in clients[client])
     )
-    return _Shared(place, pair, turns[0], turns[-1], tuple(proofs))
+    return _Shared(place, pair, since[0], max(turns.values()), tuple(proofs))
 
 
 RULE = DiagnosisRule(
@@ -212,31 +309,27 @@ RULE = DiagnosisRule(
         "some queues have no consumer",
     ),
     proof=(
-        "Two clients of a group whose heartbeats say CLUSTERING pull one queue in turn for 30 s or"
-        " longer. Each pulls again after the other one did, without the request for the offset (14)"
-        " of a client that takes a queue over."
+        "Two clients of a group whose heartbeats say CLUSTERING take turns pulling one queue for 30"
+        " s or longer. Each pulls again after the other one, without the offset request (14) of a"
+        " client that takes a queue over."
     ),
     explanation=(
-        "In a clustering group each queue belongs to one member. Members work out by themselves who"
-        " gets which queue: each sorts the members and queues and applies its allocation strategy."
+        "In a clustering group, each queue belongs to one member. The members compute the"
+        " assignment themselves: each sorts members and queues and applies its allocation strategy."
         " If strategies differ, or the members see different lists, two members take the same queue"
-        " and consume its messages twice, and other queues get no member at all: their messages"
-        " wait."
+        " and consume its messages twice, and other queues get no member: their messages wait."
     ),
     advice=(
-        "Use the same AllocateMessageQueueStrategy (default AllocateMessageQueueAveragely), the"
-        " same client library and version in all members of the group, and give each instance its"
-        " own client id. Check with mqadmin consumerProgress -g GROUP which client owns which"
-        " queue."
+        "Use the same AllocateMessageQueueStrategy (default AllocateMessageQueueAveragely), client"
+        " library, and version in all members of the group, and give each instance its own client"
+        " id. mqadmin consumerProgress -g GROUP shows which client owns which queue."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=named_group, requests=PULLS | frozenset((_QUERY,)), of_flow=True),),
-    limits=(
-        "Queues that no member pulls are only named beside shared ones: other members may not be in"
-        " the capture."
-        " Groups of pull consumers, which may assign queues by hand, are not judged."
+    exchanges=(
+        Exchanges(key=named_group, requests=PULLS | frozenset((_QUERY, _LIST)), of_flow=True),
     ),
+    limits="Groups of pull consumers, which may assign queues manually, are ignored.",
     needs=frozenset((Need.PULLS, Need.HEARTBEATS)),
     consequence_of=frozenset(("duplicate-client-id", "inconsistent-subscription")),
     lasts=None,

@@ -1,4 +1,4 @@
-"""Consumers return the same messages again and again."""
+"""Consumers return the same messages repeatedly."""
 
 from __future__ import annotations
 
@@ -6,38 +6,66 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.grpc.names import OK
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.rows.record import ExchangeRecord
+from dissectors.remoting.row_facts.names import CLIENT_TYPE, fact_in
+from dissectors.rows.outcome import RECEIVE_CALLS, is_call
+from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import named_group
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, seconds
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, duration
 from ...refusals import only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
+from .grpc_consumer_stuck import PUSH
 from .returns import ReturnedMessage, Returns
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 FEWEST: Final = 3
-"""returns of one message from which on it is said: one or two may be a hiccup"""
+"""returns of one message that are reported: one or two may be a hiccup"""
 MANY: Final = 16
-"""returns of one group that are not a hiccup, where nobody can tell whether a message came twice"""
+"""returns of one group that are reported if repetitions of a message are unknown"""
 MOST_NAMED: Final = 5
+_RETURN_CALL: Final = "ChangeInvisibleDuration"
+"""call of a gRPC push consumer that returns a message; others may extend its invisible time"""
 
 
 class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.returns = Returns()
+        self._pushes = False
+        """the group has a gRPC push consumer"""
+        self._received: Counter[MessageIdentity] = Counter()
+        """gRPC deliveries that begin with a message"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        self.returns.add(row)
+        if not is_call(row.request_name) or row.request_name == _RETURN_CALL:
+            self.returns.add(row)
+        elif row.request_name in RECEIVE_CALLS:
+            key = identity_of(row)
+            if key is not None and (
+                key in self._received or len(self._received) < Returns.MAX_MESSAGES
+            ):
+                self._received[key] += 1
+        elif fact_in(row.facts, CLIENT_TYPE) == PUSH:
+            self._pushes = True
+
+    def _is_returned(self, key: MessageIdentity, message: ReturnedMessage) -> bool:
+        """Return whether a message was returned repeatedly, and not just kept for longer."""
+        if message.failures < FEWEST or message.dead:
+            return False
+        return not message.callers or self._pushes or self._received[key] >= FEWEST
 
     def cases(self, context: Context) -> Iterable[Case]:
         again = [
-            one for one in self.returns.messages.values() if one.failures >= FEWEST and not one.dead
+            message
+            for key, message in self.returns.messages.items()
+            if self._is_returned(key, message)
         ]
         if not again:
             yield from self._unnamed(context)
@@ -48,31 +76,31 @@ class _Fold(Fold):
         tally = Tally()
         clients: Counter[str] = Counter()
         topics: Counter[str] = Counter()
-        for one in again:
-            tally.add(one.evidence(), last=one.last_time)
-            clients.update(one.clients)
-            topics[one.topic] += 1
-        who = sorted({context.client(endpoint) for endpoint in clients})
+        for item in again:
+            tally.add(item.evidence(), last=item.last_time)
+            clients.update(item.clients)
+            topics[item.topic] += 1
+        names = sorted({context.client(endpoint) for endpoint in clients})
         most = again[0].failures
         count = tally.count
-        what = f"message {again[0].key}" if count == 1 else f"{count:,} messages"
+        messages_text = f"message {again[0].key}" if count == 1 else f"{count:,} messages"
         often = f"{most} times" if count == 1 else f"{again[-1].failures} to {most} times each"
         if count > 1 and again[-1].failures == most:
             often = f"{most} times each"
         case = tally.case(
-            f"{self.key} failed to consume {what} {often}; the broker delivers"
-            f" {'it' if count == 1 else 'them'} again and again",
+            f"{self.key} failed to consume {messages_text} {often}; the broker keeps redelivering"
+            f" {'it' if count == 1 else 'them'}",
             Subject(
                 topic=only(topics),
                 group=self.key,
-                client=who[0] if len(who) == 1 else None,
+                client=names[0] if len(names) == 1 else None,
                 message=again[0].key if count == 1 else None,
             ),
         )
-        case.first_time = min(one.first_time for one in again)
-        case.details.append(f"returned by {', '.join(who[:MOST_NAMED])}")
-        case.details.append(f"messages: {', '.join(one.key for one in again[:MOST_NAMED])}")
-        limits = {one.limit for one in again if one.limit is not None}
+        case.first_time = min(message.first_time for message in again)
+        case.details.append(f"returned by {', '.join(names[:MOST_NAMED])}")
+        case.details.append(f"messages: {', '.join(message.key for message in again[:MOST_NAMED])}")
+        limits = {message.limit for message in again if message.limit is not None}
         if limits:
             case.details.append(
                 f"a message goes to the dead letters after {max(limits)} further deliveries"
@@ -80,9 +108,13 @@ class _Fold(Fold):
         return case
 
     def _unnamed(self, context: Context) -> Iterable[Case]:
-        """Return a case of many returns of clients that do not say which message it is."""
-        every = [one for one in self.returns.messages.values() if one.limit is None]
-        if any(one.dead for one in every):
+        """Return a case of many returns by clients that do not identify the message."""
+        every = [
+            message
+            for message in self.returns.messages.values()
+            if message.limit is None and not message.callers
+        ]
+        if any(message.dead for message in every):
             return
         for returned in spells(every, ReturnedMessage.span, self.lasts):
             if len(returned) >= MANY:
@@ -90,53 +122,67 @@ class _Fold(Fold):
 
     def _unnamed_case(self, returned: list[ReturnedMessage], context: Context) -> Case:
         tally = Tally()
-        for one in returned:
-            tally.add(one.evidence(), last=one.last_time)
-        who = {context.client(endpoint) for one in returned for endpoint in one.clients}
+        for item in returned:
+            tally.add(item.evidence(), last=item.last_time)
+        names = {context.client(endpoint) for message in returned for endpoint in message.clients}
         case = tally.case(
             f"{self.key} returned {tally.count:,} deliveries within"
-            f" {seconds(tally.last - tally.first)}: it fails to consume them, and the broker"
+            f" {duration(tally.last - tally.first)}: it fails to consume them, and the broker"
             " delivers each up to 16 times more",
-            Subject(topic=only(one.topic for one in returned), group=self.key, client=only(who)),
+            Subject(
+                topic=only(message.topic for message in returned),
+                group=self.key,
+                client=only(names),
+            ),
         )
-        case.details.append(f"returned by {', '.join(sorted(who)[:MOST_NAMED])}")
+        case.details.append(f"returned by {', '.join(sorted(names)[:MOST_NAMED])}")
         case.confidence = Confidence.LIKELY
         case.reason = "such an old client does not say which deliveries are of one message"
         return case
 
 
-def _by_failures(one: ReturnedMessage) -> tuple[int, int, str]:
-    return -one.failures, one.first_time, one.key
+def _by_failures(message: ReturnedMessage) -> tuple[int, int, str]:
+    return -message.failures, message.first_time, message.key
+
+
+_CALLS: Final = frozenset((_RETURN_CALL, "Heartbeat", "Telemetry", *RECEIVE_CALLS))
+
+
+def _of_call(row: ExchangeRecord) -> str | None:
+    return row.group if row.request_name in _CALLS else None
 
 
 RULE = DiagnosisRule(
     id="reconsume-growth",
     severity=ProblemSeverity.WARNING,
-    title="Consumers return the same messages again and again",
+    title="Consumers return the same messages repeatedly",
     searched=("consume retry", "reconsumeTimes", "RECONSUME_LATER", "message consumed repeatedly"),
     proof=(
-        "CONSUMER_SEND_MSG_BACK (36) for one message, by its originMsgId, three times or more, each"
-        " answered with success, and not yet as often as sends it to the dead letters. Or 16"
-        " returns of a group whose clients (before 3.4.9) give each delivery another id."
+        "Three or more successful CONSUMER_SEND_MSG_BACK (36) for one message, by its originMsgId,"
+        " but not yet enough to send it to the DLQ. Or 16 returns of a group whose clients (before"
+        " 3.4.9) give each delivery another id. With gRPC: ChangeInvisibleDuration for three"
+        " deliveries of a message, by a push consumer or with the message received as often."
     ),
     explanation=(
-        "The consumer's code fails for these messages: it throws, returns RECONSUME_LATER or takes"
+        "The consumer's code fails for these messages: it throws, returns RECONSUME_LATER, or takes"
         " longer than consumeTimeout. The consumer returns the message; the broker delivers it"
-        " again from %RETRY% with a delay that grows from 10 s to 2 h. After maxReconsumeTimes it"
+        " again from %RETRY% with a delay that grows from 10 s to 2 h. After maxReconsumeTimes, it"
         " goes to %DLQ%."
     ),
     advice=(
-        "Check the consumer's log for the exception. A message that can never succeed should be put"
-        " aside by the code and acknowledged. maxReconsumeTimes has the default -1 (16 for"
-        " concurrent consumers). consumeTimeout (default 15 minutes) returns messages of code that"
-        " is merely slow."
+        "Check the consumer's log for the exception. If a message can never succeed, the code"
+        " should set it aside and acknowledge it. maxReconsumeTimes defaults to -1 (16 for"
+        " concurrent consumers). consumeTimeout (default 15 minutes) also returns messages of code"
+        " that is merely slow."
     ),
-    grpc="Consumers of gRPC return nothing: see `pop-ack-late` and `dead-letter`.",
+    grpc=COVERED,
+    impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(
             key=named_group, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
         ),
+        Exchanges(key=_of_call, responses=frozenset((OK,))),
     ),
     references=(
         "apache/rocketmq#2724",
@@ -149,8 +195,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-go#625",
     ),
     limits=(
-        "Orderly consumers try again in place and return nothing. POP consumers let the message"
-        " become visible again. Neither is seen here."
+        "Not visible for orderly and FIFO consumers, which retry in place, and for POP consumers"
+        " without gRPC, which let the message become visible again."
     ),
     needs=frozenset((Need.GROUPS,)),
 )

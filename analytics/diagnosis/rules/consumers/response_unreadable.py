@@ -1,4 +1,4 @@
-"""A consumer ends its connection whenever the response to a pull arrives."""
+"""A consumer closes its connection whenever the response to a pull arrives."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows import conversation_record as tcp
@@ -17,12 +18,12 @@ from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, time_of
-from ...refusals import counted, times
-from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...refusals import times
+from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_CONNECTIONS: Final = 4_096
 LEAST: Final = 2
-"""connections that end so: one may be a program that was stopped"""
+"""connections that end like this: one may be a stopped process"""
 AT_ONCE: Final = 1_000_000_000
 """ns between the response and the client's FIN or RST"""
 _LEAVES: Final = int(RequestCode.UNREGISTER_CLIENT)
@@ -31,10 +32,10 @@ _Place = tuple[str, int]
 
 
 class _Pulled(NamedTuple):
-    """What is pulled again and again."""
+    """A queue that is pulled repeatedly."""
 
     client: str
-    """address without port: each connection has another one"""
+    """address without port: each connection has another port"""
     group: str
     topic: str
     broker: str
@@ -49,7 +50,7 @@ class _Fold(Fold):
         self._last: dict[_Place, ExchangeRecord] = {}
         """last response with messages on each connection"""
         self._left: set[_Place] = set()
-        """connections of clients that signed off"""
+        """connections of clients that unregistered"""
         self._ended: dict[_Place, ConversationRecord] = {}
 
     def adder_of(self, flow: Flow) -> Add:
@@ -81,7 +82,7 @@ class _Fold(Fold):
             self._ended[row.capture, row.conversation] = row
 
     def cases(self, context: Context) -> Iterable[Case]:
-        found: dict[_Pulled, list[ExchangeRecord]] = {}
+        by_queue: dict[_Pulled, list[ExchangeRecord]] = {}
         for place, row in self._last.items():
             connection = self._ended.get(place)
             if connection is None or place in self._left or not row.topic or not row.group:
@@ -89,15 +90,15 @@ class _Fold(Fold):
             waited = left_at(connection) - _answered(row)[0]
             if 0 <= waited <= AT_ONCE and row.queue_id is not None and row.queue_offset is not None:
                 pulled = _Pulled(
-                    host_of(row.requester),
+                    host_of(row.client_address),
                     row.group,
                     row.topic,
-                    row.responder,
+                    row.server_address,
                     row.queue_id,
                     row.queue_offset,
                 )
-                found.setdefault(pulled, []).append(row)
-        for pulled, rows in sorted(found.items()):
+                by_queue.setdefault(pulled, []).append(row)
+        for pulled, rows in sorted(by_queue.items()):
             if len(rows) >= LEAST:
                 yield _case(pulled, sorted(rows, key=time_of), context)
 
@@ -112,11 +113,11 @@ def _case(pulled: _Pulled, rows: list[ExchangeRecord], context: Context) -> Case
         for row in rows
     )
     broker = context.broker(pulled.broker)
-    client = context.client(rows[-1].requester)
+    client = context.client(rows[-1].client_address)
     size = max(row.response_bytes or 0 for row in rows)
     case = tally.case(
-        f"{client} of group {pulled.group} ends its connection to {broker} when the response to its"
-        f" pull of queue {pulled.queue} of {pulled.topic} has arrived ({size:,} bytes), and pulls"
+        f"{client} of group {pulled.group} closes its connection to {broker} when the response to"
+        f" its pull of queue {pulled.queue} of {pulled.topic} arrives ({size:,} bytes), and pulls"
         f" offset {pulled.offset:,} again: {times(len(rows))}",
         Subject(
             broker=broker,
@@ -143,24 +144,23 @@ RULE = DiagnosisRule(
         "the consumer's group info not exist",
     ),
     proof=(
-        "The client itself sends FIN or RST within a second of a complete response with messages,"
-        " without unregistering. The same offset of the queue is then pulled over another"
-        " connection, which ends in the same way."
+        "Within a second of a complete response with messages, the client sends FIN or RST without"
+        " unregistering. It then pulls the same offset of the queue over another connection, which"
+        " ends in the same way."
     ),
     explanation=(
         "A client that cannot decode a response closes the connection: the frame is longer than its"
-        " limit, or a message in it is one that it cannot read. It connects again and asks for the"
-        " same offset, so that nothing behind it is ever delivered. The broker drops the group's"
-        " member with the connection and refuses pulls with code 24 until the next heartbeat."
+        " limit, or it cannot read a message in it. It reconnects and requests the same offset, so"
+        " later messages are never delivered. The broker removes the member when the connection"
+        " ends, and refuses pulls with code 24 until the next heartbeat."
     ),
     advice=(
-        "Raise -Dcom.rocketmq.remoting.frameMaxLength (default 16777216 bytes) of the consumer"
-        " above the size of the response, or pull fewer messages at a time (pullBatchSize, default"
-        " 32)."
-        " If the response is shorter than the limit, look in the client's log for the exception of"
-        " its decoder, and for a message at that offset which its version cannot read."
+        "Raise the consumer's -Dcom.rocketmq.remoting.frameMaxLength (default 16777216 bytes) above"
+        " the size of the response, or pull fewer messages at a time (pullBatchSize, default 32)."
+        " If the response is below the limit, check the client's log for a decoder exception, and"
+        " the message at that offset for content its version cannot read."
     ),
-    grpc=NO_OFFSETS,
+    grpc="Evidence is a repeated pull of one offset. gRPC calls have no offset.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=FETCHES, responses=frozenset((_SUCCESS,)), of_flow=True),
@@ -169,8 +169,8 @@ RULE = DiagnosisRule(
     connections=lambda row: WHOLE if row.commands and row.ended_by == tcp.CLIENT else None,
     references=("alibaba/rocketmq#87",),
     limits=(
-        "What the client did not like about the response is not in the capture. A client that"
-        " crashes at a message, and is started again, looks the same."
+        "The capture does not show why the client rejected the response. A client that crashes at a"
+        " message and is started again looks the same."
     ),
     needs=frozenset((Need.PULLS, Need.CONNECTIONS)),
 )

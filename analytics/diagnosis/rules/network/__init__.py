@@ -1,7 +1,4 @@
-"""Rules about connections, addresses and other protocols.
-
-May import the modules of `diagnosis` and `dissectors`.
-"""
+"""Rules about connections, addresses and other protocols."""
 
 from typing import Final
 
@@ -18,11 +15,13 @@ MODULES: Final[tuple[str, ...]] = (
     "vip_port_unreachable",
     "wrong_broker_address",
     "wrong_proxy_address",
+    "proxy_cannot_reach_broker",
     "tls_mismatch",
     "encrypted",
     "foreign_protocol",
     "grpc_on_remoting_port",
     "frame_too_long",
     "capture_quality",
+    "fault_injected",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -1,4 +1,4 @@
-"""The capture is not whole, so that verdicts that rest on what is absent are less sure."""
+"""The capture is incomplete, so verdicts that rely on missing traffic are less certain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...problem import Case, ProblemSeverity, Subject, Tally, connected
 from ...rule import COVERED, DiagnosisRule, Fold
 
 TWICE_SHARE: Final = 0.4
-"""share of segments that were seen before from which on it is not the network's"""
+"""share of repeated segments above which the cause is the capture, not the network"""
 LEAST_PACKETS: Final = 20
 
 
@@ -31,22 +31,26 @@ class _Fold(Fold):
     def add_connection(self, row: ConversationRecord) -> None:
         self._packets += row.client_packets + row.server_packets
         self._repeated += row.client_retransmissions + row.server_retransmissions
-        self._every.add(connected(row, f"{row.client} to {row.server}"))
+        self._every.add(connected(row, f"{row.client_address} to {row.server_address}"))
         if not row.commands:
             return
         self.rocketmq += 1
         self.midstream += row.start == tcp.MIDSTREAM
-        what = []
+        defects = []
         if row.gaps:
             self.gap_bytes += row.gap_bytes
-            what.append(f"{row.gaps} holes, {row.gap_bytes:,} bytes")
+            defects.append(f"{row.gaps} holes, {row.gap_bytes:,} bytes")
         if row.directions != tcp.BOTH:
-            what.append(f"only the {row.directions} was captured")
-        if what:
-            self.tally.add(connected(row, f"{row.client} to {row.server}: {', '.join(what)}"))
+            defects.append(f"only the {row.directions} was captured")
+        if defects:
+            self.tally.add(
+                connected(
+                    row, f"{row.client_address} to {row.server_address}: {', '.join(defects)}"
+                )
+            )
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of the whole capture."""
+        """Return one case for the whole capture."""
         reasons = context.quality.reasons()
         share = self._repeated / self._packets if self._packets >= LEAST_PACKETS else 0.0
         if share > TWICE_SHARE:
@@ -54,9 +58,9 @@ class _Fold(Fold):
         if not reasons:
             return
         tally = self.tally if self.tally.count else self._every
-        case = tally.case(f"the capture is not whole: {'; '.join(reasons)}", Subject())
+        case = tally.case(f"the capture is incomplete: {'; '.join(reasons)}", Subject())
         if self.gap_bytes:
-            case.details.append(f"bytes that are missing: {self.gap_bytes:,}")
+            case.details.append(f"missing bytes: {self.gap_bytes:,}")
         if self.midstream:
             case.details.append(
                 f"{self.midstream:,} of {self.rocketmq:,} connections began before the capture"
@@ -71,21 +75,21 @@ def _key(row: ConversationRecord) -> str | None:
 RULE = DiagnosisRule(
     id="capture-quality",
     severity=ProblemSeverity.INFO,
-    title="The capture is not whole",
+    title="The capture is incomplete",
     searched=("tcpdump packets dropped by kernel", "TCP previous segment not captured"),
     proof=(
-        "Holes in the streams, connections of which one direction is missing, packets that were cut"
-        " or captured twice."
+        "Gaps in the streams, connections with only one captured direction, and packets that were"
+        " cut or captured twice."
     ),
     explanation=(
-        "Where packets are missing, a response that is not seen may have been given. Rules that"
-        " conclude from what is absent lower their confidence, or say nothing."
+        "If packets are missing, a response may have been sent that is not in the capture. Rules"
+        " that rely on missing packets lower their confidence, or are skipped."
     ),
     advice=(
         "Capture with `tcpdump -s 0 -B 65536 -w FILE tcp`, on an interface that sees both"
-        ' directions, and watch "packets dropped by kernel" at its end. Start it before the'
-        " clients, so that connections are there from their beginning. Filter by host or port"
-        " where it cannot keep up."
+        ' directions, and check "packets dropped by kernel" at its end. Start it before the'
+        " clients, so that the capture contains the start of each connection. Filter by host or"
+        " port if it cannot keep up."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -1,27 +1,31 @@
-"""A server, or something before it, ends connections on which requests wait, and takes new ones."""
+"""A server or a middlebox closes connections on which requests wait, and new ones work."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from dissectors.rows.outcome import LONG_POLLS
 
 from ...context import Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Loss, ServerLosses, host_of_server, named, waiting_of
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked
-from ...refusals import counted_names, times
-from ...rule import DiagnosisRule
+from ...problem import Case, ProblemSeverity, Tally, asked
+from ...refusals import counted_names, subject_of, times
+from ...rule import COVERED, DiagnosisRule
 from ...spells import spells
 from .broker_gone import is_broker
+
+_WAITING: Final = LONG_POLLS | {"Telemetry"}
+"""requests that wait all the time"""
 
 
 class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of the connections that were cut, for each spell of each broker."""
+        """Return a case of the cut connections, per spell and broker."""
         for server in self.servers(context):
-            cuts = [loss for loss in server.cuts(context) if _tells(loss, context)]
-            if is_broker(server.key, context):
+            cuts = [loss for loss in server.cuts(context) if _is_significant(loss, context)]
+            if is_broker(server.key, context) or context.is_proxy(server.key):
                 for spell in spells(cuts, _span, self.lasts):
                     yield _case(server, spell, context)
 
@@ -39,56 +43,56 @@ def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:
     waiting = waiting_of(cuts)
     count = sum(waiting.values())
     case = tally.case(
-        f"{named(context, server.key)} ended connections {times(len(cuts))} while requests"
-        f" waited on them ({count:,} in all), and took new ones afterwards",
-        Subject(broker=context.broker(server.key)),
+        f"{named(context, server.key)} closed connections {times(len(cuts))} while requests were"
+        f" pending ({count:,} in all), then accepted new ones",
+        subject_of([server.key], context, None, None),
     )
     clients = sorted({context.client(loss.client) for loss in cuts})
     case.details = [
-        f"requests without answer: {counted_names(waiting)}",
+        f"unanswered requests: {counted_names(waiting)}",
         f"clients: {', '.join(clients[:5])}",
     ]
     return case
 
 
-def _tells(loss: Loss, context: Context) -> bool:
-    """Return whether a connection was cut for certain.
+def _is_significant(loss: Loss, context: Context) -> bool:
+    """Return whether a connection was certainly cut.
 
-    A consumer that stops leaves its long polls; where its FIN was not captured, that of the broker
+    A consumer that stops leaves its long polls; if its FIN was not captured, that of the broker
     seems to be the first one.
     """
     if loss.reset:
         return True
-    asked_for = any(row.request_name not in LONG_POLLS for row in loss.waiting)
+    asked_for = any(row.request_name not in _WAITING for row in loss.waiting)
     return asked_for and not context.quality.with_gaps
 
 
 RULE = DiagnosisRule(
     id="connection-cut",
     severity=ProblemSeverity.WARNING,
-    title="Connections to a broker are cut while requests wait",
+    title="Connections to a broker or proxy are cut while requests wait",
     searched=(
         "Connection reset by peer",
         "channel not active",
         "RemotingSendRequestException",
         "the channel is closed",
+        "send request to failed",
     ),
     proof=(
-        "The broker's side sends FIN or RST on a connection with requests that have no response,"
-        " and the broker takes another connection afterwards."
+        "The broker's or proxy's side sends FIN or RST on a connection with pending requests, and"
+        " accepts another connection afterwards."
     ),
     explanation=(
-        "The broker did not die, or not for long: something ended single connections. That is a"
-        " firewall, load balancer or relay between the two that gives connections up, a broker that"
-        " closes one on which it read something that it cannot decode, or a very short restart."
-        " Clients fail the waiting requests at once and connect again; sends among them may be"
-        " stored."
+        "The server did not die, or only briefly: single connections ended. Possible causes are a"
+        " firewall, load balancer, or relay that drops connections, a broker that closes a"
+        " connection with data it cannot decode, or a very short restart. Clients fail the pending"
+        " requests immediately and reconnect; sends among them may be stored."
     ),
     advice=(
-        "Capture on both sides of what is in between: whoever sends the first RST or FIN is the"
-        " cause. Look in the broker's log for exceptions of its decoder at that time."
+        "Capture on both sides of the devices in between: the first one to send RST or FIN is the"
+        " cause. Look in the broker's log for decoder exceptions at that time."
     ),
-    grpc="Calls without a response: `call-given-up`. Idle connections to a proxy: `idle-close`.",
+    grpc=COVERED,
     fold=_Fold,
     exchanges=LOSSES,
     connections=host_of_server,

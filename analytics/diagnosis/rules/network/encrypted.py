@@ -1,4 +1,4 @@
-"""Connections are encrypted, so that nothing can be said of what is in them."""
+"""Connections are encrypted, so their contents are unknown."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.rows import conversation_facts as facts_of
 from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
 from ...need import Need
-from ...outages import speaks_remoting
+from ...outages import is_remoting_server
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
 from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
@@ -32,14 +33,14 @@ class _Fold(Fold):
     def add_connection(self, row: ConversationRecord) -> None:
         chosen = conversation_fact_in(row.facts, facts_of.TLS_CHOSEN)
         version = f"TLS {chosen}" if chosen else "a version that was not captured"
-        tally = self._tallies.get(row.server)
+        tally = self._tallies.get(row.server_address)
         if tally is None:
             if len(self._tallies) >= MAX_NAMED:
                 return
-            tally = self._tallies[row.server] = Tally()
-        tally.add(connected(row, f"{row.client} to {row.server}: {version}"))
+            tally = self._tallies[row.server_address] = Tally()
+        tally.add(connected(row, f"{row.client_address} to {row.server_address}: {version}"))
         for counter, name in (
-            (self.clients, host_of(row.client)),
+            (self.clients, host_of(row.client_address)),
             (self.chosen, chosen),
             (self.names, conversation_fact_in(row.facts, facts_of.TLS_NAME)),
         ):
@@ -47,21 +48,21 @@ class _Fold(Fold):
                 counter[name] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all encrypted connections."""
+        """Return one case for all encrypted connections."""
         servers = Counter[str]()
         total = Tally()
         for server, tally in self._tallies.items():
-            if not context.exchanges or speaks_remoting(server, context):
+            if not context.exchanges or is_remoting_server(server, context):
                 servers[server] += tally.count
                 total.merge(tally)
         count = total.count
         if not count:
             return
-        versions = ", ".join(f"TLS {one}" for one in sorted(self.chosen, reverse=True))
+        versions = ", ".join(f"TLS {version}" for version in sorted(self.chosen, reverse=True))
         case = total.case(
-            f"{count:,} connection{'' if count == 1 else 's'} to {counted_names(servers)}"
-            f" {'is' if count == 1 else 'are'} encrypted ({versions or 'TLS'}): what is in them is"
-            " not judged",
+            f"{counted(count, 'connection')} to {counted_names(servers)}"
+            f" {'is' if count == 1 else 'are'} encrypted ({versions or 'TLS'}): their contents are"
+            " not checked",
             Subject(),
         )
         case.details = [f"clients: {counted_names(self.clients)}"]
@@ -78,7 +79,7 @@ def _key(row: ConversationRecord) -> str | None:
 
 
 def _failed(row: ConversationRecord) -> bool:
-    """Return whether the handshake failed: the rule tls-mismatch says that."""
+    """Return whether the handshake failed, which the rule tls-mismatch reports."""
     return conversation_fact_in(row.facts, facts_of.TLS_ALERT) is not None
 
 
@@ -87,25 +88,27 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.INFO,
     title="Connections are encrypted and cannot be read",
     searched=("rocketmq tls wireshark", "decrypt rocketmq traffic", "SSLKEYLOGFILE"),
-    proof="The first bytes of a connection are TLS records, and the server answers by one.",
+    proof=(
+        "The first bytes of a connection are TLS records, and the server responds with TLS records."
+    ),
     explanation=(
-        "RocketMQ runs over TLS where clients set useTLS. The capture then shows who connects to"
-        " whom, when, and how many bytes go by, but no request."
+        "RocketMQ runs over TLS if clients set useTLS. The capture then shows who connects to whom,"
+        " when, and how many bytes are exchanged, but no requests."
     ),
     advice=(
-        "Capture where it is not encrypted, behind a proxy that ends TLS. Or have the client or"
-        " server write its session keys, and give them with --tls-keylog FILE. A Java process"
-        " writes them with an agent (-javaagent:extract-tls-secrets-4.0.0.jar=keys.log), clients"
-        " based on OpenSSL with SSLKEYLOGFILE if they support it. See rmqtool help tls. The"
-        " broker's own switch is tls.server.mode (default permissive: both are taken)."
+        "Capture where traffic is not encrypted, behind a proxy that terminates TLS. Or let the"
+        " client or server write its session keys, and use --tls-keylog FILE. A Java process writes"
+        " them with an agent (-javaagent:extract-tls-secrets-4.0.0.jar=keys.log); clients based on"
+        " OpenSSL do so with SSLKEYLOGFILE if they support it. See rmqtool help tls. The broker's"
+        " setting is tls.server.mode (default permissive: accepts both)."
     ),
     grpc=COVERED,
     fold=_Fold,
     connections=_key,
     references=(),
     limits=(
-        "TLS of other programs is left out by port. Certificates of TLS 1.3 are encrypted, too;"
-        " names are those that clients ask for."
+        "TLS of other programs is excluded by port. Certificates of TLS 1.3 are encrypted, too;"
+        " names are those that clients request (SNI)."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     lasts=None,

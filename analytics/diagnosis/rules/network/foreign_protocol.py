@@ -9,14 +9,15 @@ from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.foreign import hexadecimal_of
+from dissectors.quantities import counted
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
 from ...need import Need
-from ...outages import named
-from ...problem import Case, ProblemSeverity, Subject, Tally, connected
+from ...outages import named, subject_at
+from ...problem import Case, ProblemSeverity, Tally, connected
 from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
@@ -24,11 +25,11 @@ ROCKETMQ: Final = "ROCKETMQ"
 OTHERS: Final = frozenset(("HTTP", "SSH", "AMQP", "Redis", "Kafka", "HAProxy", "unknown"))
 """gRPC belongs on a proxy, HTTP/2 and TLS have rules of their own, REPLICATION is RocketMQ's"""
 MAX_FRAME: Final = 16_777_216
-"""bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
+"""maximum bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
 LENGTH_ADDED: Final = 4
-"""Netty prints the declared length with that of the length field"""
+"""Netty logs the declared length plus that of the length field"""
 RDP: Final = "0300"
-"""TPKT, version 3: what scanners for remote desktops send"""
+"""TPKT, version 3: sent by remote desktop scanners"""
 
 _WORD: Final = re.compile(r"[0-9a-f]{8}")
 """the first four bytes, as hex"""
@@ -51,31 +52,33 @@ class _Fold(Fold):
         first = conversation_fact_in(row.facts, FIRST_BYTES)
         if protocol == "unknown":
             if first is None:
-                return  # its beginning was not captured
+                return  # its start was not captured
             is_rdp = first.startswith(RDP)
             if row.gaps and not is_rdp:
-                return  # it may be RocketMQ of which the frames are cut
+                return  # possibly RocketMQ with cut frames
             protocol = "RDP" if is_rdp else "something unknown"
-        self.tally.add(connected(row, f"{row.client} speaks {protocol} to {row.server}"))
+        self.tally.add(
+            connected(row, f"{row.client_address} speaks {protocol} to {row.server_address}")
+        )
         self.protocols[protocol] += 1
         if first is not None and _WORD.match(first):
             declared = hexadecimal_of(first[:8]) or 0
             if declared > MAX_FRAME and len(self.lengths) < MAX_NAMED:
                 self.lengths[str(declared + LENGTH_ADDED)] += 1
-        host = host_of(row.client)
+        host = host_of(row.client_address)
         if host in self.hosts or len(self.hosts) < MAX_NAMED:
             self.hosts[host] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a server that speaks RocketMQ."""
+        """Return one case per RocketMQ server."""
         if not self.tally.count or not (self.remoting or _is_known(self.key, context)):
             return
         count = self.tally.count
-        what = f"{count:,} connection{'' if count == 1 else 's'}"
+        connections_text = counted(count, "connection")
         case = self.tally.case(
-            f"{what} to {named(context, self.key)} did not speak RocketMQ:"
+            f"{connections_text} to {named(context, self.key)} did not speak RocketMQ:"
             f" {counted_names(self.protocols)}, from {counted_names(self.hosts)}",
-            _subject(self.key, context),
+            subject_at(context, self.key),
         )
         if self.lengths:
             case.details.append(
@@ -89,15 +92,10 @@ def _is_known(address: str, context: Context) -> bool:
     return address in context.servers or context.broker(address) != address
 
 
-def _subject(address: str, context: Context) -> Subject:
-    name = context.broker(address)
-    return Subject(broker=name) if name != address else Subject(server=address)
-
-
 def _key(row: ConversationRecord) -> str | None:
     if row.start == tcp.MIDSTREAM and row.protocol != ROCKETMQ:
         return None
-    return row.server if row.protocol == ROCKETMQ or row.protocol in OTHERS else None
+    return row.server_address if row.protocol == ROCKETMQ or row.protocol in OTHERS else None
 
 
 RULE = DiagnosisRule(
@@ -110,19 +108,19 @@ RULE = DiagnosisRule(
         "50331699",
     ),
     proof=(
-        "The first bytes of a connection to a port on which RocketMQ is spoken are those of another"
+        "A connection to a port with RocketMQ traffic starts with the first bytes of another"
         " protocol."
     ),
     explanation=(
-        "The server takes the first four bytes for the length of a frame: `GET ` is 1195725856, a"
+        "The server reads the first four bytes as the length of a frame: `GET ` is 1195725856, a"
         " scanner for remote desktops 50331667; the log shows each plus 4. It logs"
-        " TooLongFrameException and closes the connection. Nothing is harmed, but somebody has the"
-        " wrong port, or scans."
+        " TooLongFrameException and closes the connection. This does no harm, but a program uses"
+        " the wrong port, or scans it."
     ),
     advice=(
-        "Find out who connects: health checks should use TCP alone, the dashboard and Prometheus"
-        " have ports of their own. A scanner from outside means that the port is open to the world:"
-        " close it."
+        "Find out who connects: health checks should use plain TCP, and the dashboard and"
+        " Prometheus have their own ports. A scanner from outside means that the port is reachable"
+        " from the internet: close it."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -1,4 +1,4 @@
-"""A client sends a frame that is longer than the server takes."""
+"""A client sends a frame that is longer than the server accepts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
 from ...need import Need
-from ...outages import named, server_of
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
+from ...outages import named, server_of, subject_at
+from ...problem import Case, Confidence, ProblemSeverity, Tally, connected
 from ...refusals import times
 from ...rule import DiagnosisRule, Fold
 
 MAX_FRAME: Final = 16_777_216
-"""bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
+"""maximum bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
 ABSURD: Final = 1 << 30
-"""a declared length beyond this is not a message, but bytes of something else"""
+"""a larger declared length is no message, but bytes of something else"""
 
 
 class _Fold(Fold):
@@ -32,24 +32,23 @@ class _Fold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         length = conversation_number_in(row.facts, FRAME_LENGTH) or 0
-        what = f"{row.client} announces a frame of {length:,} bytes"
+        what = f"{row.client_address} announces a frame of {length:,} bytes"
         self.tally.add(connected(row, what))
         self.longest = max(self.longest, length)
         self.closed += row.ended_by == tcp.SERVER
         if len(self.clients) < MAX_CLIENTS:
-            self.clients.add(row.client)
+            self.clients.add(row.client_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a server."""
+        """Return one case per server."""
         if not self.tally.count:
             return
-        name = context.broker(self.key)
         case = self.tally.case(
-            f"{named(context, self.key)} was sent frames that are too long"
-            f" {times(self.tally.count)}: up to {self.longest:,} bytes of {MAX_FRAME:,}",
-            Subject(broker=name) if name != self.key else Subject(server=self.key),
+            f"{named(context, self.key)} received frames over its limit {times(self.tally.count)}:"
+            f" up to {self.longest:,} bytes (limit {MAX_FRAME:,})",
+            subject_at(context, self.key),
         )
-        clients = sorted({context.client(one) for one in self.clients})
+        clients = sorted({context.client(address) for address in self.clients})
         case.details = [f"clients: {', '.join(clients[:5])}"]
         if not self.closed:
             case.confidence = Confidence.LIKELY
@@ -73,24 +72,24 @@ RULE = DiagnosisRule(
     title="A client sends a frame that exceeds the server's limit",
     searched=("Adjusted frame length exceeds 16777216", "TooLongFrameException: discarded"),
     proof=(
-        "On a RocketMQ connection a frame announces more than 16,777,216 bytes; the server then"
+        "A frame on a RocketMQ connection announces more than 16,777,216 bytes, and the server then"
         " closes the connection."
     ),
     explanation=(
-        "The server reads no frame longer than com.rocketmq.remoting.frameMaxLength. It throws the"
-        " request away, logs TooLongFrameException and closes the connection: all requests that"
-        " wait on it fail. Mostly a batch or a message with a huge body or many properties."
+        "The server reads no frame longer than com.rocketmq.remoting.frameMaxLength. It discards"
+        " the request, logs TooLongFrameException, and closes the connection: all pending requests"
+        " on it fail. Usually, it is a batch, or a message with a huge body or many properties."
     ),
     advice=(
         "Send smaller batches: maxMessageSize of producer and broker is 4 MB by default, but a"
-        " client may be set to more. Raise -Dcom.rocketmq.remoting.frameMaxLength (default"
-        " 16777216) on servers and clients alike only where large messages are meant to be."
+        " client may have a higher limit. Raise -Dcom.rocketmq.remoting.frameMaxLength (default"
+        " 16777216) on servers and clients only if large messages are intended."
     ),
-    grpc="HTTP/2 has frames and limits of its own.",
+    grpc="HTTP/2 has its own frames and limits.",
     fold=_Fold,
     connections=_key,
     references=("apache/rocketmq#8086",),
-    limits="Where bytes are missing in the capture, lengths are not judged.",
+    limits="Lengths are not checked if bytes are missing in the capture.",
     needs=frozenset((Need.CONNECTIONS,)),
     consequence_of=frozenset(("oversize-message",)),
     lasts=None,

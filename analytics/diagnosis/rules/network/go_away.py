@@ -1,4 +1,4 @@
-"""A server that is shutting down asks its clients to go elsewhere."""
+"""A server that is shutting down asks its clients to use another one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dissectors.remoting.versions import V5_3_1, release_of
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import by_responder
+from ...keys import by_server
 from ...outages import named
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, times
 from ...rule import DiagnosisRule, Exchanges
 
 SINCE: Final = V5_3_1
-"""first client that connects again and repeats the request (enableReconnectForGoAway)"""
+"""first client version that reconnects and repeats the request (enableReconnectForGoAway)"""
 _CLIENTS: Final = "clients"
 _OLD: Final = "old"
 
@@ -31,13 +31,13 @@ class _Fold(Refusals):
         return f"{server} told clients {times(self.tally.count)} to go away: it was shutting down"
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
+        lines = super().details(context)
         if old := self.named(_CLIENTS)[_OLD]:
-            said.append(
+            lines.append(
                 f"{old:,} of these requests were of clients that may not repeat them: only"
                 f" Java clients do, from {release_of(SINCE)} on"
             )
-        return said
+        return lines
 
 
 RULE = DiagnosisRule(
@@ -47,18 +47,17 @@ RULE = DiagnosisRule(
     searched=("please go away", "CODE: 1500", "GO_AWAY"),
     proof="Response code 1500 (GO_AWAY).",
     explanation=(
-        "A proxy or broker that shuts down in order answers new requests by GO_AWAY, without"
-        " carrying them out. A Java client from"
-        f" {release_of(SINCE)} on opens a new connection and repeats the request once; others fail"
-        " the call."
+        "A proxy or broker that shuts down in order responds to new requests with GO_AWAY, without"
+        f" carrying them out. A Java client since {release_of(SINCE)} opens a new connection and"
+        " repeats the request once; in others, the call fails."
     ),
     advice=(
-        "Update clients to 5.3.1 or later where sends fail, and let the load balancer take the"
-        " server out before it stops. enableReconnectForGoAway has the default true in 5.x. (A"
-        " rolling update whose sends succeed needs no action.)"
+        "Update clients to 5.3.1 or later if sends fail, and let the load balancer remove the"
+        " server before it stops. enableReconnectForGoAway defaults to true in 5.x. (A rolling"
+        " update whose sends succeed needs no action.)"
     ),
-    grpc="GOAWAY frames of HTTP/2 have no rows.",
+    grpc="GOAWAY of HTTP/2 also ends idle connections. `broker-gone` covers proxies that stop.",
     fold=_Fold,
-    exchanges=(Exchanges(key=by_responder, responses=frozenset((int(ResponseCode.GO_AWAY),))),),
+    exchanges=(Exchanges(key=by_server, responses=frozenset((int(ResponseCode.GO_AWAY),))),),
     references=("apache/rocketmq#7330", "apache/rocketmq#8599"),
 )

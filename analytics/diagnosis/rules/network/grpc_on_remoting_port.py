@@ -10,6 +10,7 @@ from dissectors.endpoint import host_of
 from dissectors.ports import BROKER as BROKER_PORT
 from dissectors.ports import NAMESRV as NAMESRV_PORT
 from dissectors.ports import VIP
+from dissectors.quantities import counted
 from dissectors.rows import conversation_facts as facts_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import conversation_fact_in
@@ -17,9 +18,9 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import BROKER, NAMESRV, Context
 from ...need import Need
-from ...outages import named
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
-from ...refusals import MAX_NAMED, counted, counted_names
+from ...outages import named, subject_at
+from ...problem import Case, Confidence, ProblemSeverity, Tally, connected
+from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
 H2: Final = "h2"
@@ -37,14 +38,14 @@ class _Fold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         how = f"{PLAIN} in TLS (ALPN)" if row.protocol == TLS else PLAIN
-        self.tally.add(connected(row, f"{row.client} offers {how} to {row.server}"))
+        self.tally.add(connected(row, f"{row.client_address} offers {how} to {row.server_address}"))
         self.hows[how] += 1
-        host = host_of(row.client)
+        host = host_of(row.client_address)
         if host in self.hosts or len(self.hosts) < MAX_NAMED:
             self.hosts[host] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a NameServer or broker."""
+        """Return one case per NameServer or broker."""
         role = context.servers.get(self.key)
         name = context.broker(self.key)
         by_port = self.key.rpartition(":")[2] in PORTS
@@ -52,13 +53,14 @@ class _Fold(Fold):
             role = BROKER
         if role not in (NAMESRV, BROKER) and (role is not None or not by_port):
             return
-        what = "a NameServer" if role == NAMESRV else "a broker"
+        server_kind = "a NameServer" if role == NAMESRV else "a broker"
         if role is None:
-            what = "a NameServer or broker"
+            server_kind = "a NameServer or broker"
         case = self.tally.case(
-            f"gRPC clients connect to {named(context, self.key)}, {what}, which does not speak"
+            f"gRPC clients connect to {named(context, self.key)}, {server_kind}, which does not"
+            f" speak"
             f" gRPC: {counted(self.tally.count, 'connection')} from {counted_names(self.hosts)}",
-            Subject(broker=name) if name != self.key else Subject(server=self.key),
+            subject_at(context, self.key),
         )
         case.details = [f"what they speak: {counted_names(self.hows)}"]
         if role is None:
@@ -69,11 +71,11 @@ class _Fold(Fold):
 
 def _key(row: ConversationRecord) -> str | None:
     if row.protocol == PLAIN and row.start != tcp.MIDSTREAM and not row.server_bytes:
-        return row.server
+        return row.server_address
     offered = conversation_fact_in(row.facts, facts_of.TLS_PROTOCOLS) or ""
     chosen = conversation_fact_in(row.facts, facts_of.TLS_PROTOCOL)
     is_offered = row.protocol == TLS and H2 in offered.split(",") and chosen is None
-    return row.server if is_offered else None
+    return row.server_address if is_offered else None
 
 
 RULE = DiagnosisRule(
@@ -87,25 +89,25 @@ RULE = DiagnosisRule(
         "TooLongFrameException 1347569956",
     ),
     proof=(
-        "A connection to a NameServer or broker starts with the preface of HTTP/2 and gets no"
+        "A connection to a NameServer or broker starts with the HTTP/2 preface and gets no"
         " response, or its TLS handshake offers h2 (ALPN) and the server chooses no protocol."
     ),
     explanation=(
-        "Clients of 5.x that speak gRPC (rocketmq-client-java, and those of Go, Python, C++, C#,"
-        " Rust, Node.js in rocketmq-clients) talk to a proxy only. NameServers and brokers speak"
-        " remoting: they take the preface for a frame that is too long and close the connection."
-        " Inside TLS the handshake succeeds, and the first bytes fail."
+        "gRPC clients of 5.x (rocketmq-client-java, and those for Go, Python, C++, C#, Rust,"
+        " Node.js in rocketmq-clients) connect only to a proxy. NameServers and brokers use the"
+        " remoting protocol: they read the preface as a frame that is too long, and close the"
+        " connection. Inside TLS, the handshake succeeds, and the first bytes fail."
     ),
     advice=(
-        "Set the endpoints of the client (setEndpoints) to a proxy, port 8081 (grpcServerPort), and"
+        "Set the client's endpoints (setEndpoints) to a proxy, port 8081 (grpcServerPort), and"
         " start one if there is none (mqproxy, or mqbroker --enable-proxy). Or use the remoting"
-        " client (rocketmq-client) for NameServers."
+        " client (rocketmq-client) with NameServers."
     ),
     grpc=COVERED,
     fold=_Fold,
     connections=_key,
     references=("apache/rocketmq-clients#281", "apache/rocketmq#6015"),
-    limits="Browsers and health checks that speak HTTP/2 look the same.",
+    limits="Browsers and health checks that use HTTP/2 look the same.",
     needs=frozenset((Need.CONNECTIONS,)),
     lasts=None,
 )

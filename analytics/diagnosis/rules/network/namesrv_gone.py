@@ -1,4 +1,4 @@
-"""A NameServer cannot be reached: clients and brokers fail to connect to it."""
+"""A NameServer is unreachable: clients and brokers fail to connect to it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from ...problem import Case, ProblemSeverity, ProblemState, Subject
 from ...refusals import times
 from ...rule import BEHIND_PROXY, DiagnosisRule
 from .broker_gone import (
+    describe,
     doubt_end,
-    doubt_untried,
     how_gone,
-    leads_within,
-    outage_details,
     outages_by_cause,
-    state_of,
+    symptoms_of,
     was,
-    what_happened,
 )
 
 _OVER_ADVICE: Final = (
@@ -32,7 +29,7 @@ _OVER_ADVICE: Final = (
 
 class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of the times in which a NameServer was gone, for each spell of each."""
+        """Return a case of the periods in which a NameServer was gone, per spell and NameServer."""
         for server in self.servers(context):
             if context.servers.get(server.key) == "namesrv":
                 for outages in outages_by_cause(server.outages(context), self.lasts):
@@ -41,24 +38,19 @@ class _Fold(HostLosses):
 
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
     tally = merged(outages)
-    again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
+    repetitions = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     others = sorted(
         other for other, role in context.servers.items() if role == "namesrv" and other != address
     )
     case = tally.case(
         f"NameServer {address} {was(how_gone(outages), outages, context)}"
-        f" {outages[0].said(context)}{again}: {what_happened(outages)}",
+        f" {outages[0].said(context)}{repetitions}: {symptoms_of(outages)}",
         Subject(server=address),
     )
-    case.spans = [one.span() for one in outages]
-    case.state = state_of(outages)
-    case.leads_within = leads_within(outages)
-    case.part = how_gone(outages)
-    case.details = outage_details(context, outages)
-    doubt_untried(case, outages)
-    if others or all(one.starting for one in outages):
+    describe(case, outages, context)
+    if others or all(outage.starting for outage in outages):
         case.severity = ProblemSeverity.WARNING
-    if all(one.starting for one in outages):
+    if all(outage.starting for outage in outages):
         doubt_end(case, context)
     if case.state is ProblemState.OVER:
         case.advice = _OVER_ADVICE
@@ -76,20 +68,20 @@ RULE = DiagnosisRule(
         "No name server address",
         "Can not connect to NameServer",
         "name server connect failed",
+        "No name server address, please set it",
     ),
     proof=(
-        "Connects to a NameServer that was used before, by the same hosts, are refused or not"
-        " answered."
+        "Connects to a NameServer that the same hosts used before are refused or get no response."
     ),
     explanation=(
-        "Clients ask one NameServer at a time for routes, and the next one in their list when it"
-        " cannot be reached. Meanwhile they use the routes that they have, so sends and pulls go"
-        " on. Brokers register with every NameServer of their list and note each failure. Only with"
-        " all of them gone do new topics, new clients and changes of routes fail."
+        "Clients ask one NameServer at a time for routes, and the next one in their list if it is"
+        " unreachable. Meanwhile, they use the routes they have, so sends and pulls continue."
+        " Brokers register with every NameServer in their list and log each failure. Only if all of"
+        " them are gone do new topics, new clients, and route changes fail."
     ),
     advice=(
-        "Restart it, or take it out of namesrvAddr of clients and brokers. With one NameServer"
-        " alone, add a second: they need no synchronisation."
+        "Restart it, or remove it from namesrvAddr of clients and brokers. If there is only one"
+        " NameServer, add a second one: NameServers need no synchronization."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
@@ -97,6 +89,6 @@ RULE = DiagnosisRule(
     connections=host_of_server,
     takes_pending=True,
     quiet_ends=False,
-    limits="A NameServer of which only failed connects are in the capture is not known as one.",
+    limits="A NameServer for which only failed connects are captured is not recognized as one.",
     needs=frozenset((Need.CONNECTIONS,)),
 )

@@ -1,4 +1,4 @@
-"""One end of a connection sends the same packet again and again, as nobody acknowledges it."""
+"""One end of a connection retransmits the same packet, as it is not acknowledged."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.rows import conversation_record as tcp
-from dissectors.rows.conversation_facts import Stall, stalls_in
+from dissectors.rows.conversation_facts import (
+    IDLE_MS,
+    Stall,
+    conversation_number_in,
+    stalls_in,
+)
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ANSWERED, ExchangeRecord
 
 from ...context import Context
-from ...keys import answer_times, by_responder
+from ...keys import answer_times, by_server
 from ...need import Need
-from ...outages import named, server_of, speaks_remoting
+from ...outages import is_remoting_server, named, server_of, subject_at
 from ...problem import (
     Case,
     Confidence,
     ProblemSeverity,
     ProblemState,
-    Subject,
     Tally,
     clock,
     connected,
+    duration,
     period,
-    seconds,
 )
-from ...refusals import counted, times
+from ...refusals import times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import AnswerTimes
 from ...spells import spells
+from .idle_close import FORGOTTEN_ADVICE, LONG_IDLE_MS
 
 MAX_STALLS: Final = 4096
 FAILS_NS: Final = 3_000_000_000
@@ -39,9 +45,9 @@ FAILS_NS: Final = 3_000_000_000
 
 
 FULL: Final = 1_200
-"""payload bytes of a segment that may be as long as the path's MTU allows, at the least"""
+"""minimum payload bytes of a segment that may fill the path MTU"""
 LEAST_SHORT: Final = 3
-"""requests or responses that fit in one segment and arrived, beside those that did not"""
+"""single-segment requests or responses that arrived, beside those that did not"""
 MAX_HOSTS: Final = 1_024
 _LARGE_ADVICE: Final = (
     "Compare the MTU of both hosts with that of the way between them (ping -M do -s 1472 HOST), and"
@@ -67,13 +73,13 @@ class _Sizes:
         self.largest = 0
 
     def add(self, sizes: Iterable[int]) -> None:
-        """Note what arrived."""
+        """Add sizes that arrived."""
         for size, count in Counter(sizes).items():
             self.largest = max(self.largest, size)
             self.sizes[min(size // _STEP + 1, _MOST_STEPS)] += count
 
     def shorter(self, size: int) -> int:
-        """Return how many were shorter than this, surely."""
+        """Return how many were certainly shorter than this."""
         return sum(count for steps, count in self.sizes.items() if steps * _STEP <= size)
 
 
@@ -82,14 +88,20 @@ _MOST_STEPS: Final = 1_024
 
 
 class _Stalled(NamedTuple):
-    """A stall, and the connection that it was seen on."""
+    """A stall, and its connection."""
 
     row: ConversationRecord
     stall: Stall
 
     def span(self) -> tuple[int, int]:
-        """Return the first and the last repetition."""
+        """Return the first and the last retransmission."""
         return self.stall.first, self.stall.last
+
+    @property
+    def idle_ms(self) -> int:
+        """Idle time before the stall, if long enough for the connection to be dropped."""
+        idle = conversation_number_in(self.row.facts, IDLE_MS) or 0
+        return idle if idle >= LONG_IDLE_MS else 0
 
 
 class _Fold(Fold):
@@ -105,7 +117,7 @@ class _Fold(Fold):
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         self._answers.add([time for time in answer_times(rows) if time is not None])
-        host = host_of(rows[0].requester)
+        host = host_of(rows[0].client_address)
         for kept, sizes in (
             (self._requests, [row.request_bytes or 0 for row in rows]),
             (self._responses, [row.response_bytes or 0 for row in rows]),
@@ -118,97 +130,128 @@ class _Fold(Fold):
             of_host.add(sizes)
 
     def add_connection(self, row: ConversationRecord) -> None:
-        self._stalled += [_Stalled(row, one) for one in stalls_in(row)]
+        self._stalled += [_Stalled(row, stall) for stall in stalls_in(row)]
         if len(self._stalled) > MAX_STALLS:
             self._stalled.sort(key=_order)
             del self._stalled[MAX_STALLS:]
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of the times in which packets were not acknowledged, for each spell."""
-        if speaks_remoting(self.key, context):
-            now = [_Stalled(row, one) for row in self.unended for one in stalls_in(row)]
-            for found in spells([*self._stalled, *now], _Stalled.span, self.lasts):
+        """Return a case of the periods in which packets were not acknowledged, per spell."""
+        if is_remoting_server(self.key, context):
+            now = [_Stalled(row, stall) for row in self.unended for stall in stalls_in(row)]
+            every = [*self._stalled, *now]
+            forgotten = [
+                stalled for stalled in every if stalled.idle_ms and self._answered_since([stalled])
+            ]
+            for found in spells(forgotten, _Stalled.span, self.lasts):
+                yield self._forgotten(found, context)
+            others = [stalled for stalled in every if stalled not in forgotten]
+            for found in spells(others, _Stalled.span, self.lasts):
                 yield self._case(found, context)
 
-    def _case(self, found: list[_Stalled], context: Context) -> Case:
+    def _answered_since(self, stalls: list[_Stalled]) -> bool:
+        """Return whether the server responded during the wait or later."""
+        return self._answers.after(min(stalled.stall.first for stalled in stalls))
+
+    def _forgotten(self, stalls: list[_Stalled], context: Context) -> Case:
+        """Return the case of idle connections that a middlebox dropped silently.
+
+        New connections to the server work.
+        """
+        case = self._case(stalls, context)
+        longest = max(stalled.idle_ms for stalled in stalls) // 1000
+        connections = counted(len(stalls), "connection")
+        case.rule = "idle-close"
+        case.part = "silent"
+        case.title = (
+            f"packets on {connections} to {named(context, self.key)} are lost after an idle time of"
+            f" {longest} s, and nobody says so: it answers on other connections"
+        )
+        case.severity = ProblemSeverity.WARNING
+        case.confidence = Confidence.LIKELY
+        case.reason = "what forgot the connection is not in the capture"
+        case.advice = FORGOTTEN_ADVICE
+        return case
+
+    def _case(self, stalls: list[_Stalled], context: Context) -> Case:
         tally = Tally()
-        for row, stall in found:
-            sender = row.client if stall.sender == tcp.CLIENT else row.server
+        for row, stall in stalls:
+            sender = row.client_address if stall.sender == tcp.CLIENT else row.server_address
             what = f"{sender} sent one segment again {times(stall.repeats)}, until"
             tally.add(connected(row, f"{what} {clock(stall.last)} UTC"), last=stall.last)
-        known = context.broker(self.key) != self.key
-        subject = Subject(broker=context.broker(self.key)) if known else Subject(server=self.key)
-        case = tally.case(self._title(found, context), subject)
-        case.first_time = min(one.stall.first for one in found)
-        case.last_time = max(one.stall.last for one in found)
-        case.spans = [one.span() for one in found]
-        if all(row.end_time > stall.last for row, stall in found):
+        case = tally.case(self._title(stalls, context), subject_at(context, self.key))
+        case.first_time = min(stalled.stall.first for stalled in stalls)
+        case.last_time = max(stalled.stall.last for stalled in stalls)
+        case.spans = [stalled.span() for stalled in stalls]
+        if all(row.end_time > stall.last for row, stall in stalls):
             case.state = ProblemState.OVER
-        if all(stall.last - stall.first < FAILS_NS for _, stall in found):
+        if all(stall.last - stall.first < FAILS_NS for _, stall in stalls):
             case.severity = ProblemSeverity.WARNING
-        if self._only_large(found):
+        if self._only_large(stalls):
             case.advice = _LARGE_ADVICE
             case.part = "large"
-            if len(found) == 1:
+            if len(stalls) == 1:
                 case.confidence = Confidence.LIKELY
                 case.reason = "one segment only was lost"
-        elif self._answered_meanwhile(found):
+        elif self._answered_meanwhile(stalls):
             case.advice = _PATH_ADVICE
-        clients = sorted({context.client(one.row.client) for one in found})
+        clients = sorted({context.client(stalled.row.client_address) for stalled in stalls})
         case.details = [f"clients: {', '.join(clients[:5])}"]
         if context.is_proxy(self.key):
             case.details.append("clients of gRPC notice a dead connection by its keepalive only")
-        if self._answered_meanwhile(found):
+        if self._answered_meanwhile(stalls):
             case.details.append("it answered other requests meanwhile: its host did not stall")
         return case
 
-    def _only_large(self, found: list[_Stalled]) -> bool:
-        """Return whether full segments only were lost: shorter ones of the hosts arrived."""
-        sizes = {stall.size for _, stall in found}
-        if len({stall.sender for _, stall in found}) > 1 or len(sizes) != 1 or min(sizes) < FULL:
+    def _only_large(self, stalls: list[_Stalled]) -> bool:
+        """Return whether only full segments were lost: shorter ones of the hosts arrived."""
+        sizes = {stall.size for _, stall in stalls}
+        if len({stall.sender for _, stall in stalls}) > 1 or len(sizes) != 1 or min(sizes) < FULL:
             return False
         (size,) = sizes
-        for row, stall in found:
+        for row, stall in stalls:
             kept = self._requests if stall.sender == tcp.CLIENT else self._responses
-            arrived = kept.get(host_of(row.client))
+            arrived = kept.get(host_of(row.client_address))
             if arrived is None or arrived.largest > size or arrived.shorter(size) < LEAST_SHORT:
                 return False
         return True
 
-    def _answered_meanwhile(self, found: list[_Stalled]) -> bool:
-        """Return whether the server answered something during each stall."""
-        return all(self._answers.between(stall.first, stall.last) for _, stall in found)
+    def _answered_meanwhile(self, stalls: list[_Stalled]) -> bool:
+        """Return whether the server responded to something during each stall."""
+        return all(self._answers.between(stall.first, stall.last) for _, stall in stalls)
 
-    def _title(self, found: list[_Stalled], context: Context) -> str:
-        longest = max(found, key=lambda one: (one.stall.last - one.stall.first, _order(one)))
+    def _title(self, stalls: list[_Stalled], context: Context) -> str:
+        longest = max(
+            stalls, key=lambda stalled: (stalled.stall.last - stalled.stall.first, _order(stalled))
+        )
         first, last = longest.span()
         server = named(context, self.key)
-        # Where the server's packets are lost its acknowledgements are, and clients repeat theirs.
-        of_server = any(one.stall.sender == tcp.SERVER for one in found)
+        # If the server's packets are lost, so are its acknowledgements, and clients retransmit.
+        of_server = any(stalled.stall.sender == tcp.SERVER for stalled in stalls)
         what = (
-            f"what {server} sent to its clients was not acknowledged"
+            f"clients did not acknowledge data from {server}"
             if of_server
-            else f"{server} did not acknowledge what clients sent"
+            else f"{server} did not acknowledge data from clients"
         )
-        connections = len({(one.row.capture, one.row.conversation) for one in found})
-        again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
-        if self._only_large(found):
+        connections = len({(stalled.row.capture, stalled.row.conversation) for stalled in stalls})
+        repetitions = f", and {times(len(stalls) - 1)} more" if len(stalls) > 1 else ""
+        if self._only_large(stalls):
             sender, receiver = (server, "clients") if of_server else ("clients", server)
             return (
-                f"full segments ({longest.stall.size:,} bytes) of {sender} do not reach {receiver},"
-                f" shorter ones do: the path MTU is smaller; on"
+                f"full segments ({longest.stall.size:,} bytes) from {sender} do not reach"
+                f" {receiver}, shorter ones do: the path MTU is smaller; on"
                 f" {counted(connections, 'connection')}, from {period(first, last)} UTC"
-                f" ({seconds(last - first)}){again}"
+                f" ({duration(last - first)}){repetitions}"
             )
         return (
             f"{what}, on {counted(connections, 'connection')}, from {period(first, last)}"
-            f" UTC ({seconds(last - first)}){again}: one segment was sent again"
+            f" UTC ({duration(last - first)}){repetitions}: one segment was retransmitted"
             f" {times(longest.stall.repeats)}"
         )
 
 
-def _order(one: _Stalled) -> tuple[int, int, str, int]:
-    return *one.span(), one.row.capture, one.row.conversation
+def _order(stalled: _Stalled) -> tuple[int, int, str, int]:
+    return *stalled.span(), stalled.row.capture, stalled.row.conversation
 
 
 def _key(row: ConversationRecord) -> str | None:
@@ -226,38 +269,38 @@ RULE = DiagnosisRule(
         "connection stuck without RST",
     ),
     proof=(
-        "One segment of a connection is sent again at least three times, with pauses that grow, and"
-        " nothing acknowledges it meanwhile. Where all of them are full segments of one size, and"
-        " shorter requests or responses of the same hosts arrive but none that is longer, the path"
-        " MTU is too small."
+        "One segment is retransmitted at least three times, with growing pauses, and nothing"
+        " acknowledges it. If all such segments are full-sized, and shorter requests or responses"
+        " of these hosts arrive but no longer ones, the path MTU is too small."
     ),
     explanation=(
-        "TCP sends a segment again until the other host acknowledges it. The operating system does"
-        " that, not the program: a broker that hangs, in a garbage collection for example, still"
-        " acknowledges. So the packets, or what acknowledged them, were lost on the way: a firewall"
-        " or NAT forgot the connection, a route or a link failed, rules of a network changed. Or"
-        " the whole host stood still, unless it answered others meanwhile: without power, or a"
-        " virtual machine that was paused or moved. Where full segments only are lost, something on"
-        " the way takes smaller packets only and does not say so (an overlay network, a VPN)."
-        " Requests wait meanwhile and time out. One that arrived is stored anyway, and its retry"
-        " stores it twice."
+        "TCP resends a segment until the other host acknowledges it. The operating system"
+        " acknowledges, not the program: a hung broker, for example during garbage collection,"
+        " still acknowledges. So the packets or their acknowledgements were lost on the way: a"
+        " firewall or NAT forgot the connection, a route or link failed, or network rules changed."
+        " Or the whole host stopped (no power, or a virtual machine that was paused or migrated),"
+        " unless it responded to others meanwhile. If only full-sized segments are lost, a device"
+        " on the path accepts only smaller packets and does not report it (an overlay network, a"
+        " VPN). Requests wait meanwhile and time out. A request that arrived is still stored, and"
+        " its retry stores it twice."
     ),
     advice=(
-        "Capture at both hosts at once: where the packet is missing, the way between is at fault;"
-        " where it is there, see why that host does not answer. Look at firewalls and NAT (limits"
-        " for idle connections, full tables), links and routes, and at pauses or moves of virtual"
-        " machines at that time. The broker's garbage collection is not the cause."
+        "Capture at both hosts at once: if the packet is missing at the other host, the path"
+        " between them is at fault; otherwise, find out why that host does not acknowledge. Check"
+        " firewalls and NAT (idle timeouts, full tables), links and routes, and pauses or"
+        " migrations of virtual machines at that time. The broker's garbage collection is not the"
+        " cause."
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_responder, statuses=frozenset((ANSWERED,)), of_flow=True),),
+    exchanges=(Exchanges(key=by_server, statuses=frozenset((ANSWERED,)), of_flow=True),),
     connections=_key,
     takes_pending=True,
     quiet_ends=False,
     limits=(
-        "On which part of the way packets are lost is not in the capture. The time begins with the"
-        " first repetition, which is 200 ms or more after the packet itself. A connection that"
-        " nobody uses meanwhile shows nothing."
+        "The capture does not show where on the path packets are lost. The time starts with the"
+        " first retransmission, 200 ms or more after the packet itself. An unused connection shows"
+        " nothing."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     consequence_of=frozenset(("broker-gone", "namesrv-gone")),

@@ -15,10 +15,10 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
-from ...keys import by_responder
+from ...keys import by_server
 from ...need import Need
-from ...outages import named, speaks_remoting
-from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, connected
+from ...outages import is_remoting_server, named, subject_at
+from ...problem import Case, Confidence, Evidence, ProblemSeverity, Tally, connected
 from ...refusals import MAX_NAMED, counted_names, times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
@@ -27,12 +27,12 @@ ROCKETMQ: Final = "ROCKETMQ"
 PROTOCOL_VERSION: Final = "protocol_version"
 HANDSHAKE_FAILURE: Final = "handshake_failure"
 CERTIFICATE_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
-"""how facts write times of certificates: they sort as they follow each other"""
+"""format of certificate times in facts: the text order is the time order"""
 MAX_CONNECTIONS: Final = 1024
 AT_ONCE: Final = 1_000_000_000
-"""ns in which a server that wants TLS closes a connection in the clear"""
+"""ns within which a server that requires TLS closes a plaintext connection"""
 MUTE_BYTES: Final = 16
-"""a server that answers a ClientHello by TLS sends more"""
+"""a server that responds to a ClientHello with TLS sends more"""
 
 
 class _Fold(Fold):
@@ -56,7 +56,7 @@ class _Fold(Fold):
         if row.protocol == TLS:
             self._take_tls(row)
         elif conversation_fact_in(row.facts, facts_of.TLS_CHOSEN) is not None:
-            self._encrypted += 1  # and decrypted for us
+            self._encrypted += 1  # and decrypted by rmqtool
         elif row.commands == 1 and row.server_bytes == 0 and row.ended_by == tcp.SERVER:
             if len(self._clear) < MAX_CONNECTIONS and _lasted(row) < AT_ONCE:
                 self._clear.append(row)
@@ -67,9 +67,11 @@ class _Fold(Fold):
         facts = row.facts
         alert = conversation_fact_in(facts, facts_of.TLS_ALERT)
         offered = conversation_fact_in(facts, facts_of.TLS_OFFERED)
-        # A client whose hello nobody answers may end it by an alert of its own.
+        # A client whose hello gets no response may close with an alert of its own.
         if alert is not None and alert != "close_notify" and row.server_bytes:
-            self._alerts.add(connected(row, f"{row.client} to {row.server}: TLS alert {alert}"))
+            self._alerts.add(
+                connected(row, f"{row.client_address} to {row.server_address}: TLS alert {alert}")
+            )
             self._alert_names[alert] += 1
             reason = _reason_of(row, alert)
             if reason in self._reasons or len(self._reasons) < MAX_NAMED:
@@ -83,21 +85,23 @@ class _Fold(Fold):
             and row.ended_by == tcp.SERVER
             and row.server_bytes < MUTE_BYTES
         ):
-            what = f"{row.client} offers TLS {offered}; {row.server} closes without an answer"
+            what = (
+                f"{row.client_address} offers TLS {offered}; {row.server_address} closes without a"
+                " response"
+            )
             self._not_taken.add(connected(row, what))
         else:
             return
-        host = host_of(row.client)
+        host = host_of(row.client_address)
         if host in self._hosts or len(self._hosts) < MAX_NAMED:
             self._hosts[host] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of a server, for each way in which the ends do not agree."""
-        if not speaks_remoting(self.key, context):
+        """Return one case per server and kind of mismatch."""
+        if not is_remoting_server(self.key, context):
             return
         server = named(context, self.key)
-        name = context.broker(self.key)
-        subject = Subject(broker=name) if name != self.key else Subject(server=self.key)
+        subject = subject_at(context, self.key)
         clients = [f"clients: {counted_names(self._hosts)}"] if self._hosts else []
         if self._not_taken.count:
             case = self._not_taken.case(
@@ -113,9 +117,9 @@ class _Fold(Fold):
                 f" {counted_names(self._alert_names)}",
                 subject,
             )
-            case.details = [*clients, *sorted(one for one in self._reasons if one)]
+            case.details = [*clients, *sorted(reason for reason in self._reasons if reason)]
             yield case
-        # Answers may be among what is missing.
+        # Responses may be among the missing packets.
         refused = Tally() if context.quality.with_gaps else self._refused_in_the_clear()
         in_clear = any(row.server_bytes and row.commands for row in self.unended)
         if refused.count and not self._served_clear and not in_clear:
@@ -135,18 +139,21 @@ class _Fold(Fold):
         tally = Tally()
         for row in self._clear:
             if (row.capture, row.conversation) in self._unanswered:
-                what = f"{row.server} closed the connection of {row.client} at its first request"
+                what = (
+                    f"{row.server_address} closed the connection of {row.client_address} at its"
+                    " first request"
+                )
                 tally.add(Evidence(row.capture, None, row.end_time, row.conversation, what))
         return tally
 
 
 def _reason_of(row: ConversationRecord, alert: str) -> str:
-    """Return what the hellos and the certificates say of an alert; empty: nothing."""
+    """Return the reason of an alert, from the hellos and the certificates; empty if unknown."""
     facts = row.facts
     if conversation_fact_in(facts, facts_of.TLS_CHOSEN) is None:
         offered = conversation_fact_in(facts, facts_of.TLS_OFFERED)
-        said = alert in (PROTOCOL_VERSION, HANDSHAKE_FAILURE) and offered
-        return f"the client offers TLS {offered}" if said else ""
+        protocol_alert = alert in (PROTOCOL_VERSION, HANDSHAKE_FAILURE) and offered
+        return f"the client offers TLS {offered}" if protocol_alert else ""
     at = datetime.fromtimestamp(row.start_time // 1_000_000_000, UTC).strftime(CERTIFICATE_TIME)
     subjects = _all_of(facts, facts_of.TLS_SUBJECT)
     for subject, end in zip(subjects, _all_of(facts, facts_of.TLS_NOT_AFTER), strict=False):
@@ -165,9 +172,9 @@ def _reason_of(row: ConversationRecord, alert: str) -> str:
 
 
 def _all_of(facts: Sequence[str], name: str) -> list[str]:
-    """Return the values of all facts of a name: one for each certificate of a chain."""
+    """Return the values of all facts of a name: one per certificate of a chain."""
     start = f"{name}="
-    return [one.removeprefix(start) for one in facts if one.startswith(start)]
+    return [fact.removeprefix(start) for fact in facts if fact.startswith(start)]
 
 
 def _lasted(row: ConversationRecord) -> int:
@@ -177,7 +184,7 @@ def _lasted(row: ConversationRecord) -> int:
 def _key(row: ConversationRecord) -> str | None:
     if row.start == tcp.MIDSTREAM:
         return None
-    return row.server if row.protocol in (TLS, ROCKETMQ) else None
+    return row.server_address if row.protocol in (TLS, ROCKETMQ) else None
 
 
 RULE = DiagnosisRule(
@@ -193,25 +200,26 @@ RULE = DiagnosisRule(
         "NotSslRecordException",
     ),
     proof=(
-        "A server closes a connection at a ClientHello without a response. Or either end sends a"
-        " TLS alert during the handshake. Or a server closes connections in the clear at their"
-        " first request, and serves none."
+        "A server closes a connection after a ClientHello without a response. Or either end sends a"
+        " TLS alert during the handshake. Or a server closes plaintext connections at their first"
+        " request, and never responds to one."
     ),
     explanation=(
-        "tls.server.mode is disabled, permissive (both are taken) or enforcing. A server that is"
-        " set to disabled closes a connection that begins with TLS; one that enforces TLS closes"
-        " those in the clear. The client only sees that the connection ends, and tries the next"
-        " address. An alert says that both want TLS, but not the same certificate or version; what"
-        " the certificate says, where it can be read, stands beside it."
+        "tls.server.mode is disabled, permissive (accepts both), or enforcing. With disabled, a"
+        " server closes TLS connections; with enforcing, it closes plaintext ones. The client only"
+        " sees that the connection ends, and tries the next address. An alert means that both ends"
+        " use TLS, but do not agree on certificate or version; a readable certificate is shown in"
+        " the evidence."
     ),
     advice=(
-        "Set both ends alike: client producer.setUseTLS(true) or -Dtls.enable=true; server"
-        " -Dtls.server.mode=permissive (default). For alerts check tls.client.trustCertPath,"
-        " tls.server.certPath, tls.server.need.client.auth (default none) and the versions."
+        "Configure both ends the same way: client producer.setUseTLS(true) or -Dtls.enable=true;"
+        " server -Dtls.server.mode=permissive (default). For alerts, check"
+        " tls.client.trustCertPath, tls.server.certPath, tls.server.need.client.auth (default"
+        " none), and the versions."
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_responder, statuses=frozenset((UNANSWERED,))),),
+    exchanges=(Exchanges(key=by_server, statuses=frozenset((UNANSWERED,))),),
     connections=_key,
     takes_pending=True,
     references=(
@@ -221,8 +229,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq#7179",
     ),
     limits=(
-        "Alerts and certificates of TLS 1.3 after the server's hello are encrypted: they are seen"
-        " with --tls-keylog only."
+        "TLS 1.3 encrypts alerts and certificates after the ServerHello: they are visible only with"
+        " --tls-keylog."
     ),
     needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
     lasts=None,

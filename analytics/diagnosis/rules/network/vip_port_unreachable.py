@@ -18,7 +18,7 @@ from ...rule import BEHIND_PROXY, DiagnosisRule, Fold
 
 MAX_EVENTS: Final = 4096
 NEAR: Final = 60_000_000_000
-"""ns: the broker's own port must work at a failed connect, or so soon after it"""
+"""ns: the broker's main port must work at a failed connect, or within this time"""
 
 
 class _Fold(Fold):
@@ -31,7 +31,7 @@ class _Fold(Fold):
         self._events = 0
 
     def add_connection(self, row: ConversationRecord) -> None:
-        place = split_endpoint(row.server)
+        place = split_endpoint(row.server_address)
         if place is None or self._events >= MAX_EVENTS:
             return
         self._events += 1
@@ -41,10 +41,10 @@ class _Fold(Fold):
             self._worked.setdefault(place[1], []).append((row.start_time, row.end_time))
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case for each broker of the host whose second port does not work."""
+        """Return a case per broker of the host whose VIP port does not work."""
         worked = dict(self._worked)
         for row in self.unended:
-            place = split_endpoint(row.server)
+            place = split_endpoint(row.server_address)
             if place is not None and row.server_bytes:
                 span = row.start_time, row.end_time
                 worked[place[1]] = [*worked.get(place[1], []), span]
@@ -54,7 +54,7 @@ class _Fold(Fold):
             if name is None or endpoint_text(self.key, port) in context.names:
                 continue
             if port in worked:
-                continue  # it works at times: the broker was gone
+                continue  # the VIP port works at times: the broker was gone
             works = worked.get(port + VIP_BELOW, [])
             proven = [
                 row
@@ -71,7 +71,7 @@ class _Fold(Fold):
                 " clients with vipChannelEnabled send there",
                 Subject(broker=name),
             )
-            hosts = sorted({host_of(row.client) for row in proven})
+            hosts = sorted({host_of(row.client_address) for row in proven})
             case.details = [f"connects failed from: {', '.join(hosts[:5])}"]
             yield case
 
@@ -82,7 +82,7 @@ def _near(time: int, spans: list[tuple[int, int]]) -> bool:
 
 def _key(row: ConversationRecord) -> str | None:
     failed = row.end in tcp.NEVER_OPENED
-    return host_of(row.server) if failed or (row.commands and row.server_bytes) else None
+    return host_of(row.server_address) if failed or (row.commands and row.server_bytes) else None
 
 
 RULE = DiagnosisRule(
@@ -91,16 +91,16 @@ RULE = DiagnosisRule(
     title="Clients cannot reach the VIP channel, two ports below the broker's port",
     searched=("connect to 10909 failed", "RemotingConnectException 10909", "vipChannelEnabled"),
     proof=(
-        "Connects to the port two below a broker's are refused or not answered, never succeed, and"
-        " the broker's own port works at that time."
+        "All connects to the port two below a broker's port are refused or get no response, while"
+        " the broker's own port works."
     ),
     explanation=(
         "A broker listens on a second port, two below its own (10909 for 10911), for requests that"
         " must not wait behind others. Clients with vipChannelEnabled send most requests there."
-        " Firewalls and container port lists often have the first port only."
+        " Firewalls and container port lists often include only the main port."
     ),
     advice=(
-        "Open the port, or switch the channel off: producer.setVipChannelEnabled(false), or"
+        "Open the port, or turn the VIP channel off: producer.setVipChannelEnabled(false), or"
         " -Dcom.rocketmq.sendMessageWithVIPChannel=false. The default is true in clients up to"
         " 4.4.0 and false later. The port itself is fastListenPort = listenPort - 2."
     ),
@@ -109,7 +109,7 @@ RULE = DiagnosisRule(
     connections=_key,
     takes_pending=True,
     references=("apache/rocketmq#568", "apache/rocketmq#1510", "apache/rocketmq#3889"),
-    limits="The broker's address must be named in a route, a registration or a request.",
+    limits="A route, a registration, or a request must name the broker's address.",
     needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
     consequence_of=frozenset(("broker-gone",)),
     lasts=None,

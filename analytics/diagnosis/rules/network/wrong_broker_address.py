@@ -1,4 +1,4 @@
-"""The route names an address of a broker that clients cannot reach."""
+"""The route has a broker address that clients cannot reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from dissectors.endpoint import host_of
-from dissectors.ports import PROXY
+from dissectors.ports import NAMESRV, PROXY
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows import conversation_record as tcp
@@ -35,26 +35,31 @@ from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_ADDRESSES: Final = 4096
 MAX_FAILED: Final = 64
-"""failed connects that are kept of one address"""
+"""maximum failed connects kept per address"""
 DOCKER: Final = ip_network("172.17.0.0/16")
-"""Docker's default bridge: the same addresses on every host, reachable on that host only"""
+"""Docker's default bridge: the same addresses on every host, reachable only on that host"""
+_ADVICE: Final = (
+    "Set brokerIP1 in broker.conf to an address that clients can reach (default: the first address"
+    " of the host), and publish listenPort (10911) and the port two below it under the same"
+    " numbers. In Kubernetes, use host networking, or a proxy (5.x) for clients outside."
+)
 _PROXY_ADVICE: Final = (
-    "Set remotingAccessAddr in rmq-proxy.json to an address that clients reach (default: the first"
-    " address of its host), and publish remotingListenPort (default 8080) under the same number: a"
-    " proxy answered, which names itself in place of the brokers."
+    "Set remotingAccessAddr in rmq-proxy.json to an address that clients can reach (default: the"
+    " first address of its host), and publish remotingListenPort (default 8080) under the same"
+    " number: a proxy sent the route, and names itself in place of the brokers."
 )
 LEAST_SYNS: Final = 2
-"""one SYN alone may be the last packet of the capture"""
+"""a single SYN may be the last packet of the capture"""
 
 
 @dataclass(slots=True)
 class _Address:
     names: set[str] = field(default_factory=set)
-    """of the brokers at it: a proxy names itself for all"""
+    """names of the brokers at the address: a proxy gives its own address for all"""
     askers: set[str] = field(default_factory=set)
     routes: Tally = field(default_factory=Tally)
     servers: set[str] = field(default_factory=set)
-    """who answered with it"""
+    """servers whose response contains it"""
 
     @property
     def name(self) -> str:
@@ -62,12 +67,19 @@ class _Address:
         return min(self.names)
 
     def of_proxy(self, address: str) -> bool:
-        """Return whether a proxy answered with its own address."""
+        """Return whether a proxy responded with its own address."""
         port = f":{PROXY}"
         return (
             len(self.names) > 1
             or address.endswith(port)
-            or any(one.endswith(port) for one in self.servers)
+            or any(address.endswith(port) for address in self.servers)
+        )
+
+    def perhaps_of_proxy(self, address: str) -> bool:
+        """Return whether the responding server is on the same host, not on a NameServer port."""
+        return all(
+            host_of(endpoint) == host_of(address) and not endpoint.endswith(f":{NAMESRV}")
+            for endpoint in self.servers
         )
 
 
@@ -78,95 +90,97 @@ class _Fold(Fold):
         self._failed: dict[str, list[ConversationRecord]] = {}
         self._reached: set[str] = set()
         self._told: dict[tuple[AnsweredRoute, str, str], list[tuple[str, str, _Address]]] = {}
-        """route, host that got it and server that gave it -> names and addresses in it"""
+        """route, requesting host, and server -> names and addresses in it"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
-        """Return what takes the routes that one client got of one topic."""
-        asker = host_of(flow.requester)
+        """Return the function that adds routes of one topic to one client."""
+        asker = host_of(flow.client_address)
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             for route, same in groupby(rows, answered_route):
-                told = self._told.get((route, asker, flow.responder))
-                if told is None:
-                    told = self._tell(route, asker, flow.responder)
+                entries = self._told.get((route, asker, flow.server_address))
+                if entries is None:
+                    entries = self._add_route(route, asker, flow.server_address)
                 several = list(same)
                 ends = list(map(end_of, several))
                 first, last = min(ends), max(ends)
-                for name, address, found in told:
+                for name, address, found in entries:
                     if not found.routes.add_all_late(first, last, len(ends)):
                         _add_routes(found.routes, several, f"{name}{SEPARATOR}{address}")
 
         return add
 
-    def _tell(
+    def _add_route(
         self, route: AnsweredRoute, asker: str, server: str
     ) -> list[tuple[str, str, _Address]]:
-        """Note what a host was told by a route; return what is kept of the addresses in it."""
+        """Record a route that a host received; return the state of the addresses in it."""
         if len(self._told) >= REMEMBERED:
             self._told.clear()
-        told = self._told[route, asker, server] = []
+        entries = self._told[route, asker, server] = []
         for name, address in route.named:
-            found = self._named.get(address)
-            if found is None:
+            entry = self._named.get(address)
+            if entry is None:
                 if len(self._named) >= MAX_ADDRESSES:
                     continue
-                found = self._named[address] = _Address()
-            if len(found.askers) < MAX_ADDRESSES:
-                found.askers.add(asker)
-            if len(found.servers) < MAX_ADDRESSES:
-                found.servers.add(server)
-            if len(found.names) < MAX_ADDRESSES:
-                found.names.add(name)
-            told.append((name, address, found))
-        return told
+                entry = self._named[address] = _Address()
+            if len(entry.askers) < MAX_ADDRESSES:
+                entry.askers.add(asker)
+            if len(entry.servers) < MAX_ADDRESSES:
+                entry.servers.add(server)
+            if len(entry.names) < MAX_ADDRESSES:
+                entry.names.add(name)
+            entries.append((name, address, entry))
+        return entries
 
     def add_connection(self, row: ConversationRecord) -> None:
         if _failed(row):
-            failed = self._failed.setdefault(row.server, [])
+            failed = self._failed.setdefault(row.server_address, [])
             if len(failed) < MAX_FAILED and len(self._failed) <= MAX_ADDRESSES:
                 failed.append(row)
         elif row.server_bytes and len(self._reached) < MAX_ADDRESSES:
-            self._reached.add(row.server)
+            self._reached.add(row.server_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case for each address that cannot be right."""
+        """Return a case per address that cannot be right."""
         translated = self._translated(context)
-        reached = self._reached | {row.server for row in self.unended if not _failed(row)}
-        for address, one in sorted(self._named.items()):
+        reached = self._reached | {row.server_address for row in self.unended if not _failed(row)}
+        for address, entry in sorted(self._named.items()):
             if address in reached:
                 continue
-            now = [row for row in self.unended if row.server == address]
+            now = [row for row in self.unended if row.server_address == address]
             failed = [*self._failed.get(address, []), *now]
             host = host_of(address)
-            if not _is_ip(host):
+            if not is_ip(host):
                 if not translated and not _has_port(address, (*reached, *self._failed)):
-                    yield _unresolved(address, one)
+                    yield _unresolved(address, entry)
                 continue
-            strange = _strange(host, one.askers)
+            strange = _strange(host, entry.askers)
             syns = sum(row.syns for row in failed)
             if not strange and syns < LEAST_SYNS:
                 continue
             if not failed and translated:
                 continue
-            if not strange and not _tried_by(failed, one.askers):
+            if not strange and not _tried_by(failed, entry.askers):
                 continue
             tally = Tally()
             for row in failed:
                 tally.add(connected(row, how_it_failed(row)), last=row.end_time)
-            tally.merge(_counted_as_none(one.routes) if failed else one.routes)
+            tally.merge(_counted_as_none(entry.routes) if failed else entry.routes)
             how = f"{len(failed):,} connects to it failed" if failed else "no connect was seen"
             case = tally.case(
-                f"the route names {one.name} at {address}"
+                f"the route names {entry.name} at {address}"
                 + (f", {strange}" if strange else "")
                 + f": {how}, none succeeded",
-                Subject(broker=one.name),
+                Subject(broker=entry.name),
             )
-            case.details = [f"clients that were told: {', '.join(sorted(one.askers)[:5])}"]
-            if one.of_proxy(address):
+            case.details = [f"clients that were told: {', '.join(sorted(entry.askers)[:5])}"]
+            if entry.of_proxy(address):
                 case.advice = _PROXY_ADVICE
+            elif entry.perhaps_of_proxy(address):
+                case.advice = f"{_ADVICE} If a proxy gave the route: {_PROXY_ADVICE}"
             if not failed:
                 case.confidence = Confidence.LIKELY
                 case.reason = "a client on the broker's own host could use that address"
@@ -176,10 +190,9 @@ class _Fold(Fold):
             yield case
 
     def _translated(self, context: Context) -> bool:
-        """Return whether a broker is used at an address that no route names.
+        """Return whether a broker is used at an address that is in no route.
 
-        Something between translates addresses, or they were made anonymous in the packets' heads:
-        those in routes are then other ones.
+        Then addresses are translated, or were anonymized in packet headers: those in routes differ.
         """
         return any(
             role == BROKER and context.own_address(address) not in self._named
@@ -187,7 +200,7 @@ class _Fold(Fold):
         )
 
 
-def _is_ip(host: str) -> bool:
+def is_ip(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
@@ -196,18 +209,18 @@ def _is_ip(host: str) -> bool:
 
 
 def _has_port(address: str, others: Iterable[str]) -> bool:
-    """Return whether clients use or try the port of an address: its name may lead there."""
+    """Return whether clients use or try the port of an address: its name may resolve to them."""
     port = address.rpartition(":")[2]
     return any(other.rpartition(":")[2] == port for other in others)
 
 
-def _unresolved(address: str, one: _Address) -> Case:
-    """Return the case of a host name behind which nobody connected."""
+def _unresolved(address: str, entry: _Address) -> Case:
+    """Return the case of a host name to which nobody connected."""
     host = host_of(address)
-    case = one.routes.case(
-        f"the route names {one.name} by a host name, {address}, and no client that got it connected"
-        " to a broker: they may not be able to resolve the name",
-        Subject(broker=one.name),
+    case = entry.routes.case(
+        f"the route names {entry.name} by a host name, {address}, and no client that got it"
+        " connected to a broker: they may not be able to resolve the name",
+        Subject(broker=entry.name),
     )
     case.severity = ProblemSeverity.WARNING
     case.confidence = Confidence.LIKELY
@@ -216,19 +229,19 @@ def _unresolved(address: str, one: _Address) -> Case:
         f"Check that each client resolves {host} (DNS, /etc/hosts), or set brokerIP1 in broker.conf"
         " to an IP address that clients reach, and restart the broker."
     )
-    case.details = [f"clients that got the route: {', '.join(sorted(one.askers)[:5])}"]
+    case.details = [f"clients that got the route: {', '.join(sorted(entry.askers)[:5])}"]
     return case
 
 
 def _add_routes(routes: Tally, rows: Sequence[ExchangeRecord], named: str) -> None:
-    """Count routes that name an address."""
+    """Count routes with an address."""
     for row in rows:
         if not routes.add_late(end_of(row)):
             routes.add(shown(row, f"the route of {row.topic} names {named}"))
 
 
 def _counted_as_none(tally: Tally) -> Tally:
-    """Return a tally of the same evidence that counts nothing."""
+    """Return a tally with the same evidence and a count of zero."""
     other = Tally()
     for one in tally.evidence:
         other.add(one, count=0)
@@ -237,24 +250,24 @@ def _counted_as_none(tally: Tally) -> Tally:
 
 
 def _tried_by(failed: list[ConversationRecord], askers: set[str]) -> bool:
-    return any(host_of(row.client) in askers for row in failed)
+    return any(host_of(row.client_address) in askers for row in failed)
 
 
 def _strange(host: str, askers: set[str]) -> str | None:
-    """Return what is odd about an address for those who were told of it; None: nothing."""
+    """Return what is unusual about an address for the clients that received it, or None."""
     try:
         address = ip_address(host)
-        others = [ip_address(one) for one in askers]
+        others = [ip_address(host) for host in askers]
     except ValueError:
         return None
     if address.is_unspecified:
         return "which is not a valid address that anybody can connect to"
-    if address.is_loopback and not any(one.is_loopback for one in others):
+    if address.is_loopback and not any(host.is_loopback for host in others):
         return "which is the loopback of each client's own host"
-    if address.is_link_local and not any(one.is_link_local for one in others):
+    if address.is_link_local and not any(host.is_link_local for host in others):
         return "which is valid on one link only"
     bridge: IPv4Network = DOCKER  # type: ignore[assignment]
-    if address in bridge and not any(one in bridge for one in others):
+    if address in bridge and not any(host in bridge for host in others):
         return "which is an address inside Docker on the broker's host"
     return None
 
@@ -279,20 +292,16 @@ RULE = DiagnosisRule(
         "UnknownHostException broker",
     ),
     proof=(
-        "A NameServer's answer names an address that is a loopback, Docker or link-local one for"
-        " clients elsewhere, or to which all connects of those clients fail; none ever succeeds. Or"
-        " it is a host name, and no client that got it connects to its port anywhere."
+        "A NameServer's response names a loopback, Docker, or link-local address to clients on"
+        " other hosts, or an address to which all their connects fail. Or it names a host, and no"
+        " client that got the name connects to its port anywhere."
     ),
     explanation=(
-        "Clients connect to the address that a broker has registered, not to the one that people"
-        " know it by. Without brokerIP1 a broker takes the first address of its own host: in a"
-        " container or behind NAT that is one which nobody else can reach."
+        "Clients connect to the address that a broker has registered, not to the one in their"
+        " configuration. Without brokerIP1, a broker registers the first address of its own host:"
+        " in a container or behind NAT, no other host can reach that address."
     ),
-    advice=(
-        "Set brokerIP1 in broker.conf to an address that clients reach (default: the first address"
-        " of the host), and publish listenPort (10911) and the port two below it under the same"
-        " numbers. In Kubernetes use host networking, or a proxy (5.x) for clients outside."
-    ),
+    advice=_ADVICE,
     grpc="`wrong-proxy-address` is this rule for proxies.",
     fold=_Fold,
     exchanges=(
@@ -318,9 +327,9 @@ RULE = DiagnosisRule(
         "apache/rocketmq#8195",
     ),
     limits=(
-        "A connect to a loopback address never reaches the network, so it is not in a capture."
-        " Where brokers are used at addresses that no route names, as behind a NAT or in captures"
-        " made anonymous, an address to which no connect was seen is not judged."
+        "A connect to a loopback address never reaches the network, so it is not captured. If"
+        " clients use broker addresses that no route names (behind NAT, or in anonymized captures),"
+        " an address without a captured connect is not reported."
     ),
     needs=frozenset((Need.ROUTES, Need.CONNECTIONS)),
     lasts=None,

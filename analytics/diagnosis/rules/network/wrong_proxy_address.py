@@ -1,4 +1,4 @@
-"""The route of a proxy names an address that its clients cannot reach."""
+"""The route of a proxy has an address that its clients cannot reach."""
 
 from __future__ import annotations
 
@@ -6,45 +6,50 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
-from dissectors.grpc.names import OK
+from dissectors.grpc.names import OK, TELEMETRY
+from dissectors.quantities import counted
 from dissectors.remoting.row_facts.names import ASKED_ENDPOINT, ENDPOINT, fact_in, facts_in
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE
 from ...need import Need
 from ...outages import how_it_failed, surely_unanswered
-from ...problem import Case, ProblemSeverity, Subject, Tally, connected, shown
-from ...refusals import counted, listed
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected, shown
+from ...refusals import listed
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
+from .wrong_broker_address import is_ip
 
 MAX_ADDRESSES: Final = 4_096
 MAX_FAILED: Final = 64
-"""failed connects that are kept of one address"""
+"""maximum failed connects kept per address"""
 QUERY: Final = "QueryRoute"
+_NEXT: Final = frozenset((TELEMETRY, "Heartbeat", "QueryAssignment", *SEND_CALLS, *RECEIVE_CALLS))
+"""calls that a client makes to the addresses of a route"""
 
 
 class _Address:
-    """An address that routes name."""
+    """An address in routes."""
 
     def __init__(self) -> None:
         self.routes = Tally()
         self.asked: set[str] = set()
-        """addresses at which clients reached the proxies that named it"""
+        """addresses at which clients reached the proxies that returned it"""
         self.known: set[str] = set()
-        """those that clients say that they know"""
+        """addresses that clients report as known"""
         self.askers: set[str] = set()
         """hosts of these clients"""
 
     def add(self, row: ExchangeRecord, address: str) -> None:
-        """Take a route that names it."""
-        self.routes.add(shown(row, f"{row.responder} names {address} for {row.topic}"))
+        """Add a route with this address."""
+        self.routes.add(shown(row, f"{row.server_address} names {address} for {row.topic}"))
         for kept, one in (
-            (self.asked, row.responder),
+            (self.asked, row.server_address),
             (self.known, fact_in(row.facts, ASKED_ENDPOINT)),
-            (self.askers, host_of(row.requester)),
+            (self.askers, host_of(row.client_address)),
         ):
             if one and len(kept) < MAX_ADDRESSES:
                 kept.add(one)
@@ -56,62 +61,89 @@ class _Fold(Fold):
         self._named: dict[str, _Address] = {}
         self._failed: dict[str, list[ConversationRecord]] = {}
         self._reached: set[str] = set()
+        self._going_on: set[str] = set()
+        """hosts of clients that made other calls"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_name in _NEXT:
+            if len(self._going_on) < MAX_ADDRESSES:
+                self._going_on.add(host_of(row.client_address))
+            return
         for address in facts_in(row.facts, ENDPOINT):
-            found = self._named.get(address)
-            if found is None:
+            entry = self._named.get(address)
+            if entry is None:
                 if len(self._named) >= MAX_ADDRESSES:
                     return
-                found = self._named[address] = _Address()
-            found.add(row, address)
+                entry = self._named[address] = _Address()
+            entry.add(row, address)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if _failed(row):
-            failed = self._failed.get(row.server)
+            failed = self._failed.get(row.server_address)
             if failed is None:
                 if len(self._failed) >= MAX_ADDRESSES:
                     return
-                failed = self._failed[row.server] = []
+                failed = self._failed[row.server_address] = []
             failed.append(row)
             if len(failed) > MAX_FAILED:
-                failed.sort(key=lambda one: (one.start_time, one.capture, one.conversation))
+                failed.sort(key=lambda item: (item.start_time, item.capture, item.conversation))
                 failed.pop()
         elif len(self._reached) < MAX_ADDRESSES:
-            self._reached.add(row.server)
+            self._reached.add(row.server_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of each address to which every connect failed."""
-        reached = self._reached | {row.server for row in self.unended if not _failed(row)}
-        for address, one in sorted(self._named.items()):
-            if address in reached or address in one.asked:
+        """Return a case per address at which every connect failed."""
+        reached = self._reached | {row.server_address for row in self.unended if not _failed(row)}
+        for address, entry in sorted(self._named.items()):
+            if address in reached or address in entry.asked:
                 continue
             failed = [
                 row
                 for row in self._failed.get(address, ())
-                if host_of(row.client) in one.askers and surely_unanswered(row, context)
+                if host_of(row.client_address) in entry.askers and surely_unanswered(row, context)
             ]
             if failed:
-                yield _case(address, one, failed)
+                yield _case(address, entry, failed)
+            elif address not in entry.known and not is_ip(host_of(address)):
+                waiting = {host_of(row.client_address) for row in self.pending}
+                if entry.askers.isdisjoint(self._going_on | waiting):
+                    yield _unresolved(address, entry)
 
 
-def _case(address: str, one: _Address, failed: list[ConversationRecord]) -> Case:
+def _case(address: str, entry: _Address, failed: list[ConversationRecord]) -> Case:
     tally = Tally()
     for row in failed:
         tally.add(connected(row, how_it_failed(row)), last=row.end_time)
-    for evidence in one.routes.evidence:
+    for evidence in entry.routes.evidence:
         tally.add(evidence, count=0)
     tries = f"{counted(len(failed), 'connect')} to it failed, none succeeded"
     case = tally.case(
-        f"the proxy's route names {address}, but clients reach the proxy at {listed(one.asked)}:"
+        f"the proxy's route names {address}, but clients reach the proxy at {listed(entry.asked)}:"
         f" {tries}",
         Subject(server=address),
     )
-    case.details = [f"clients that got the route: {listed(one.askers)}"]
-    if one.known:
-        case.details.append(f"the clients know the proxy as {listed(one.known)}")
-    if all(host_of(address) != host_of(other) for other in one.asked):
+    case.details = [f"clients that got the route: {listed(entry.askers)}"]
+    if entry.known:
+        case.details.append(f"the clients know the proxy as {listed(entry.known)}")
+    if all(host_of(address) != host_of(other) for other in entry.asked):
         case.advice = _HOST_ADVICE
+    return case
+
+
+def _unresolved(address: str, entry: _Address) -> Case:
+    """Return the case of a host name to which no client connects, as it cannot be resolved."""
+    case = entry.routes.case(
+        f"the proxy's route names {address} by a host name, and no client that got it made another"
+        " call: they may not be able to resolve the name",
+        Subject(server=address),
+    )
+    case.details = [f"clients that got the route: {listed(entry.askers)}"]
+    case.advice = (
+        f"Check that each client resolves {host_of(address)} (DNS, /etc/hosts), or set"
+        " localServeAddr in rmq-proxy.json to an address that clients reach."
+    )
+    case.confidence = Confidence.LIKELY
+    case.reason = "a client may have asked for the route only, or gone on where nobody captured"
     return case
 
 
@@ -121,6 +153,10 @@ def _failed(row: ConversationRecord) -> bool:
 
 def _key(row: ExchangeRecord) -> str | None:
     return WHOLE if row.request_name == QUERY else None
+
+
+def _next_key(row: ExchangeRecord) -> str | None:
+    return WHOLE if row.request_name in _NEXT else None
 
 
 _HOST_ADVICE: Final = (
@@ -140,14 +176,15 @@ RULE = DiagnosisRule(
         "useEndpointPortFromRequest",
     ),
     proof=(
-        "A response to QueryRoute names another address than the one that the client asked at, and"
-        " every connect of these clients to it fails."
+        "A response to QueryRoute names an address other than the one the client connected to, and"
+        " every connect of these clients to it fails. Or it names a host name by which these"
+        " clients do not know the proxy, and they make no other call."
     ),
     explanation=(
-        "A client asks the proxy that it is configured with for a route, and then connects to the"
-        " addresses in it. A proxy in cluster mode names the host that the client asked for with"
-        " its own grpcServerPort, in local mode its localServeAddr. Behind a mapped port, a"
-        " NodePort, or a load balancer with another port nobody listens there."
+        "A client asks its configured proxy for a route, and then connects to the addresses in it."
+        " In cluster mode, a proxy returns the host that the client asked for with its own"
+        " grpcServerPort; in local mode, its localServeAddr. Behind a mapped port, a NodePort, or a"
+        " load balancer with another port, no server listens there."
     ),
     advice=(
         "Publish the proxy's gRPC port under the same number, set grpcServerPort (default 8081) to"
@@ -156,7 +193,10 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, responses=frozenset((OK,)), with_facts=True),),
+    exchanges=(
+        Exchanges(key=_key, responses=frozenset((OK,)), with_facts=True),
+        Exchanges(key=_next_key, with_facts=True),
+    ),
     connections=lambda row: WHOLE if _failed(row) or row.server_bytes else None,
     takes_pending=True,
     references=(
@@ -165,7 +205,7 @@ RULE = DiagnosisRule(
         "apache/rocketmq#6268",
         "itboon/rocketmq-helm#31",
     ),
-    limits="A connect to a loopback address never reaches the network, so it is not in a capture.",
+    limits="A connect to a loopback address never reaches the network, so it is not captured.",
     needs=frozenset((Need.CONNECTIONS,)),
     lasts=None,
 )

@@ -1,7 +1,4 @@
-"""Rules about brokers that refuse requests for the state they are in, above all overload.
-
-May import the modules of `diagnosis` and `dissectors`.
-"""
+"""Rules about brokers that refuse requests for the state they are in, above all overload."""
 
 from typing import Final
 

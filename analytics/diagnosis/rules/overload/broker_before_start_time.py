@@ -1,4 +1,4 @@
-"""A broker takes no messages before a time that was set."""
+"""A broker accepts no messages before a configured time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Fold(RefusingBroker):
     def why(self) -> str:
         until = listed(self.named(_UNTIL))
         by = f" before {until} (the broker's local time)" if until else " yet"
-        return f"it is set to take none{by}"
+        return f"it accepts none{by}"
 
 
 RULE = DiagnosisRule(
@@ -34,14 +34,14 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.WARNING,
     title="The broker accepts no messages before a configured start time",
     searched=("broker unable to service, until",),
-    proof="A send is answered with code 1 and the remark `broker unable to service, until`.",
+    proof="Response code 1 to a send, with the remark `broker unable to service, until`.",
     explanation=(
-        "The setting startAcceptSendRequestTimeStamp tells a broker from when on it takes messages."
-        " Until then it refuses all sends, and nothing is stored. Consumers are not affected."
+        "Until the time in startAcceptSendRequestTimeStamp, the broker refuses all sends and stores"
+        " nothing. Consumers are not affected."
     ),
     advice=(
-        "Wait, or set startAcceptSendRequestTimeStamp (ms since 1970, default 0: at once) to a time"
-        " that is over."
+        "Wait, or set startAcceptSendRequestTimeStamp (ms since 1970, default 0: immediately) to a"
+        " time in the past."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -1,9 +1,10 @@
-"""A broker refuses requests before it looks at them, because it can take none of that kind."""
+"""A broker rejects requests before processing them, because it can take none of that kind."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from dissectors.quantities import plain_duration
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
@@ -26,14 +27,14 @@ class _Fold(Refusals):
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        return f"{broker} refused {self.what} at once: it takes none at the moment"
+        return f"{broker} refused {self.what} immediately: it was overloaded"
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
+        lines = super().details(context)
         if _LATENCY in self.figures:
             least, most = self.figures[_LATENCY]
-            said.append(f"answered after {least / 1000:.1f} to {most / 1000:.1f} ms")
-        return said
+            lines.append(f"answered after {plain_duration(least)} to {plain_duration(most)}")
+        return lines
 
 
 RULE = DiagnosisRule(
@@ -43,16 +44,15 @@ RULE = DiagnosisRule(
     searched=("[REJECTREQUEST]system busy, start flow control for a while",),
     proof="Response code 2 (SYSTEM_BUSY) whose remark contains [REJECTREQUEST].",
     explanation=(
-        "Before a send gets into the queue the broker asks itself whether it can write at all. It"
-        " cannot while a write to the page cache takes too long, while its transient store pool has"
-        " no free buffer, or while it is a slave. Then it refuses each send within milliseconds."
-        " Nothing was stored."
+        "Before it queues a send, the broker checks whether it can write at all. It cannot if a"
+        " write to the page cache takes too long, if its transient store pool has no free buffer,"
+        " or if it is a slave. It then refuses each send within milliseconds. Nothing was stored."
     ),
     advice=(
-        "Look in the broker's log of that time. If it is a slave, find out why clients send to it:"
-        " their route may be old. If transientStorePoolEnable (default false) is on,"
-        " transientStorePoolSize (default 5) may be too small or the disk too slow. Otherwise check"
-        " the disk: osPageCacheBusyTimeOutMills has the default 1000 ms."
+        "Check the broker's log at that time. If it is a slave, find out why clients send to it:"
+        " their route may be outdated. If transientStorePoolEnable (default false) is on,"
+        " transientStorePoolSize (default 5) may be too small or the disk too slow. Otherwise,"
+        " check the disk: osPageCacheBusyTimeOutMills defaults to 1000 ms."
     ),
     grpc=COVERED,
     fold=_Fold,
@@ -64,6 +64,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq#1635",
         "apache/rocketmq#8451",
     ),
-    limits="The response does not say which of the three reasons it was.",
+    limits="The response does not say which of the three reasons applies.",
     consequence_of=frozenset(("page-cache-busy",)),
 )

@@ -1,4 +1,4 @@
-"""A broker slows a consumer group down that reads messages which are no longer in memory."""
+"""A broker throttles a consumer group that reads messages which are no longer in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK: Final = "reading cold data"
 
 class _Fold(Refusals):
     def title(self, context: Context) -> str:
-        brokers = listed(context.broker(one) for one in self.brokers)
+        brokers = listed(context.broker(address) for address in self.brokers)
         return (
             f"{brokers} refused {self.what} of group {self.key}:"
             " it reads old messages, which are no longer in memory"
@@ -32,17 +32,18 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.WARNING,
     title="The broker slows down a consumer group that reads old messages from disk",
     searched=("This consumer group is reading cold data. It has been flow control",),
-    proof="A pull is answered with code 2 and a remark that says `reading cold data`.",
+    proof="Response code 2 to a pull, with a remark that contains `reading cold data`.",
     explanation=(
-        "The group is so far behind that its messages must be read from disk. Such reads disturb"
-        " all others, so the broker limits how many bytes a group may read that way, and refuses"
-        " pulls over the limit for some time. No message is lost; the group only catches up slowly."
+        "The group is so far behind that the broker must read its messages from disk. Such reads"
+        " slow down all other requests. So the broker limits the bytes that a group may read from"
+        " disk, and refuses pulls above the limit for some time. No message is lost; the group only"
+        " catches up slowly."
     ),
     advice=(
         "Find out why the group fell behind, or whether its offset was reset to an old time. The"
-        " limits are cgColdReadThreshold (default 3 MB for a group) and globalColdReadThreshold"
-        " (100 MB); coldDataFlowControlEnable (default false) turns the control on. A limit for one"
-        " group can be set by mqadmin updateColdDataFlowCtrGroupConfig."
+        " limits are cgColdReadThreshold (default 3 MB per group) and globalColdReadThreshold (100"
+        " MB); coldDataFlowControlEnable (default false) turns them on. mqadmin"
+        " updateColdDataFlowCtrGroupConfig sets the limit of one group."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

@@ -1,4 +1,4 @@
-"""A broker takes no messages because its disk is full, or because its store does not write."""
+"""A broker accepts no messages because its disk is full, or because its store cannot write."""
 
 from __future__ import annotations
 
@@ -6,58 +6,59 @@ import re
 from typing import Final
 
 from dissectors.foreign import real_of
+from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity
-from ...refusals import counted, refused_with, times
+from ...refusals import refused_with, times
 from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("disk is full", "maybe disk full")
-"""SendMessageProcessor.handlePutMessageResult, SERVICE_NOT_AVAILABLE: brokers of 4.9 and 5.x,
-and those of 4.6 and before."""
+"""SendMessageProcessor.handlePutMessageResult, SERVICE_NOT_AVAILABLE: brokers of 4.9 and 5.x, and
+of 4.6 and earlier"""
 STOPS_AT: Final = 90
 """diskSpaceWarningLevelRatio in percent: MessageStoreConfig, DefaultMessageStore"""
 _RATIOS: Final = re.compile(
     r"[\[,]\s*CL:\s*(-?[\d.]{1,9})\s*CQ:\s*(-?[\d.]{1,9})\s*INDEX:\s*(-?[\d.]{1,9})\s*[\],]"
 )
-"""AbstractSendMessageProcessor.diskUtil: shares of the disks that are in use."""
+"""AbstractSendMessageProcessor.diskUtil: used shares of the disks"""
 _PLACES: Final = ("commit log", "consume queues", "index")
 
 
 class _Fold(RefusingBroker):
     def take(self, row: ExchangeRecord) -> None:
-        found = _RATIOS.search(row.remark or "")
-        if found is None:
+        match = _RATIOS.search(row.remark or "")
+        if match is None:
             return
-        for place, text in zip(_PLACES, found.groups(), strict=True):
+        for place, text in zip(_PLACES, match.groups(), strict=True):
             if (share := _percent(text)) is not None:
                 self.note_figure(place, share)
 
     @property
     def fullest(self) -> int | None:
-        """Percent of the fullest disk; None: the remark does not say."""
+        """Percent of the fullest disk; None: not in the remark."""
         return max((most for _, most in self.figures.values()), default=None)
 
     def why(self) -> str:
         used = ", ".join(f"{place} {most} %" for place, (_, most) in self.figures.items())
         shares = f" (in use: {used})" if used else ""
         if self.fullest is not None and self.fullest < STOPS_AT:
-            return f"by its answer its disk is full{shares} or its store cannot write"
+            return f"its disk is full{shares} or its store is not writable"
         return f"its disk is full{shares}"
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
-        messages, most = self.sent_again()
+        lines = super().details(context)
+        messages, most = self.sent_again(context)
         if messages:
-            said.append(f"{counted(messages, 'message')} refused up to {times(most)}")
+            lines.append(f"{counted(messages, 'message')} refused up to {times(most)}")
         for topic in sorted(self.topics):
             if others := _others(context, topic, context.broker(self.key)):
-                said.append(f"sends of {topic} can go to {others}")
-        return said
+                lines.append(f"sends of {topic} can go to {others}")
+        return lines
 
     def judge(self, case: Case, context: Context) -> None:
         if self.fullest is not None and self.fullest < STOPS_AT:
@@ -75,7 +76,7 @@ def _percent(text: str) -> int | None:
 
 
 def _others(context: Context, topic: str, refusing: str) -> str:
-    names = [one.name for one in context.brokers_of(topic) if one.name != refusing]
+    names = [broker.name for broker in context.brokers_of(topic) if broker.name != refusing]
     return ", ".join(names[:3])
 
 
@@ -89,23 +90,24 @@ RULE = DiagnosisRule(
         "maybe disk full, CL: CQ: INDEX:, maybe your broker machine memory too small",
         "messages are put to the slave, message store has been shut down",
         "CODE: 14",
+        "service not available now. It may be caused by one of the following reasons",
     ),
     proof=(
-        "Response code 14 (SERVICE_NOT_AVAILABLE) to a send, whose remark says `disk is full`,"
-        " of brokers of 4.6 and before `maybe disk full`, and how much of the disks is in use."
+        "Response code 14 (SERVICE_NOT_AVAILABLE) to a send. Its remark says `disk is full` (`maybe"
+        " disk full` in 4.6 and earlier) and how full the disks are."
     ),
     explanation=(
-        "The broker watches the disks of its commit log, consume queues and index. From 90 % on it"
-        " takes no more messages, but consumers can go on. The producer tries another broker of the"
-        " topic, if there is one. The same response comes from a slave and from a store that shuts"
-        " down."
+        "The broker watches the disks of its commit log, consume queues, and index. Above 90 %, it"
+        " accepts no more messages, but consumers keep working. The producer tries another broker"
+        " of the topic, if there is one. A slave, or a store that is shutting down, sends the same"
+        " response."
     ),
     advice=(
         "Free space on that disk or make it larger. Messages are kept for fileReservedTime (default"
-        " 72 h) and deleted at deleteWhen (04 h) or from diskMaxUsedSpaceRatio (75 %) on. Sends"
-        " stop at diskSpaceWarningLevelRatio (90 %, never more; in 4.x the system property"
-        " rocketmq.broker.diskSpaceWarningLevelRatio, 0.90). Look out for other programs that fill"
-        " the disk."
+        " 72 h) and deleted at deleteWhen (04 h), or above diskMaxUsedSpaceRatio (75 %). Sends stop"
+        " at diskSpaceWarningLevelRatio (90 %, never more; in 4.x the system property"
+        " rocketmq.broker.diskSpaceWarningLevelRatio, 0.90). Check for other programs that fill the"
+        " disk."
     ),
     grpc=COVERED,
     fold=_Fold,
@@ -118,6 +120,9 @@ RULE = DiagnosisRule(
         "apache/rocketmq#4826",
         "alibaba/rocketmq#134",
     ),
-    limits="Only the figures in the remark tell a full disk from a store that was shut down.",
+    limits=(
+        "Only the percentages in the remark distinguish a full disk from a store that was shut"
+        " down."
+    ),
     needs=frozenset((Need.SENDS,)),
 )

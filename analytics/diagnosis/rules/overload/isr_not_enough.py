@@ -1,31 +1,32 @@
-"""A broker refuses sends because too few replicas follow it."""
+"""A broker refuses sends because too few replicas are in sync."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import counted, refused_with
+from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("in-sync replicas not enough", "IN_SYNC_REPLICAS_NOT_ENOUGH")
-"""SendMessageProcessor.handlePutMessageResult; the name where a message is sent back."""
+"""SendMessageProcessor.handlePutMessageResult; the name if a message is returned"""
 
 
 class _Fold(RefusingBroker):
     because = "too few replicas are in sync with it"
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
-        messages, most = self.sent_again()
+        lines = super().details(context)
+        messages, most = self.sent_again(context)
         if messages:
-            said.append(f"{counted(messages, 'message')} tried up to {most} times, always refused")
-        return said
+            lines.append(f"{counted(messages, 'message')} tried up to {most} times, always refused")
+        return lines
 
 
 RULE = DiagnosisRule(
@@ -33,15 +34,15 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.ERROR,
     title="The broker refuses sends because too few replicas are in sync",
     searched=("in-sync replicas not enough",),
-    proof="A send is answered with code 1 and the remark `in-sync replicas not enough`.",
+    proof="Response code 1 to a send, with the remark `in-sync replicas not enough`.",
     explanation=(
-        "The broker must have each message on a number of replicas, itself included, before it"
-        " answers. Fewer than that follow it closely, so it refuses the message without storing it."
-        " A producer retries after code 1, but another attempt at this broker is refused too."
+        "Before it responds, the broker must have each message on a number of replicas, including"
+        " itself. Too few replicas are in sync, so it refuses the message without storing it. A"
+        " producer retries after code 1, but this broker refuses the next attempt, too."
     ),
     advice=(
         "Start the missing slaves, or find out why they are behind. inSyncReplicas and"
-        " minInSyncReplicas (both default 1) say how many are needed; enableAutoInSyncReplicas"
+        " minInSyncReplicas (both default 1) set the number of replicas; enableAutoInSyncReplicas"
         " (default false) lets the broker go down to minInSyncReplicas by itself. With a"
         " controller, check the sync state set (mqadmin getSyncStateSet)."
     ),

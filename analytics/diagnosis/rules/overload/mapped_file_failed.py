@@ -1,4 +1,4 @@
-"""A broker cannot make the next file of its commit log."""
+"""A broker cannot create the next file of its commit log."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MARKS: Final = (
     "create maped file failed",
     "CREATE_MAPPED_FILE_FAILED",
 )
-"""SendMessageProcessor, EndTransactionProcessor, AbstractSendMessageProcessor (sent back)."""
+"""SendMessageProcessor, EndTransactionProcessor, AbstractSendMessageProcessor (returned)"""
 
 
 class _Fold(RefusingBroker):
-    because = "it cannot make the next file of its commit log"
+    because = "it cannot create the next file of its commit log"
 
 
 RULE = DiagnosisRule(
@@ -30,15 +30,16 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.ERROR,
     title="The broker cannot create the next file of its commit log",
     searched=("create mapped file failed, server is busy or broken.", "CREATE_MAPPED_FILE_FAILED"),
-    proof="A send is answered with code 1 and the remark `create mapped file failed`.",
+    proof="Response code 1 to a send, with the remark `create mapped file failed`.",
     explanation=(
-        "The commit log is a row of files of 1 GB. When one is full the broker makes the next one,"
-        " ahead of time if it can. That failed or took more than five seconds. Nothing was stored."
+        "The commit log consists of 1 GB files. When one is full, the broker creates the next one,"
+        " ahead of time if possible. That failed or took more than five seconds. Nothing was"
+        " stored."
     ),
     advice=(
-        "Look in the broker's store.log. Mostly the disk is full, too slow, or read-only, or the"
-        " limits of mapped memory (vm.max_map_count) or of open files are reached."
-        " warmMapedFileEnable (default false) makes a new file slow to get."
+        "Check the broker's store.log. Usually, the disk is full, too slow, or read-only, or the"
+        " limit of mapped memory (vm.max_map_count) or of open files is reached. With"
+        " warmMapedFileEnable (default false), creating a file takes longer."
     ),
     grpc=COVERED,
     fold=_Fold,

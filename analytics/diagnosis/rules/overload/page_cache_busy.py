@@ -26,14 +26,13 @@ RULE = DiagnosisRule(
     searched=("[PCBUSY_CLEAN_QUEUE]broker busy",),
     proof="Response code 2 (SYSTEM_BUSY) whose remark contains [PCBUSY_CLEAN_QUEUE].",
     explanation=(
-        "One write of a message has held the lock of the commit log for longer than"
-        " osPageCacheBusyTimeOutMills. The broker then refuses the sends that wait behind it."
-        " None of them was stored. The operating system is writing dirty pages, swapping, or the"
-        " disk is slow."
+        "One write has held the lock of the commit log for longer than osPageCacheBusyTimeOutMills."
+        " The broker refuses the sends waiting behind it. None of them was stored. The operating"
+        " system is writing dirty pages or swapping, or the disk is slow."
     ),
     advice=(
-        "Check disk latency, swapping and vm.dirty_* settings. osPageCacheBusyTimeOutMills has the"
-        " default 1000 ms; transientStorePoolEnable moves writes off the page cache."
+        "Check disk latency, swapping, and vm.dirty_* settings. osPageCacheBusyTimeOutMills"
+        " defaults to 1000 ms; transientStorePoolEnable moves writes off the page cache."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -1,4 +1,4 @@
-"""A broker refuses a send at once because a former write has held the commit log for too long."""
+"""A broker refuses a send at once because an earlier write has held the commit log for too long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .refusing_broker import RefusingBroker
 MARK: Final = "[PC_SYNCHRONIZED]"
 """SendMessageProcessor.handlePutMessageResult, OS_PAGE_CACHE_BUSY."""
 _CODES: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR)
-"""2; 1 from brokers before 5.3."""
+"""2; 1 from brokers before 5.3"""
 
 
 class _Fold(RefusingBroker):
@@ -29,14 +29,14 @@ RULE = DiagnosisRule(
     searched=("[PC_SYNCHRONIZED]broker busy, start flow control for a while",),
     proof="Response code 2 (1 from brokers before 5.3) whose remark contains [PC_SYNCHRONIZED].",
     explanation=(
-        "The broker writes one message after the other. Before it writes, it looks how long the"
-        " write before has held the lock of the commit log. Longer than osPageCacheBusyTimeOutMills"
-        " means that the page cache or the disk cannot keep up, and the send is refused. The"
-        " message was not stored."
+        "The broker writes one message at a time. Before each write, it checks how long the"
+        " previous write held the lock of the commit log. If that exceeds"
+        " osPageCacheBusyTimeOutMills, the page cache or the disk cannot keep up, and the broker"
+        " refuses the send. The message was not stored."
     ),
     advice=(
-        "Check disk latency, swapping and vm.dirty_* settings of that host."
-        " osPageCacheBusyTimeOutMills has the default 1000 ms. Java clients before 5.3.0 do not try"
+        "Check disk latency, swapping, and vm.dirty_* settings of that host."
+        " osPageCacheBusyTimeOutMills defaults to 1000 ms. Java clients before 5.3.0 do not try"
         " another broker after code 2."
     ),
     grpc=COVERED,

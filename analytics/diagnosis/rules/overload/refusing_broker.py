@@ -1,4 +1,4 @@
-"""What rules about overloaded brokers share: one case for each broker, one reason."""
+"""The shared fold of rules about overloaded brokers: one case per broker, one reason."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ...refusals import Refusals
 
 
 class RefusingBroker(Refusals):
-    """Requests that brokers refuse for one reason. Give `because`, or override `why`."""
+    """Requests that brokers refuse for one reason. Set `because`, or override `why`."""
 
     per_broker = True
     because: ClassVar[str] = ""
-    """why a broker refused them, as the title says it"""
+    """reason of the refusals, for the title"""
 
     def why(self) -> str:
         """Return why this broker refused them."""
         return self.because
 
     def title(self, context: Context) -> str:
-        """Return the sentence that names the broker, how many it refused, and why."""
+        """Return the title: the broker, the number of refusals, and the reason."""
         return f"{context.refuser(self.key)} refused {self.what}: {self.why()}"

@@ -1,4 +1,4 @@
-"""A broker gives up requests that waited too long in its queue (BrokerFastFailure)."""
+"""A broker drops requests that waited too long in its queue (BrokerFastFailure)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PERIOD: Final = re.compile(r"period in queue: (\d{1,12})\s*ms, size of queue: (
 
 
 class _Fold(RefusingBroker):
-    """Its refusals, and who sends how much to a broker that refuses."""
+    """Refusals of one broker, and the send rates of its clients."""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.response_code == ResponseCode.SYSTEM_BUSY:
@@ -55,21 +55,21 @@ class _Fold(RefusingBroker):
         for several in hours.values():
             part = self.part(several[0])
             if part is not None:
-                part.note_name(_SENDERS, several[0].requester, len(several))
+                part.note_name(_SENDERS, several[0].client_address, len(several))
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
+        lines = super().details(context)
         if senders := by_client(self.named(_SENDERS), context):
-            said.append(f"sends to it, the refused ones included: {counted_names(senders)}")
-        return said
+            lines.append(f"sends to it, the refused ones included: {counted_names(senders)}")
+        return lines
 
     def take(self, row: ExchangeRecord) -> None:
         if row.request_code in SENDS:
-            self.note_name(_SENDERS, row.requester)
-        found = _PERIOD.search(row.remark or "")
-        if found is not None:
-            self.note_figure(_WAITED, natural_of(found[1]))
-            self.note_figure(_SIZE, natural_of(found[2]))
+            self.note_name(_SENDERS, row.client_address)
+        match = _PERIOD.search(row.remark or "")
+        if match is not None:
+            self.note_figure(_WAITED, natural_of(match[1]))
+            self.note_figure(_SIZE, natural_of(match[2]))
 
     def why(self) -> str:
         if _WAITED not in self.figures:
@@ -82,7 +82,7 @@ class _Fold(RefusingBroker):
 
 
 def _other_send(row: ExchangeRecord) -> str | None:
-    """Return the key of a send that was not refused for this; None for those of `refused_with`."""
+    """Return the key of a send that was not refused for this reason; None for `refused_with`."""
     return None if row.response_code == ResponseCode.SYSTEM_BUSY else WHOLE
 
 
@@ -93,17 +93,16 @@ RULE = DiagnosisRule(
     searched=("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while", "CODE: 2"),
     proof="Response code 2 (SYSTEM_BUSY) whose remark contains [TIMEOUT_CLEAN_QUEUE].",
     explanation=(
-        "A request waits in a queue until a thread of the broker takes it. Every 10 ms the broker"
-        " removes requests that have waited longer than a limit and refuses them. The message was"
-        " not stored. The broker is overloaded, or was stopped for a moment by its disk, by a"
-        " lock or by garbage collection."
+        "Requests wait in a queue for a free broker thread. Every 10 ms the broker removes requests"
+        " that have waited too long and refuses them. The message was not stored. The broker is"
+        " overloaded, or its disk, a lock, or garbage collection paused it."
     ),
     advice=(
-        "Look for slow disks, long garbage collections and bursts of sends at that time."
-        " waitTimeMillsInSendQueue (default 200 ms) is the limit for sends,"
-        " waitTimeMillsInPullQueue 5 s, waitTimeMillsInAckQueue 3 s,"
-        " waitTimeMillsInTransactionQueue 3 s, waitTimeMillsInHeartbeatQueue 31 s."
-        " sendMessageThreadPoolNums adds threads. Raising the limit hides the cause."
+        "Look for slow disks, long garbage collections, and bursts of sends at that time. Limits:"
+        " waitTimeMillsInSendQueue (default 200 ms) for sends, waitTimeMillsInPullQueue 5 s,"
+        " waitTimeMillsInAckQueue 3 s, waitTimeMillsInTransactionQueue 3 s,"
+        " waitTimeMillsInHeartbeatQueue 31 s. sendMessageThreadPoolNums adds threads. Raising the"
+        " limit hides the cause."
     ),
     grpc=COVERED,
     fold=_Fold,
@@ -121,5 +120,5 @@ RULE = DiagnosisRule(
         "alibaba/rocketmq#455",
         "alibaba/spring-cloud-alibaba#1797",
     ),
-    limits="One-way sends that were removed get no response and are not seen.",
+    limits="Oneway sends get no response, so their removal is not visible.",
 )

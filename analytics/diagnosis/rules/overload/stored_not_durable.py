@@ -1,4 +1,4 @@
-"""Messages that a broker stored, but that are not on disk or not on a slave in time."""
+"""Messages that a broker stored, but not in time on disk or on a slave."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.grpc.names import CODES
+from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import whole
 from ...need import Need
-from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted, counted_names, whole_of_sends
+from ...problem import Case, ProblemSeverity
+from ...refusals import Refusals, counted_names, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _DISK: Final = int(ResponseCode.FLUSH_DISK_TIMEOUT)
@@ -25,7 +27,7 @@ _BY_CALL: Final = {
     CODES["HA_NOT_AVAILABLE"]: _NO_SLAVE,
     CODES["SLAVE_PERSISTENCE_TIMEOUT"]: _SLAVE,
 }
-"""what a proxy says by gRPC -> what the broker said"""
+"""gRPC code of a proxy -> response code of the broker"""
 _WAIT: Final = "wait"
 _ANSWER: Final = "answer"
 
@@ -53,24 +55,40 @@ class _Fold(Refusals):
         return (
             f"{broker} stored {counted(self.tally.count, 'message')} that"
             f" {'was' if self.tally.count == 1 else 'were'} not {where}"
-            f" ({', '.join(self._said(answers))})"
+            f" ({', '.join(self._response_parts(answers))})"
         )
 
     def details(self, context: Context) -> list[str]:
         return [*super().details(context), f"answers: {counted_names(self.named(_ANSWER))}"]
 
-    def _said(self, answers: Iterable[str]) -> list[str]:
-        said = []
+    def impact(self) -> dict[Impact, int]:
+        return {Impact.NOT_DURABLE: self.tally.count}
+
+    def judge(self, case: Case, context: Context) -> None:
+        if self.named(_ANSWER).keys() == {ResponseCode(_DISK).name}:
+            case.advice = _DISK_ADVICE
+
+    def _response_parts(self, answers: Iterable[str]) -> list[str]:
+        parts = []
         for name in sorted(answers):
             code = ResponseCode.__members__.get(name)
             _, most = self.figures.get(f"{_WAIT} {code:d}", (0, 0)) if code is not None else (0, 0)
-            waited = f" after {most / 1_000_000:.1f} s" if most >= _WAITED_US else ""
-            said.append(name + waited)
-        return said
+            waited = f" after {plain_duration(most)}" if most >= _WAITED_US else ""
+            parts.append(name + waited)
+        return parts
 
 
 _WAITED_US: Final = 100_000
-"""a wait that is worth saying"""
+"""minimum wait that is reported"""
+_NOT_AGAIN: Final = (
+    "Do not send the message again: it would be stored twice (retryAnotherBrokerWhenNotStoreOK,"
+    " default false, does so)."
+)
+_DISK_ADVICE: Final = (
+    "Look for a slow or busy disk under the commit log (iostat, store.log), or raise"
+    f" syncFlushTimeout (default 5000 ms). {_NOT_AGAIN} flushDiskType=ASYNC_FLUSH (default) does"
+    " not wait for the disk."
+)
 
 RULE = DiagnosisRule(
     id="stored-not-durable",
@@ -78,23 +96,22 @@ RULE = DiagnosisRule(
     title="Messages are stored, but not on disk or on a slave in time",
     searched=("SLAVE_NOT_AVAILABLE", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT"),
     proof=(
-        "A send is answered with code 10 (FLUSH_DISK_TIMEOUT), 11 (SLAVE_NOT_AVAILABLE) or 12"
-        " (FLUSH_SLAVE_TIMEOUT)."
+        "Response code 10 (FLUSH_DISK_TIMEOUT), 11 (SLAVE_NOT_AVAILABLE), or 12"
+        " (FLUSH_SLAVE_TIMEOUT) to a send."
     ),
     explanation=(
-        "The message is stored and will be delivered. But the broker promises more: that it is on"
-        " disk (flushDiskType SYNC_FLUSH) or on a slave (brokerRole SYNC_MASTER) before it answers,"
-        " and that did not come about in time. If the broker dies now, the message may be lost."
-        " FLUSH_SLAVE_TIMEOUT: no slave confirmed it in time. SLAVE_NOT_AVAILABLE: no slave is"
-        " connected, or it is too far behind; 5.x says FLUSH_SLAVE_TIMEOUT instead."
+        "The message is stored and will be delivered. But the broker should respond only once the"
+        " message is on disk (flushDiskType SYNC_FLUSH) or on a slave (brokerRole SYNC_MASTER), and"
+        " that took too long. If the broker dies now, the message may be lost. FLUSH_SLAVE_TIMEOUT:"
+        " no slave confirmed it in time. SLAVE_NOT_AVAILABLE: no slave is connected, or it is too"
+        " far behind; 5.x reports FLUSH_SLAVE_TIMEOUT instead."
     ),
     advice=(
-        "Check that the slave runs and that it reaches the master's replication port (listenPort +"
-        " 1, usually 10912). Do not send the message again: it would be stored twice"
-        " (retryAnotherBrokerWhenNotStoreOK, default false, does so). slaveTimeout (default 3000"
-        " ms) is the time for a slave, syncFlushTimeout (5000 ms) for the disk. A slave does not"
-        " count that is haSlaveFallbehindMax (4.x) or haMaxGapNotInSync (5.x; both 256 MB) behind."
-        " Without a slave, ASYNC_MASTER is the role that fits."
+        "Check that the slave is running and reaches the master's replication port (listenPort +"
+        f" 1, usually 10912). {_NOT_AGAIN} slaveTimeout (default 3000 ms) is the time limit for a"
+        " slave, syncFlushTimeout (5000 ms) for the disk. A slave does not count if it is more than"
+        " haSlaveFallbehindMax (4.x) or haMaxGapNotInSync (5.x; both 256 MB) behind. Without a"
+        " slave, use the role ASYNC_MASTER."
     ),
     grpc=COVERED,
     fold=_Fold,

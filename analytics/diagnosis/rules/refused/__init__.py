@@ -1,7 +1,4 @@
-"""Rules about requests that a broker refuses for what they are.
-
-May import the modules of `diagnosis` and `dissectors`.
-"""
+"""Rules about requests that a broker refuses as invalid."""
 
 from typing import Final
 
@@ -21,6 +18,7 @@ MODULES: Final = (
     "broker_failed",
     "required_field_missing",
     "heartbeat_ignored",
+    "heartbeat_incomplete",
     "end_transaction_refused",
     "refused_otherwise",
     "call_refused",

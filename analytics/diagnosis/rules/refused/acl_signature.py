@@ -1,4 +1,4 @@
-"""A client is refused because of who it is: signature, account or rights."""
+"""A client is refused because of its signature, account, or permissions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.group_names import INNER_PRODUCER
 from dissectors.remoting.row_facts.names import ACCOUNT, CLIENT, fact_in
@@ -14,20 +15,20 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import PROXY, Context
 from ...problem import Case, ProblemSeverity, Subject, first_line
-from ...refusals import Refusals, counted, counted_names, listed, only, times
+from ...refusals import Refusals, counted_names, listed, only, times
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
-"""1 from 4.x (AclException), 16 from 5.x (AuthenticationException, AuthorizationException)."""
+"""1 from 4.x (AclException), 16 from 5.x (AuthenticationException, AuthorizationException)"""
 _CALL_CODES: Final = frozenset((40100, 40300))
-"""UNAUTHORIZED and FORBIDDEN of a proxy that is asked by gRPC."""
+"""UNAUTHORIZED and FORBIDDEN of a proxy, in gRPC"""
 _CLIENT: Final = "client"
 _ACCOUNT: Final = "account"
 _SHOWN: Final = "shown"
 
 
 class _Reason(NamedTuple):
-    """Why a client is refused, by the remark; `{0}` is the name in it."""
+    """The reason of a refusal, from the remark; `{0}` is the name in it."""
 
     id: str
     pattern: re.Pattern[str]
@@ -60,7 +61,10 @@ _REASONS: Final = (
     ),
     _Reason(
         "unsigned",
-        re.compile(r"(?:No accessKey is configured|username cannot be null)()"),
+        re.compile(
+            r"(?:No accessKey is configured|username cannot be null"
+            r"|authentication header is incorrect)()"
+        ),
         "they have no signature",
         "Give the client an account: AclClientRPCHook with SessionCredentials; one that speaks gRPC"
         " takes it by setCredentialProvider.",
@@ -117,13 +121,13 @@ _REASONS: Final = (
 
 
 def reason_of(remark: str | None) -> tuple[_Reason, str] | None:
-    """Return why access control refused a request, and the name in its remark; None: it did not."""
+    """Return why access control refused a request, with the name in the remark, or None."""
     if not remark:
         return None
     for reason in _REASONS:
-        found = reason.pattern.search(remark)
-        if found is not None:
-            return reason, first_line(remark) if reason.id == "other" else found[1]
+        match = reason.pattern.search(remark)
+        if match is not None:
+            return reason, first_line(remark) if reason.id == "other" else match[1]
     return None
 
 
@@ -138,31 +142,33 @@ class _Fold(Refusals):
         self.note_name(_SHOWN, row.remark)
 
     def subject(self, context: Context) -> Subject:
-        named = self.named(_CLIENT) or {context.client(one) for one in self.clients}
+        named = self.named(_CLIENT) or {context.client(address) for address in self.clients}
         groups = {name for name in self.groups if name != INNER_PRODUCER and "," not in name}
         return Subject(
-            broker=only(context.broker(one) for one in self.brokers),
+            broker=only(context.broker(address) for address in self.brokers),
             topic=only(self.topics),
             group=only(groups),
             client=only(named),
         )
 
     def title(self, context: Context) -> str:
-        brokers = listed(context.broker(one) for one in self.brokers)
+        brokers = listed(context.broker(address) for address in self.brokers)
         clients = self.named(_CLIENT)
-        who = listed(clients) if clients else listed(host_of(one) for one in self.clients)
-        who = f"proxy {who}" if self._is_proxy(context) else who
-        return f"{brokers} refused {self.what} of {who}: {self._why()}"
+        refused_clients = (
+            listed(clients) if clients else listed(host_of(address) for address in self.clients)
+        )
+        refused_clients = f"proxy {refused_clients}" if self._is_proxy(context) else refused_clients
+        return f"{brokers} refused {self.what} of {refused_clients}: {self._why()}"
 
     def details(self, context: Context) -> list[str]:
-        said = [*super().details(context), f"requests: {counted_names(self.requests)}"]
-        messages, most = self.sent_again()
+        lines = [*super().details(context), f"requests: {counted_names(self.requests)}"]
+        messages, most = self.sent_again(context)
         if messages:
-            said.append(
+            lines.append(
                 f"{counted(messages, 'message')} sent up to {times(most)}, and refused each time:"
                 " retries are pointless"
             )
-        return said
+        return lines
 
     def judge(self, case: Case, context: Context) -> None:
         found = self._reason()
@@ -172,25 +178,27 @@ class _Fold(Refusals):
             case.advice = advice + _ACCOUNTS
 
     def _is_proxy(self, context: Context) -> bool:
-        """Return whether a proxy asked: for what only proxies use, or from where one serves."""
-        if PROXY_HEARTBEATS in self.topics or any(PROXY_HEARTBEATS in one for one in self.groups):
+        """Return whether a proxy sent the request: by its kind, or from the address of a proxy."""
+        if PROXY_HEARTBEATS in self.topics or any(
+            PROXY_HEARTBEATS in group for group in self.groups
+        ):
             return True
-        proxies = {host_of(one) for one, role in context.servers.items() if role == PROXY}
-        asked = {host_of(one) for one in self.clients}
+        proxies = {host_of(address) for address, role in context.servers.items() if role == PROXY}
+        asked = {host_of(address) for address in self.clients}
         return bool(asked) and asked <= proxies and not any(map(_is_loopback, asked))
 
     def _why(self) -> str:
-        found = self._reason()
-        if found is None:
+        refusal = self._reason()
+        if refusal is None:
             return "access control"
-        reason, name = found
-        said = reason.said.format(name)
+        reason, name = refusal
+        reason_text = reason.said.format(name)
         accounts = self.named(_ACCOUNT)
         if reason.id == "signature" and not name and accounts:
-            said = f"the signature of account {listed(accounts)} is wrong"
+            reason_text = f"the signature of account {listed(accounts)} is wrong"
         if self.tally.count == 1:
-            said = said.replace("they have", "it has")
-        return said
+            reason_text = reason_text.replace("they have", "it has")
+        return reason_text
 
     def _reason(self) -> tuple[_Reason, str] | None:
         remarks = self.named(_SHOWN)
@@ -198,14 +206,14 @@ class _Fold(Refusals):
 
 
 def _key(row: ExchangeRecord) -> str | None:
-    found = reason_of(row.remark)
-    return None if found is None else f"{found[0].id} {found[1]}"
+    reason = reason_of(row.remark)
+    return None if reason is None else f"{reason[0].id} {reason[1]}"
 
 
 RULE = DiagnosisRule(
     id="acl-signature",
     severity=ProblemSeverity.ERROR,
-    title="A client is refused because of its signature, its account or its rights",
+    title="A client is refused because of its signature, account, or permissions",
     searched=(
         "AclException Check signature failed for accessKey=",
         "No accessKey is configured",
@@ -213,16 +221,20 @@ RULE = DiagnosisRule(
         "No default permission for",
         "User is not found",
         "has no permission to access",
+        "Authentication failed. Please verify the credentials and try again.",
+        "authentication header is incorrect",
+        "No PlainAccessResource for accessKey",
+        "Need admin permission for request code",
     ),
     proof=(
-        "Response code 1 with `AclException` (4.x), or code 16 with a remark of authentication or"
-        " authorization (5.x)."
+        "Response code 1 with `AclException` (4.x), or code 16 with a remark about authentication"
+        " or authorization (5.x)."
     ),
     explanation=(
-        "With access control on, a client signs each request with the secret key of its account."
-        " The broker computes the signature again, then looks what the account may do. It refused"
-        " for the reason in the remark. Producers try again after these codes, but every broker has"
-        " the same accounts: retries are pointless."
+        "If access control is on, a client signs each request with the secret key of its account."
+        " The broker recomputes the signature, then checks what the account may do. It refused for"
+        " the reason in the remark. Producers retry after these codes, but every broker has the"
+        " same accounts, so retries are pointless."
     ),
     advice="Compare account, secret key and rights of client and broker." + _ACCOUNTS,
     grpc=COVERED,
@@ -238,8 +250,8 @@ RULE = DiagnosisRule(
         "NewLifeX/NewLife.RocketMQ#89",
     ),
     limits=(
-        "Why a signature is wrong is not told: a wrong secret key, or a request that was changed"
-        " after it was signed."
+        "The response does not say why a signature is wrong: the secret key is wrong, or the"
+        " request was changed after it was signed."
     ),
     lasts=None,
 )

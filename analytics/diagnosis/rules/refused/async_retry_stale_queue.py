@@ -1,4 +1,4 @@
-"""An asynchronous retry goes to another broker with the queue that was chosen for the first one."""
+"""An asynchronous retry goes to another broker with the queue chosen for the first one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.foreign import natural_of
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -16,13 +17,13 @@ from ...keys import by_topic, with_remark
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
-from ...refusals import Refusals, counted, listed, only
+from ...refusals import Refusals, listed, only
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 
 MARK: Final = "request queueId["
 """AbstractSendMessageProcessor.msgCheck"""
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
-"""1 up to 5.3.1, 29 from 5.3.2 on."""
+"""1 up to 5.3.1, 29 from 5.3.2 on"""
 _QUEUE: Final = re.compile(r"request queueId\[(\d{1,9})\]")
 _WRITABLE: Final = re.compile(r"writeQueueNums=(\d{1,9})")
 _ASKED: Final = "asked"
@@ -44,8 +45,8 @@ class _Fold(Refusals):
         self.note_name(_ASKED, row.broker_name)
         remark = row.remark or ""
         for name, pattern in ((_IDS, _QUEUE), (_QUEUES, _WRITABLE)):
-            if (found := pattern.search(remark)) is not None:
-                self.note_figure(name, natural_of(found[1]))
+            if (match := pattern.search(remark)) is not None:
+                self.note_figure(name, natural_of(match[1]))
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
@@ -62,28 +63,30 @@ class _Fold(Refusals):
         )
 
     def subject(self, context: Context) -> Subject:
-        """Return topic and group; the broker too, unless the trouble began at another one."""
-        found = super().subject(context)
-        return Subject(topic=found.topic, group=found.group) if self._meant(context) else found
+        """Return topic and group; the broker too, unless the first failure was at another one."""
+        subject = super().subject(context)
+        return (
+            Subject(topic=subject.topic, group=subject.group) if self._meant(context) else subject
+        )
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
+        lines = super().details(context)
         if not self._meant(context):
-            said.append("the requests name no other broker: the client's route may be old")
-        return said
+            lines.append("the requests name no other broker: the client's route may be old")
+        return lines
 
     def add_message(self, message: ObservedMessage) -> None:
         for row in stale_rows(message):
             self.stale.add(shown(row, f"{message.key} sent with the queue of {row.broker_name}"))
             self.first_brokers.add(row.broker_name or "")
-            self.later_brokers.add(row.responder)
+            self.later_brokers.add(row.server_address)
             if row.group:
                 self.producers.add(row.group)
 
     def cases(self, context: Context) -> Iterable[Case]:
         yield from super().cases(context)
         if self.stale.count:
-            later = {context.broker(one) for one in self.later_brokers}
+            later = {context.broker(address) for address in self.later_brokers}
             case = self.stale.case(
                 f"{counted(self.stale.count, 'retry', 'retries')} of topic"
                 f" {self.key} went to {listed(later)} with the queue number that was chosen for"
@@ -94,32 +97,37 @@ class _Fold(Refusals):
             yield case
 
     def _meant(self, context: Context) -> set[str]:
-        """Return the brokers that the requests were made for, other than the one that refused."""
+        """Return the intended brokers of the requests, other than the one that refused."""
         return {name for name in self.named(_ASKED) if name != context.broker(self.key)}
 
 
 def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
     """Return the retries of a message that went to another broker with an unchanged header.
 
-    Those that were refused for their queue are not among them: they are counted as refusals.
+    Without those that were refused because of their queue: they count as refusals.
     """
     first = message.attempts[0]
-    found = []
-    for one in message.attempts[1:]:
-        send = one.send
+    rows = []
+    for attempt in message.attempts[1:]:
+        send = attempt.send
         same = (send.asked_broker, send.queue_id) == (
             first.send.asked_broker,
             first.send.queue_id,
         )
-        if one.stale_queue and same and not first.stale_queue and send.broker != first.send.broker:
-            place = (send.requester, send.responder, send.opaque)
-            found += [
+        if (
+            attempt.stale_queue
+            and same
+            and not first.stale_queue
+            and send.broker != first.send.broker
+        ):
+            place = (send.client_address, send.server_address, send.opaque)
+            rows += [
                 row
                 for row in message.rows
-                if (row.requester, row.responder, row.opaque) == place
+                if (row.client_address, row.server_address, row.opaque) == place
                 and MARK not in (row.remark or "")
             ][:1]
-    return found
+    return rows
 
 
 RULE = DiagnosisRule(
@@ -128,22 +136,22 @@ RULE = DiagnosisRule(
     title="A send asks for a queue that the broker does not have, mostly in an asynchronous retry",
     searched=("request queueId[N] is illegal",),
     proof=(
-        "A send is answered with code 29 (1 from brokers before 5.3.2) and the remark `request"
-        " queueId[N] is illegal`. Or a send with the UNIQ_KEY of an earlier one goes to another"
-        " broker with the broker name and queue of the earlier one."
+        "Response code 29 (1 from brokers before 5.3.2) to a send, with the remark `request"
+        " queueId[N] is illegal`. Or an attempt goes to another broker with the broker name and"
+        " queue of the previous attempt (same UNIQ_KEY)."
     ),
     explanation=(
-        "When an asynchronous send fails, the Java client sends the same request again, mostly to"
-        " another broker, but leaves broker name and queue number in it as they were chosen for the"
-        " first broker. Where the second broker has fewer queues of the topic it refuses the"
-        " message; else it stores it in the queue of that number. The same refusal comes when the"
-        " number of queues was lowered and the client still has the old route."
+        "When an asynchronous send fails, the Java client repeats the request, usually to another"
+        " broker, but keeps the broker name and queue id of the first broker in it. If the second"
+        " broker has fewer queues of the topic, it refuses the message; otherwise it stores the"
+        " message in the queue with that id. The same refusal happens after the number of queues"
+        " was lowered, while the client still has the old route."
     ),
     advice=(
         "Give the topic the same number of queues on all brokers (mqadmin updateTopic -w -r)."
-        " retryTimesWhenSendAsyncFailed (default 2) set to 0 gives no such retries; then the"
-        " application must send again itself. After lowering the number of queues wait until all"
-        " clients have the new route (pollNameServerInterval, default 30 s)."
+        " Setting retryTimesWhenSendAsyncFailed (default 2) to 0 turns these retries off; the"
+        " application must then retry. After lowering the number of queues, wait until all clients"
+        " have the new route (pollNameServerInterval, default 30 s)."
     ),
     grpc=PROXY_CHOOSES,
     fold=_Fold,

@@ -1,9 +1,10 @@
-"""A broker does not take batches, or not for this topic."""
+"""A broker does not accept batches, or not for this topic."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
@@ -11,7 +12,7 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted
+from ...refusals import Refusals
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 from .oversize_message import too_long
 
@@ -37,9 +38,9 @@ class _Fold(Refusals):
         if str(_UNKNOWN) in answers:
             why = "it does not know the request SEND_BATCH_MESSAGE (320)"
         elif RETRY_GROUP in answers:
-            why = "it takes none to a retry topic"
+            why = "it accepts none for a retry topic"
         else:
-            why = "its store takes none, though no length is over the limit"
+            why = "its store accepts none, although no length exceeds the limit"
         return f"{broker} refused {batches}: {why}"
 
 
@@ -57,17 +58,17 @@ RULE = DiagnosisRule(
     title="The broker does not accept batches",
     searched=("request type 320 not supported", "batch request does not support retry group"),
     proof=(
-        "A request 320 (SEND_BATCH_MESSAGE) is answered with code 3; or with code 13, though"
-        " neither body nor properties are over the limit."
+        "Response code 3 to a request 320 (SEND_BATCH_MESSAGE); or code 13, although neither body"
+        " nor properties are over the limit."
     ),
     explanation=(
-        "A batch travels as a request of its own, which some services that look like a broker do"
-        " not know, and which the log of DLedger brokers did not take in older 4.x. No broker takes"
-        " a batch to a %RETRY% topic. None of the messages was stored."
+        "A batch has its own request code. Some services that imitate a broker do not know it, and"
+        " brokers with DLedger did not support it in older 4.x. No broker accepts a batch to a"
+        " %RETRY% topic. None of the messages was stored."
     ),
     advice=(
-        "Send the messages one by one, or without waiting (asynchronously). Leave autoBatch"
-        " (client 5.x, default false) off. With DLedger use 4.8.0 or newer."
+        "Send the messages one by one, asynchronously if you need throughput. Leave autoBatch"
+        " (client 5.x, default false) off. With DLedger, use 4.8.0 or newer."
     ),
     grpc=REFUSED_CALL,
     fold=_Fold,

@@ -1,4 +1,4 @@
-"""A broker fails on a request: its program throws an exception where nobody expected one."""
+"""A broker fails on a request with an unexpected exception."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, called, counted_names, listed
-from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
+from ...refusals import (
+    CALL_REFUSALS,
+    Refusals,
+    called,
+    counted_names,
+    listed,
+    whole_of_sends,
+)
+from ...rule import COVERED, DiagnosisRule, Exchanges
 from .required_field_missing import missing_fields
 
 _THROWN: Final = re.compile(r"((?:[a-z_]\w*\.)+)([A-Z]\w*(?:Exception|Error))\b")
-"""package and class at the beginning of a remark (RemotingHelper.exceptionSimpleDesc)"""
+"""package and class at the start of a remark (RemotingHelper.exceptionSimpleDesc)"""
 _MEANT: Final = (
     "AclException",
     "AuthenticationException",
@@ -25,16 +32,16 @@ _MEANT: Final = (
     "ProxyException",
     "RemotingCommandException",
 )
-"""what a server throws to refuse a request; its text is the reason"""
+"""exceptions that a server throws to refuse a request; the message is the reason"""
 _VERSION: Final = "version"
 _CLASS: Final = "class"
 _REMARK: Final = "remark"
 _LONGEST: Final = 400
-"""characters of a remark that are shown"""
+"""maximum displayed characters of a remark"""
 
 
 class _Fold(Refusals):
-    """Requests on which brokers failed by one kind of exception."""
+    """Requests on which brokers failed with one kind of exception."""
 
     per_broker = True
 
@@ -47,27 +54,31 @@ class _Fold(Refusals):
 
     def title(self, context: Context) -> str:
         groups = f" of {called('group', self.groups)}" if self.groups else ""
-        error = listed(one.rpartition(".")[2] for one in self.named(_CLASS))
+        error = listed(name.rpartition(".")[2] for name in self.named(_CLASS))
         return (
-            f"{context.broker(min(self.brokers))} failed on {self.what}{groups}: an error in its"
-            f" own program ({error}), not a refusal"
+            f"{context.refuser(min(self.brokers))} failed on {self.what}{groups} with an internal"
+            f" error ({error})"
         )
 
     def details(self, context: Context) -> list[str]:
-        said = [f"it answers: {min(self.named(_REMARK), default='')}", *super().details(context)]
+        lines = [f"response: {min(self.named(_REMARK), default='')}", *super().details(context)]
         if versions := self.named(_VERSION):
-            said.append(f"the clients say: {counted_names(versions)}")
-        return said
+            lines.append(f"client versions: {counted_names(versions)}")
+        return lines
 
 
 def thrown(remark: str | None) -> str | None:
-    """Return the class of the exception that a remark begins with; None: it is no such remark."""
-    found = _THROWN.match(remark or "")
-    return None if found is None or found[2] in _MEANT else found[1] + found[2]
+    """Return the class of the exception that starts a remark, or None."""
+    match = _THROWN.match(remark or "")
+    return None if match is None or match[2] in _MEANT else match[1] + match[2]
 
 
 def _key(row: ExchangeRecord) -> str | None:
     return None if missing_fields(row) else thrown(row.remark)
+
+
+def _key_of_call(row: ExchangeRecord) -> str | None:
+    return None if whole_of_sends(row) is None else _key(row)
 
 
 RULE = DiagnosisRule(
@@ -80,25 +91,29 @@ RULE = DiagnosisRule(
         "MQBrokerException: CODE: 1",
     ),
     proof=(
-        "Requests are answered with code 1 (SYSTEM_ERROR) and a remark that begins with the name of"
-        " an exception which no server throws to refuse something, such as"
-        " `java.lang.NullPointerException`."
+        "Response code 1 (SYSTEM_ERROR) with a remark that begins with an exception no server"
+        " throws on purpose, such as `java.lang.NullPointerException`."
     ),
     explanation=(
-        "Something in the request, or in the broker's state, was not foreseen: its program threw an"
-        " exception, and the broker answers with the exception's name and the place in the code."
-        " What the request asked for was not done, or only in part. A client that is much older"
-        " than the broker is a common reason: it does not send fields which later versions take"
-        " for granted."
+        "The broker did not expect something in the request or in its own state. It threw an"
+        " exception, and responds with the exception's name and the place in the code. The request"
+        " was not carried out, or only in part. A common reason is a client much older than the"
+        " broker: it does not send fields that later versions require."
     ),
     advice=(
-        "Compare the versions of client and broker: use a client of the broker's generation."
-        " Otherwise look for the exception in the broker's log (broker.log) and search RocketMQ's"
-        " issues for its first line; trying again helps only where the state of the broker was the"
-        " reason."
+        "Compare the versions of client and broker, and use a client of the broker's generation."
+        " Otherwise, look for the exception in the broker's log (broker.log) and search RocketMQ's"
+        " issues for its first line. A retry helps only if the reason was a temporary state of the"
+        " broker."
     ),
-    grpc=REFUSED_CALL,
+    grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),),
-    limits="Whether a part of the request was carried out before the exception is not known.",
+    exchanges=(
+        Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),
+        Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
+    ),
+    limits=(
+        "With gRPC, only sends are examined. It is unknown whether part of the request was carried"
+        " out before the exception."
+    ),
 )

@@ -1,4 +1,4 @@
-"""A proxy refuses calls of gRPC for a reason that no other rule knows."""
+"""A proxy refuses gRPC calls for a reason that no other rule knows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...rule import COVERED, DiagnosisRule, Exchanges
 from .refused_otherwise import CALLS, RefusedOtherwise, key_of_other
 
 _REFUSALS: Final = CALL_REFUSALS | frozenset(range(1, 17))
-"""gRPC's own status codes, too"""
+"""including gRPC's own status codes"""
 _HEARTBEAT: Final = "Heartbeat"
 _TOO_LARGE: Final = (
     "Send smaller messages, or raise maxMessageSize (default 4194304 bytes) in rmq-proxy.json and"
@@ -58,14 +58,14 @@ ADVICE: Final = {
     "UNSUPPORTED": _OTHER_GENERATION,
     "VERSION_UNSUPPORTED": _OTHER_GENERATION,
 }
-"""name of a code -> what to do about it"""
+"""code name -> advice"""
 
 
 class _Fold(RefusedOtherwise):
     def subject(self, context: Context) -> Subject:
         proxy, topic, group = only(self.brokers), only(self.topics), only(self.groups)
         if self.requests.keys() == {_HEARTBEAT}:
-            # As a broker, the proxy: it follows from the problems of no other one.
+            # The proxy as broker: it is not a consequence of any other problem.
             return Subject(broker=proxy, topic=topic, group=group)
         return Subject(server=proxy, topic=topic, group=group)
 
@@ -90,21 +90,46 @@ RULE = DiagnosisRule(
     id=CALLS,
     severity=ProblemSeverity.ERROR,
     title="A proxy refuses calls of gRPC for a reason that no other rule knows",
-    searched=("response-code=", "ClientException", "StatusRuntimeException"),
-    proof="A call of gRPC is answered with a status that says that it failed.",
+    searched=(
+        "response-code=",
+        "ClientException",
+        "StatusRuntimeException",
+        "BadRequestException",
+        "ForbiddenException",
+        "InternalErrorException",
+        "NotFoundException",
+        "PayloadTooLargeException",
+        "ProxyTimeoutException",
+        "TooManyRequestsException",
+        "UnauthorizedException",
+        "UnsupportedException",
+        "Failed to send heartbeat",
+        "too many unacked messages",
+        "cannot find client settings for this client",
+        "group not found",
+        "the invisibleTime is too small",
+        "TopicMessageType validate failed, the expected type is",
+        "Current message type not match with topic accept message types",
+        "cannot access system topic",
+        "the total size of user property is too large",
+        "ack failed: status is abnormal",
+    ),
+    proof="A gRPC call gets a status that means failure.",
     explanation=(
-        "The proxy says by code and remark what it does not like. Where a broker refused what the"
-        " proxy asked it for the call, the remark is the broker's, and the cause is its."
+        "The code and remark say what the proxy objects to. If a broker refused the proxy's request"
+        " for the call, the remark is the broker's, and so is the cause."
     ),
     advice=(
         "Look for the remark in the proxy's log (logs/rocketmqlogs/proxy.log) at that time. rmqtool"
-        " codes CODE explains the code. (Where a broker refused the request, fix that problem"
+        " codes CODE explains the code. (If a broker refused the request, fix that problem"
         " instead.)"
     ),
     grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=_REFUSALS),),
-    limits="What other rules take is theirs, also where they find nothing wrong in it.",
+    limits=(
+        "Responses that another rule covers are left to that rule, even if it reports no problem."
+    ),
     consequence_of=frozenset(
         (
             "broker-gone",
@@ -121,6 +146,7 @@ RULE = DiagnosisRule(
             "oversize-message",
             "page-cache-busy",
             "page-cache-synchronized",
+            "proxy-cannot-reach-broker",
             "refused-otherwise",
             "send-queue-timeout",
             "sql92-unsupported",

@@ -1,9 +1,10 @@
-"""A broker does not end a transaction as the producer asks."""
+"""A broker does not end a transaction as the producer requests."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import DECISION, fact_in
 from dissectors.rows.record import ExchangeRecord
@@ -12,8 +13,8 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
-from ...refusals import Refusals, called, counted, counted_names, listed
-from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
+from ...refusals import CALL_REFUSALS, Refusals, called, counted_names, listed
+from ...rule import COVERED, DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
 _TOO_LATE: Final = int(ResponseCode.ILLEGAL_OPERATION)
@@ -42,20 +43,24 @@ class _Fold(Refusals):
         self.note_name(_WHY, why)
 
     def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
+        broker = context.server(self.key)
         groups = f" of {called('group', self.groups)}" if self.groups else ""
         ends = counted(self.tally.count, "end of a transaction", "ends of transactions")
         return f"{broker} refused {ends}{groups}: {listed(self.named(_WHY))}"
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
+        lines = super().details(context)
         if decided := self.named(_DECIDED):
-            said.append(f"asked for: {counted_names(decided)}")
-        return said
+            lines.append(f"asked for: {counted_names(decided)}")
+        return lines
 
 
 def _key(row: ExchangeRecord) -> str | None:
     return None if reason_of(row.remark) is not None else whole(row)
+
+
+def _key_of_call(row: ExchangeRecord) -> str | None:
+    return _key(row) if row.request_name == "EndTransaction" else None
 
 
 RULE = DiagnosisRule(
@@ -66,13 +71,20 @@ RULE = DiagnosisRule(
         "The producer group wrong",
         "Find prepared transaction message failed",
         "The transaction state table offset wrong",
+        "Message store is slave mode, so end transaction is forbidden",
+        "The commit log offset wrong",
+        "OS page cache busy, please try another machine",
+        "local transaction execute, but end broker transaction failed",
     ),
-    proof="A request 37 (END_TRANSACTION) is answered with another code than 0.",
+    proof=(
+        "A response code other than 0 to a request 37 (END_TRANSACTION), or a status other than OK"
+        " to EndTransaction of gRPC."
+    ),
     explanation=(
-        "The broker looks for the half message by its offset and compares the producer group and"
-        " the offsets. They were not those of the request, the half message is gone, or the request"
-        " came too late. The message is neither delivered nor given up: the broker asks a producer"
-        " of the group again, up to transactionCheckMax times."
+        "The broker looks up the half message by its offset and compares the producer group and the"
+        " offsets. They did not match, the half message is gone, or the request came too late. The"
+        " message is neither delivered nor discarded: the broker checks back with a producer of the"
+        " group, up to transactionCheckMax times."
     ),
     advice=(
         "Give each program its own producer group, and find out how long the transaction took if"
@@ -80,14 +92,15 @@ RULE = DiagnosisRule(
         " transactionCheckInterval 30 s, transactionCheckMax 15. CHECK_IMMUNITY_TIME_IN_SECONDS of"
         " a message must be longer than its local transaction."
     ),
-    grpc=REFUSED_CALL,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(
             key=_key, requests=frozenset((int(RequestCode.END_TRANSACTION),)), responses=_CODES
         ),
+        Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     references=("apache/rocketmq#1517",),
-    limits=("Java producers and proxies end transactions one-way: a refusal then has no response."),
+    limits="Java producers and proxies end transactions oneway, so a refusal has no response.",
     needs=frozenset((Need.TRANSACTIONS,)),
 )

@@ -1,4 +1,4 @@
-"""A broker does not read a heartbeat, because its members are spelled differently."""
+"""A broker does not read a heartbeat, because its field names are spelled differently."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RESPELLED, facts_in
@@ -15,7 +16,7 @@ from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
-from ...refusals import MAX_NAMED, counted, counted_names, listed, only
+from ...refusals import MAX_NAMED, counted_names, listed, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_CLIENTS: Final = 4_096
@@ -36,7 +37,7 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._beats: dict[tuple[str, str], Tally] = {}
-        """client and broker, each `address:port` -> its heartbeats"""
+        """client and broker (`address:port` each) -> its heartbeats"""
         self._names: Counter[str] = Counter()
         self._groups: dict[tuple[str, str], str] = {}
         self._served: set[tuple[str, str]] = set()
@@ -51,7 +52,7 @@ class _Fold(Fold):
     def _add_beats(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             names = facts_in(row.facts, RESPELLED)
-            place = row.requester, row.responder
+            place = row.client_address, row.server_address
             if not names or (place not in self._beats and len(self._beats) >= MAX_CLIENTS):
                 continue
             beats = self._beats.setdefault(place, Tally())
@@ -63,7 +64,7 @@ class _Fold(Fold):
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         row = rows[0]
-        place = row.requester, row.responder
+        place = row.client_address, row.server_address
         if row.response_code in _SERVED:
             if len(self._served) < MAX_CLIENTS:
                 self._served.add(place)
@@ -84,10 +85,10 @@ class _Fold(Fold):
             tally.merge(self._beats[place])
         refused = sum(self._refused[place] for place in places)
         clients = {context.client(client) for client, _ in places}
-        follows = f", and refuses {counted(refused, 'pull')} of them" if refused else ""
-        reads = "does not read" if refused else "may not read"
+        follows = f"; it refused {counted(refused, 'pull')}" if refused else ""
+        reads = "ignores" if refused else "may ignore"
         case = tally.case(
-            f"{broker} {reads} the heartbeats of {listed(clients)}: members of the JSON are spelled"
+            f"{broker} {reads} the heartbeats of {listed(clients)}: JSON members are spelled"
             f" {listed(self._names)}{follows}",
             Subject(
                 broker=broker,
@@ -112,21 +113,23 @@ RULE = DiagnosisRule(
         "consumer is not online after upgrade to 5.4",
         "fastjson2 ClientID clientID",
         "SUBSCRIPTION_NOT_EXIST",
+        "or the pull consumer is rejected by server",
+        "get consumer id list failed",
     ),
     proof=(
-        "A heartbeat (34) has members in another spelling than Java's (ClientID for clientID), and"
-        " the broker serves no pull of that client. It refuses them with code 24"
-        " (SUBSCRIPTION_NOT_EXIST), although the heartbeat was answered with SUCCESS."
+        "A heartbeat (34) has field names that are not spelled as in Java (ClientID for clientID)."
+        " The broker responds with SUCCESS, but refuses all pulls of that client with code 24"
+        " (SUBSCRIPTION_NOT_EXIST)."
     ),
     explanation=(
-        "Brokers through 5.3 read JSON with fastjson 1, which ignores case and underscores in names"
-        " of members. Brokers since 5.4 read it with fastjson2, which does not: they skip such a"
-        " member without an error. A heartbeat without client id or groups registers nobody, so"
-        " the group has no members and its pulls are refused."
+        "Brokers up to 5.3 read JSON with fastjson 1, which ignores case and underscores in field"
+        " names. Brokers since 5.4 use fastjson2, which skips a misspelled field without an error."
+        " A heartbeat without client id or groups registers no member, so the broker refuses the"
+        " group's pulls."
     ),
     advice=(
-        "Use a release of the client library that writes the names as Java does (clientID,"
-        " consumerDataSet, groupName), or a broker of 5.3 or before until there is one."
+        "Use a release of the client library that spells the names as Java does (clientID,"
+        " consumerDataSet, groupName). Until there is one, use a broker of 5.3 or earlier."
     ),
     grpc="Heartbeats of gRPC are not JSON.",
     fold=_Fold,
@@ -140,7 +143,7 @@ RULE = DiagnosisRule(
             of_flow=True,
         ),
     ),
-    limits="A producer's heartbeat that is not read has no consequence that a capture shows.",
+    limits="If a producer's heartbeat is ignored, a capture shows no consequence.",
     needs=frozenset((Need.HEARTBEATS,)),
     lasts=None,
 )

@@ -1,10 +1,11 @@
-"""A broker or a topic is closed for sending or for consuming, by its permission bits."""
+"""A broker or a topic is closed for sending or consuming, by its permission bits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
@@ -23,8 +24,8 @@ from ...problem import (
     shown,
     time_of,
 )
-from ...refusals import Refusals, counted, listed, only, times
-from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges, Fold
+from ...refusals import CALL_REFUSALS, Refusals, listed, only, times, whole_of_sends
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .acl_signature import reason_of
 
@@ -33,7 +34,7 @@ READ: Final = 4
 WRITE: Final = 2
 """PermName.PERM_WRITE"""
 MAX_ROUTED: Final = 10_000
-"""brokers of topics that are kept"""
+"""maximum brokers of topics that are kept"""
 _SENDING: Final = "sending"
 _REASONS: Final = (
     ("sending transaction message is forbidden", "transactions", "takes no transactions"),
@@ -48,7 +49,7 @@ _REASONS: Final = (
     ("is forbidden for topic[", "group", "does not let the group consume"),
     ("recall failed, operation is forbidden", "recall", "takes no recalls"),
 )
-"""Part of a remark, its kind, what it says of the broker or topic.
+"""part of a remark, its kind, and its meaning for the broker or topic
 
 AbstractSendMessageProcessor, SendMessageProcessor, PullMessageProcessor, PopMessageProcessor.
 """
@@ -56,7 +57,7 @@ _SAID: Final = {kind: said for _, kind, said in _REASONS}
 
 
 def kind_of(remark: str | None) -> str | None:
-    """Return what a remark says that is not allowed; None: nothing of this rule."""
+    """Return the missing permission in a remark; None for other remarks."""
     return next((kind for part, kind, _ in _REASONS if remark and part in remark), None)
 
 
@@ -64,7 +65,7 @@ class _Refused(Refusals):
     per_broker = True
 
     def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
+        broker = context.refuser(self.key)
         topic = only(self.topics)
         of = f" of topic {topic}" if topic else ""
         if self.kind == _SENDING:
@@ -75,18 +76,18 @@ class _Refused(Refusals):
 
     @property
     def kind(self) -> str:
-        """What is not allowed."""
+        """The missing permission."""
         return next(iter(self.named("kind")), "")
 
     def take(self, row: ExchangeRecord) -> None:
         self.note_name("kind", kind_of(row.remark))
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
-        messages, most = self.sent_again()
+        lines = super().details(context)
+        messages, most = self.sent_again(context)
         if messages:
-            said.append(f"{counted(messages, 'message')} refused up to {times(most)}")
-        return said
+            lines.append(f"{counted(messages, 'message')} refused up to {times(most)}")
+        return lines
 
 
 class _Fold(Fold):
@@ -94,10 +95,10 @@ class _Fold(Fold):
         super().__init__(key)
         self.refused: dict[str, _Refused] = {}
         self.closed: dict[tuple[str, int], Tally] = {}
-        """name of a broker and its bits -> routes that say so"""
+        """broker name and its bits -> routes with them"""
         self.topics: dict[tuple[str, int], set[str]] = {}
         self.open_again: dict[tuple[str, str], int] = {}
-        """broker and topic -> time of its last route with both bits"""
+        """broker and topic -> time of its latest route with both bits"""
         self.changed: dict[str, int] = {}
         """topic -> first time that an administrator changed its settings"""
 
@@ -118,7 +119,7 @@ class _Fold(Fold):
         self.refused[kind].add_exchange(row)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        told: set[tuple[str | None, int]] = set()
+        reported: set[tuple[str | None, int]] = set()
         for kind, refused in sorted(self.refused.items()):
             for case in refused.cases(context):
                 bit = _BITS.get(kind)
@@ -126,11 +127,11 @@ class _Fold(Fold):
                     case.title += f" (permission {said[0]} in its route)"
                     case.details += said[1]
                     case.evidence = _with(case.evidence, said[2])
-                    told.add((case.subject.broker, bit))
+                    reported.add((case.subject.broker, bit))
                 yield case
         for (broker, perm), tally in sorted(self.closed.items()):
             missing = [bit for bit in (WRITE, READ) if not perm & bit]
-            if all((broker, bit) in told for bit in missing):
+            if all((broker, bit) in reported for bit in missing):
                 continue
             yield self._routed(broker, perm, tally, context)
 
@@ -140,7 +141,7 @@ class _Fold(Fold):
         closed, effect = _EFFECTS[perm & (READ | WRITE)]
         alone = [self._only_broker(topic, broker, context) for topic in topics]
         if all(alone) and perm & (READ | WRITE) == READ:
-            effect = 'producers say "No route info of this topic", consumers can go on'
+            effect = 'producers get "No route info of this topic"; consumers are not affected'
         case = tally.case(
             f"{broker} is {closed} for {what} (permission {perm} in the route): {effect}",
             Subject(broker=broker, topic=only(topics)),
@@ -160,8 +161,8 @@ class _Fold(Fold):
         return case
 
     def _only_broker(self, topic: str, broker: str, context: Context) -> bool:
-        others = [one for one in context.brokers_of(topic) if one.name != broker]
-        return not any((one.perm or 0) & WRITE and one.write_queues for one in others)
+        others = [routed for routed in context.brokers_of(topic) if routed.name != broker]
+        return not any((broker.perm or 0) & WRITE and broker.write_queues for broker in others)
 
     def _again(self, broker: str, topics: set[str], last: int) -> list[str]:
         again = [self.open_again.get((broker, topic), 0) for topic in topics]
@@ -170,7 +171,7 @@ class _Fold(Fold):
     def _routes_of(
         self, broker: str | None, bit: int
     ) -> tuple[str, list[str], list[Evidence]] | None:
-        """Return the permission that routes show of a broker where it lacks the bit, with proof."""
+        """Return the permission of a broker that lacks the bit in routes, with evidence."""
         for (name, perm), tally in sorted(self.closed.items()):
             if name == broker and not perm & bit:
                 topics = self.topics[name, perm]
@@ -181,23 +182,23 @@ class _Fold(Fold):
 
     def _take_route(self, row: ExchangeRecord) -> None:
         topic = row.topic or ""
-        for one in answered_route(row).brokers:
-            if one.perm is None or not _has_queues(one):
+        for routed in answered_route(row).brokers:
+            if routed.perm is None or not _has_queues(routed):
                 continue
-            place = one.name, topic
-            if one.perm & READ and one.perm & WRITE:
+            place = routed.name, topic
+            if routed.perm & READ and routed.perm & WRITE:
                 if place in self.open_again or len(self.open_again) < MAX_ROUTED:
                     time = row.response_time or 0
                     if time >= self.open_again.get(place, 0):
                         self.open_again[place] = time
                 continue
-            key = one.name, one.perm
+            key = routed.name, routed.perm
             if key not in self.closed:
                 if len(self.closed) >= MAX_ROUTED:
                     continue
                 self.closed[key], self.topics[key] = Tally(), set()
-            what = f"route of {topic}: {one.name} has permission {one.perm}"
-            self.closed[key].add(shown(row, f"{what} ({_EFFECTS[one.perm & 6][0]})"))
+            what = f"route of {topic}: {routed.name} has permission {routed.perm}"
+            self.closed[key].add(shown(row, f"{what} ({_EFFECTS[routed.perm & 6][0]})"))
             if len(self.topics[key]) < MAX_ROUTED:
                 self.topics[key].add(topic)
 
@@ -206,26 +207,30 @@ ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 CHANGE: Final = int(RequestCode.UPDATE_AND_CREATE_TOPIC)
 _BITS: Final = {_SENDING: WRITE, "pulling": READ}
 _EFFECTS: Final = {
-    READ: ("read-only", "producers pass it over, consumers can go on"),
+    READ: ("read-only", "producers skip it, consumers are not affected"),
     WRITE: ("write-only", "consumers get none of its messages"),
     0: ("closed", "neither producers nor consumers use it"),
 }
-"""Permission bits -> what the broker is, what follows."""
+"""permission bits -> state of the broker, effect"""
 
 
 def _with(evidence: list[Evidence], routes: list[Evidence]) -> list[Evidence]:
-    """Return evidence with a place for a route that shows the same."""
+    """Return evidence with a position for a route with the same content."""
     return sorted([*evidence[: MOST_EVIDENCE - 1], *routes[:1]], key=place_of)
 
 
-def _has_queues(one: RoutedBroker) -> bool:
-    return one.read_queues > 0 or one.write_queues > 0
+def _has_queues(broker: RoutedBroker) -> bool:
+    return broker.read_queues > 0 or broker.write_queues > 0
 
 
 def _refused(row: ExchangeRecord) -> str | None:
     if kind_of(row.remark) is None or reason_of(row.remark) is not None:
         return None
     return whole(row)
+
+
+def _refused_call(row: ExchangeRecord) -> str | None:
+    return None if _refused(row) is None else whole_of_sends(row)
 
 
 def _route(row: ExchangeRecord) -> str | None:
@@ -242,28 +247,34 @@ RULE = DiagnosisRule(
         "pulling message is forbidden",
         "NO_PERMISSION",
         "CODE: 16",
+        "sending transaction message is forbidden",
+        "pop message is forbidden because timerWheelEnable is false",
+        "peeking message is forbidden",
+        "can not consume by broadcast way",
+        "subscription group no permission",
     ),
     proof=(
         "Response code 16 (NO_PERMISSION) with a remark that says what is forbidden; or a route in"
-        " which a broker has not both permission bits, 4 (read) and 2 (write)."
+        " which a broker lacks permission bit 4 (read) or 2 (write)."
     ),
     explanation=(
         "Each topic on each broker has permission bits: 4 to consume, 2 to send. The broker's own"
-        " bits (brokerPermission) limit those of all its topics. Producers leave out a broker"
-        " without the write bit as soon as they have the new route. Until then a broker of today"
-        " refuses them only for ordered topics, and stores other messages anyway."
+        " bits (brokerPermission) limit those of all its topics. Producers skip a broker without"
+        " the write bit once they have the new route. Until then, a current broker refuses only"
+        " their sends to ordered topics, and still stores other messages."
     ),
     advice=(
         "Restore the permission: brokerPermission (default 6) of the broker with mqadmin"
         " updateBrokerConfig, or that of the topic with mqadmin updateTopicPerm -p 6. mqadmin"
-        " wipeWritePerm takes the write bit away at the NameServers, addWritePerm gives it back. (A"
-        " broker that is to be shut down is made read-only on purpose: wait until its messages are"
+        " wipeWritePerm removes the write bit at the NameServers, addWritePerm restores it. (A"
+        " broker that will be shut down is made read-only on purpose: wait until its messages are"
         " consumed.)"
     ),
-    grpc=REFUSED_CALL,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(key=_refused, responses=frozenset((int(ResponseCode.NO_PERMISSION),))),
+        Exchanges(key=_refused_call, responses=CALL_REFUSALS),
         Exchanges(
             key=_route,
             requests=frozenset((ROUTE,)),

@@ -1,4 +1,4 @@
-"""A queue of a static topic is at another broker now."""
+"""A queue of a static topic has moved to another broker."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 class _Fold(Refusals):
     def subject(self, context: Context) -> Subject:
         return Subject(
-            broker=only(context.broker(one) for one in self.brokers),
+            broker=only(context.broker(address) for address in self.brokers),
             topic=self.key or None,
             group=only(self.groups),
         )
 
     def title(self, context: Context) -> str:
-        brokers = listed(context.broker(one) for one in self.brokers)
+        brokers = listed(context.broker(address) for address in self.brokers)
         of = f" of topic {self.key}" if self.key else ""
         return f"{brokers} refused {self.what}{of}: the queue is at another broker now"
 
@@ -32,14 +32,14 @@ RULE = DiagnosisRule(
     searched=("NOT_LEADER_FOR_QUEUE", "does not exit in request process of current broker"),
     proof="Response code 501 (NOT_LEADER_FOR_QUEUE).",
     explanation=(
-        "The queues of a static topic have numbers of their own and can move from one broker to"
-        " another. The client asked the broker that had the queue before. It finds the new one with"
-        " its next route."
+        "The queues of a static topic have their own ids and can move between brokers. The client"
+        " sent the request to the previous broker of the queue. It finds the new one with its next"
+        " route."
     ),
     advice=(
         "Check that clients get new routes (pollNameServerInterval, default 30 s) and that the"
-        " mapping is the same on all brokers (mqadmin remappingStaticTopic). (A few right after"
-        " queues were moved are normal.)"
+        " mapping is the same on all brokers (mqadmin remappingStaticTopic). (A few refusals right"
+        " after queues were moved are normal.)"
     ),
     grpc=PROXY_CHOOSES,
     fold=_Fold,

@@ -1,4 +1,4 @@
-"""A broker refuses a message because its body, properties or topic are too long."""
+"""A broker refuses a message because its body, properties, or topic are too long."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from dissectors.foreign import natural_of
+from dissectors.grpc.names import CODES
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import PROPERTIES
@@ -16,8 +17,8 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity
-from ...refusals import Refusals
-from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
+from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
+from ...rule import COVERED, DiagnosisRule, Exchanges
 
 LONGEST_PROPERTIES: Final = 32767
 """Short.MAX_VALUE: CommitLog, MessageExtEncoder"""
@@ -39,8 +40,10 @@ _CODES: Final = frozenset(
         int(ResponseCode.SYSTEM_ERROR),
     )
 )
-"""13; for the name of a topic 29, or 1 from brokers before 5.3.2."""
-_LIMIT: Final = re.compile(r"body length limit (\d{1,12})\s*B")
+"""13; for the name of a topic 29, or 1 from brokers before 5.3.2"""
+_TOO_LARGE: Final = CODES["MESSAGE_BODY_TOO_LARGE"]
+_LIMIT: Final = re.compile(r"body (?:length limit|cannot exceed the max) (\d{1,12})")
+"""limit of a broker, and of a proxy (SendMessageActivity.validateMessageBodySize)"""
 _BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 _BODY: Final = "body"
 _PROPERTIES: Final = "properties"
@@ -51,13 +54,13 @@ _SAID: Final = "limit"
 
 
 def limit_in(remark: str | None) -> int | None:
-    """Return the longest body, in bytes, that the broker says it takes; None: it does not say."""
-    found = _LIMIT.search(remark or "")
-    return natural_of(found[1]) if found is not None else None
+    """Return the maximum body size in bytes from the remark, or None if it is not there."""
+    match = _LIMIT.search(remark or "")
+    return natural_of(match[1]) if match is not None else None
 
 
 def too_long(row: ExchangeRecord) -> str | None:
-    """Return what of a refused message is too long: body, properties or topic; None: not known."""
+    """Return the oversize part of a refused message: body, properties, or topic; None: unknown."""
     remark = row.remark or ""
     if "topic length" in remark or "topic max length" in remark:
         return _TOPIC
@@ -85,9 +88,9 @@ class _Fold(Refusals):
         self.note_figure(kind, size)
 
     def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
+        broker = context.server(self.key)
         why = "; ".join(self._said(kind) for kind in sorted(self.named(_KIND)))
-        return f"{broker} refused {self.what} as too long or not well formed: {why}"
+        return f"{broker} refused {self.what} as too long or malformed: {why}"
 
     def judge(self, case: Case, context: Context) -> None:
         if set(self.named(_KIND)) == {_UNKNOWN}:
@@ -102,13 +105,12 @@ class _Fold(Refusals):
     def _said(self, kind: str) -> str:
         _, size = self.figures[kind]
         if kind == _PROPERTIES:
-            return f"properties of {size:,} bytes, {LONGEST_PROPERTIES:,} are allowed"
+            return f"properties of {size:,} bytes (limit {LONGEST_PROPERTIES:,})"
         if kind == _TOPIC:
-            return f"a topic of {size} characters, {LONGEST_TOPIC} are allowed"
+            return f"a topic of {size} characters (limit {LONGEST_TOPIC})"
         limit = self.figures.get(_SAID, (0, 0))[1]
-        would = "would be" if kind == _UNKNOWN else "are"
         if limit:
-            return f"a body of {size:,} bytes, {limit:,} {would} allowed"
+            return f"a body of {size:,} bytes (limit {limit:,})"
         less = ", the broker's maxMessageSize is less" if kind == _UNKNOWN else ""
         return f"a body of {size:,} bytes{less}"
 
@@ -118,8 +120,13 @@ def _key(row: ExchangeRecord) -> str | None:
     if not any(mark in remark for mark in _MARKS):
         return None
     if row.request_code == _BATCH and too_long(row) is None:
-        return None  # it is refused because it is a batch
+        return None  # refused because it is a batch
     return whole(row)
+
+
+def _key_of_call(row: ExchangeRecord) -> str | None:
+    marked = any(mark in (row.remark or "") for mark in _MARKS)
+    return whole_of_sends(row) if marked or row.response_code == _TOO_LARGE else None
 
 
 RULE = DiagnosisRule(
@@ -131,25 +138,33 @@ RULE = DiagnosisRule(
         "message body size over max value",
         "MESSAGE_ILLEGAL",
         "CODE: 13",
+        "msg body must be less 64KB",
+        "message topic length too long",
+        "The specified topic is longer than topic max length",
+        "message body cannot exceed the max",
     ),
     proof=(
-        "A send is answered with code 13 (MESSAGE_ILLEGAL) and a remark about lengths; or with code"
-        " 29 (1 from brokers before 5.3.2) and `longer than topic max length`."
+        "Response code 13 (MESSAGE_ILLEGAL) to a send, with a remark about lengths; or code 29 (1"
+        " from brokers before 5.3.2) and `longer than topic max length`. With gRPC: SendMessage"
+        " gets MESSAGE_BODY_TOO_LARGE (41301) or the broker's remark."
     ),
     explanation=(
-        "The broker takes bodies up to maxMessageSize, properties up to 32,767 bytes and topic"
-        " names up to 127 characters. A body counts as it travels, compressed. Producers have a"
-        " limit of their own of the same name; if theirs is larger, the broker refuses what they"
-        " let pass. A retry is refused as well."
+        "The broker accepts bodies up to maxMessageSize, properties up to 32,767 bytes, and topic"
+        " names up to 127 characters. The compressed size of a body counts. Producers have their"
+        " own maxMessageSize; if it is larger, the broker refuses what they let pass. It refuses a"
+        " retry, too."
     ),
     advice=(
-        "Send less: put large content elsewhere and send its address, split batches by their size."
-        " Or raise maxMessageSize (default 4 MB) on all brokers and producers alike. Properties"
-        " have no setting: keep keys and user properties short."
+        "Send less: store large content elsewhere and send a reference, and split batches by size."
+        " Or raise maxMessageSize (default 4 MB) on all brokers, proxies, and producers. The limit"
+        " of properties is fixed: keep keys and user properties short."
     ),
-    grpc=REFUSED_CALL,
+    grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, requests=SENDS, responses=_CODES),),
+    exchanges=(
+        Exchanges(key=_key, requests=SENDS, responses=_CODES),
+        Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
+    ),
     references=(
         "apache/rocketmq#2282",
         "apache/rocketmq#6605",

@@ -1,4 +1,4 @@
-"""A server refuses requests of clients for a reason that no other rule knows."""
+"""A server refuses client requests for a reason that no other rule knows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import joined_key
 from ...problem import Case, Confidence, ProblemSeverity, first_line
-from ...refusals import Refusals, called, counted_names
+from ...refusals import Refusals, called, counted_names, listed
 from ...registry import rules
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
 OTHERWISE: Final = "refused-otherwise"
 CALLS: Final = "call-refused"
-"""the same of calls of gRPC"""
+"""the same for gRPC calls"""
 _REQUESTS: Final = (
     SENDS
     | FETCHES
@@ -33,10 +33,11 @@ _REQUESTS: Final = (
             RequestCode.ACK_MESSAGE,
             RequestCode.BATCH_ACK_MESSAGE,
             RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+            RequestCode.RECALL_MESSAGE,
         )
     )
 )
-"""What clients ask all the time; questions of administrators answer themselves."""
+"""regular requests of clients; administrators see the response themselves"""
 _NO_REFUSALS: Final = STORED | frozenset(
     (
         ResponseCode.PULL_NOT_FOUND,
@@ -49,20 +50,20 @@ _NO_REFUSALS: Final = STORED | frozenset(
         ResponseCode.POLLING_TIMEOUT,
     )
 )
-"""Answers that say how things stand."""
+"""responses that only report a state"""
 LARGEST: Final = 10_000
-"""response codes are less"""
+"""upper bound of response codes"""
 _REFUSALS: Final = frozenset(range(1, LARGEST)) - _NO_REFUSALS
 _NUMBER: Final = re.compile(r"\d+")
 MAX_REMARK: Final = 80
 _FIELD: Final = "Request doesn't have field bname"
-"""A proxy takes the name of the broker from the request; clients say it since 4.9.4."""
+"""A proxy takes the broker name from the request; clients send it since 4.9.4."""
 _VERSION: Final = "version"
 REMARK: Final = "remark"
 
 
 class RefusedOtherwise(Refusals):
-    """Requests that are refused with one code and remark."""
+    """Requests refused with one code and remark."""
 
     per_broker = True
 
@@ -76,14 +77,17 @@ class RefusedOtherwise(Refusals):
         groups = f" of {called('group', self.groups)}" if self.groups else ""
         why = min(self.named(REMARK), default="")
         code = min(self.named("code"), default="")
-        said = f": {why}" if why else ""
-        return f"{context.broker(self.key)} refused {self.what}{groups} with {code}{said}"
+        reason = f": {why}" if why else ""
+        server = context.broker(self.key)
+        if _FIELD in self.named(REMARK):
+            server = f"proxy {listed(self.brokers)}"
+        return f"{server} refused {self.what}{groups} with {code}{reason}"
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
+        lines = super().details(context)
         if versions := self.named(_VERSION):
-            said.append(f"the clients say: {counted_names(versions)}")
-        return said
+            lines.append(f"the clients say: {counted_names(versions)}")
+        return lines
 
     def judge(self, case: Case, context: Context) -> None:
         if _FIELD in self.named(REMARK):
@@ -98,7 +102,7 @@ class RefusedOtherwise(Refusals):
 
 
 def key_of_other(row: ExchangeRecord) -> str | None:
-    """Return code and remark of a refusal; None where another rule takes it."""
+    """Return the code and remark of a refusal; None if another rule takes it."""
     if any(
         takes.key(row) is not None
         for takes in _others()
@@ -112,7 +116,7 @@ def key_of_other(row: ExchangeRecord) -> str | None:
 
 @cache
 def _others() -> tuple[Exchanges, ...]:
-    """Return what the other rules take of answers."""
+    """Return the responses that other rules take."""
     return tuple(
         takes
         for rule in rules()
@@ -126,21 +130,34 @@ RULE = DiagnosisRule(
     id=OTHERWISE,
     severity=ProblemSeverity.ERROR,
     title="A server refuses requests for a reason that no other rule knows",
-    searched=("MQBrokerException: CODE", "Request doesn't have field bname"),
+    searched=(
+        "MQBrokerException: CODE",
+        "Request doesn't have field bname",
+        "The broker's consumer filter data is not exist!Your expression may be wrong!",
+        "the consumer's consumer filter data not latest",
+        "The specified topic contains illegal characters",
+        "store putMessage return null",
+        "store getMessage return null",
+        "ack offset illegal",
+        "recall failed",
+        "unknown Response Code:",
+        "broker response code:",
+    ),
     proof=(
-        "Sends, pulls and other requests that clients make all the time are answered with an error"
-        " that no other rule speaks of."
+        "Sends, pulls, and other frequent requests get an error response that no other rule covers."
     ),
     explanation=(
-        "The server says itself what it does not like, by the code and the remark of its response."
-        " The client throws MQBrokerException with both."
+        "The code and remark of the response say what the server objects to. The client throws"
+        " MQBrokerException with both."
     ),
     advice=(
         "Look for the remark in the server's log at that time: an exception there says more."
-        " rmqtool codes CODE says what the code stands for."
+        " rmqtool codes CODE explains the code."
     ),
     grpc=REFUSED_CALL,
     fold=RefusedOtherwise,
     exchanges=(Exchanges(key=key_of_other, requests=_REQUESTS, responses=_REFUSALS),),
-    limits="What other rules take is theirs, also where they find nothing wrong in it.",
+    limits=(
+        "Responses that another rule covers are left to that rule, even if it reports no problem."
+    ),
 )

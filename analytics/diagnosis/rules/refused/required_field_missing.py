@@ -1,4 +1,4 @@
-"""A server refuses requests whose header lacks a field that it requires."""
+"""A server refuses requests whose header lacks a required field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 _SAID: Final = re.compile(r"the custom field <(\w{1,64})> is null")
 """RemotingCommand.decodeCommandCustomHeader of old releases"""
 _FAILED: Final = ("NullPointerException", " is blank")
-"""what a server answers that uses a field without looking whether it is there"""
+"""responses of a server that uses a field without checking that it is present"""
 _OF_QUEUE: Final = frozenset(
     (
         RequestCode.GET_MAX_OFFSET,
@@ -39,7 +39,7 @@ _FIELD: Final = "field"
 _REMARK: Final = "remark"
 _VERSION: Final = "version"
 _LONGEST: Final = 200
-"""characters of a remark that are shown"""
+"""maximum displayed characters of a remark"""
 
 
 class _Fold(Refusals):
@@ -51,26 +51,26 @@ class _Fold(Refusals):
             self.note_name(_VERSION, f"{row.language} {row.version_name}")
 
     def title(self, context: Context) -> str:
-        servers = listed(context.broker(one) for one in self.brokers)
+        servers = listed(context.broker(address) for address in self.brokers)
         fields = self.named(_FIELD)
         are = "is" if len(fields) == 1 else "are"
         missing = f"header {called('field', fields)} {are} missing"
         return f"{servers} refused {self.what} ({listed(self.requests)}): {missing}"
 
     def details(self, context: Context) -> list[str]:
-        said = [f"it answers: {min(self.named(_REMARK), default='')}", *super().details(context)]
+        lines = [f"it answers: {min(self.named(_REMARK), default='')}", *super().details(context)]
         if versions := self.named(_VERSION):
-            said.append(f"the clients say: {counted_names(versions)}")
-        return said
+            lines.append(f"the clients say: {counted_names(versions)}")
+        return lines
 
 
 def missing_fields(row: ExchangeRecord) -> list[str]:
-    """Return the required fields that a refused request lacks; empty where that is not why."""
+    """Return the missing required fields of a refused request; empty for other reasons."""
     remark = row.remark or ""
-    if (found := _SAID.search(remark)) is not None:
-        return [found[1]]
+    if (match := _SAID.search(remark)) is not None:
+        return [match[1]]
     code = row.request_code
-    if code is None or not any(one in remark for one in _FAILED):
+    if code is None or not any(text in remark for text in _FAILED):
         return []
     needed = [("topic", row.topic)] if code in SENDS | FETCHES | _OF_QUEUE else []
     if code in SENDS:
@@ -97,24 +97,24 @@ RULE = DiagnosisRule(
         "RemotingCommandException the custom field",
     ),
     proof=(
-        "A send, pull, or request about offsets without topic, group, or queue id is answered with"
-        " code 1 (SYSTEM_ERROR) and a NullPointerException or `The specified topic is blank`. Or"
-        " any request is answered with `the custom field <NAME> is null`."
+        "Response code 1 (SYSTEM_ERROR) with a NullPointerException or `The specified topic is"
+        " blank` to a send, pull, or offset request without topic, group, or queue id. Or any"
+        " response with `the custom field <NAME> is null`."
     ),
     explanation=(
         "A server reads the extFields of a request into the header class of its request code."
-        " Current releases only log that a required field is missing (`the custom field … is null`)"
-        " and fail where they use it; old ones refuse the request with that text. Clients of other"
-        " languages, tools that build requests themselves, and very old clients leave fields out."
+        " Current releases only log a missing required field (`the custom field … is null`) and"
+        " fail where they use it; old ones refuse the request with that text. Clients in other"
+        " languages, tools that build requests themselves, and very old clients omit fields."
     ),
     advice=(
         "Update the client library, or add the field to the request: rmqtool codes NAME lists the"
-        " fields of a request. In SEND_MESSAGE_V2 fields have names of one letter: b is the topic,"
-        " e the queue id."
+        " fields of a request. In SEND_MESSAGE_V2, field names have one letter: b is the topic, e"
+        " the queue id."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),),
-    limits="Fields that rows do not have are seen only where the server names them.",
+    limits="Missing fields without a column are seen only if the server names them.",
     lasts=None,
 )

@@ -1,23 +1,25 @@
-"""A broker does not take back a message that a consumer could not process."""
+"""A broker rejects a message that a consumer returns for redelivery."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
-from ...refusals import Refusals, called, counted, listed
+from ...refusals import Refusals, called, listed
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
 NO_MASTER: Final = "no master available along with"
-"""AbstractSendMessageProcessor.consumerSendMsgBack; the rule no-master says it."""
+"""AbstractSendMessageProcessor.consumerSendMsgBack; reported by the rule no-master"""
 _NUMBERS: Final = re.compile(r",\s*-?\d+\s*$")
 _WHY: Final = "why"
 
@@ -31,8 +33,8 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
         messages = counted(self.tally.count, "message")
-        groups = f" that {called('group', self.groups)} sent back" if self.groups else ""
-        return f"{broker} did not take {messages}{groups}: {listed(self.named(_WHY))}"
+        groups = f" returned by {called('group', self.groups)}" if self.groups else ""
+        return f"{broker} refused {messages}{groups}: {listed(self.named(_WHY))}"
 
 
 def _key(row: ExchangeRecord) -> str | None:
@@ -46,22 +48,26 @@ RULE = DiagnosisRule(
     id="sendback-failed",
     severity=ProblemSeverity.ERROR,
     title="The broker refuses a message that a consumer returns",
-    searched=("look message by offset failed", "sendMessageBack Exception"),
-    proof="A request 36 (CONSUMER_SEND_MSG_BACK) is answered with code 1.",
+    searched=(
+        "look message by offset failed",
+        "sendMessageBack Exception",
+        "Failed to send message back",
+    ),
+    proof="Response code 1 to a request 36 (CONSUMER_SEND_MSG_BACK).",
     explanation=(
-        "A consumer that fails sends the message's offset back, and the broker copies the message"
-        " to the retry topic of the group. It did not find the message at that offset: it was"
-        " deleted by age, or the request went to a broker that does not have it. Other remarks say"
-        " that the copy could not be stored. The Java consumer then sends the message itself to the"
-        " retry topic, or tries it again in its own memory after 5 s; nothing is lost while it"
-        " runs."
+        "A consumer that fails to process a message sends its offset back, and the broker copies"
+        " the message to the retry topic of the group. It did not find the message at that offset:"
+        " the message was deleted by age, or the broker does not have it. Other remarks say that"
+        " the copy could not be stored. The Java consumer then sends the message itself to the"
+        " retry topic, or retries it in memory after 5 s; nothing is lost while it runs."
     ),
     advice=(
         "Check whether the group is far behind: messages are kept for fileReservedTime (default 72"
-        " h). If slaves are read, check that they are not behind their master. For other remarks"
-        " see the rule of that name, such as disk-full."
+        " h). If consumers read from slaves, check that these are not behind their master. For"
+        " other remarks, see the rule with that name, such as disk-full."
     ),
     grpc=BEHIND_PROXY,
+    impact=Impact.RETURN_REFUSED,
     fold=_Fold,
     exchanges=(
         Exchanges(

@@ -1,4 +1,4 @@
-"""A broker does not filter by properties, but a consumer asks for it."""
+"""A broker does not filter by properties, but a consumer requests it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class _Fold(Refusals):
     per_broker = True
 
     def take(self, row: ExchangeRecord) -> None:
-        found = _TYPE.search(row.remark or "")
-        self.note_name(_KIND, found[1] if found is not None else None)
+        match = _TYPE.search(row.remark or "")
+        self.note_name(_KIND, match[1] if match is not None else None)
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
@@ -39,15 +39,15 @@ RULE = DiagnosisRule(
     title="The broker does not filter messages by SQL92",
     searched=("The broker does not support consumer to filter message by SQL92", "CODE: 1"),
     proof=(
-        "A check of the client's configuration (46), a heartbeat (34) or a pull is answered with"
-        " code 1 and that remark."
+        "Response code 1 with that remark to a check of the client's configuration (46), a"
+        " heartbeat (34), or a pull."
     ),
     explanation=(
-        "A consumer may choose messages by their properties, in SQL92. A broker does so only if it"
-        " was told to. A push consumer asks before it starts, and does not start."
+        "A consumer can select messages by their properties, in SQL92. A broker supports this only"
+        " if it is turned on. A push consumer checks this before it starts, and fails to start."
     ),
     advice=(
-        "Set enablePropertyFilter=true on all brokers of the topic (default false) and restart"
+        "Set enablePropertyFilter=true (default false) on all brokers of the topic and restart"
         " them, or subscribe by tags."
     ),
     grpc=REFUSED_CALL,

@@ -6,6 +6,8 @@ import re
 from typing import Final
 
 from dissectors.foreign import natural_of
+from dissectors.grpc.names import CODES
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -13,15 +15,21 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import whole, with_remark
 from ...need import Need
-from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted, times
-from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
+from ...problem import Case, ProblemSeverity
+from ...refusals import CALL_REFUSALS, Refusals, times, whole_of_sends
+from ...rule import COVERED, DiagnosisRule, Exchanges
 
 TOO_LONG: Final = "timer message illegal"
 OFF: Final = "accurate timer message is not enabled"
 CROWDED: Final = "timer message is under flow control"
 """SendMessageProcessor.handlePutMessageResult"""
-_MOST: Final = re.compile(r"max delay (\d{1,15})\s*ms")
+_MOST: Final = re.compile(r"max (?:delay|is) (\d{1,15})")
+"""maximum of a broker in ms, and of a proxy (SendMessageActivity.fillDelayMessageProperty)"""
+_CALL: Final = CODES["ILLEGAL_DELIVERY_TIME"]
+_PROXY_ADVICE: Final = (
+    "Choose an earlier delivery time, or raise maxDelayTimeMills (default 1 day) in rmq-proxy.json"
+    " and timerMaxDelaySec (default 3 days) in broker.conf."
+)
 _LIMIT: Final = "limit"
 _KIND: Final = "kind"
 
@@ -31,12 +39,13 @@ class _Fold(Refusals):
 
     def take(self, row: ExchangeRecord) -> None:
         remark = row.remark or ""
-        self.note_name(_KIND, next(one for one in (TOO_LONG, OFF, CROWDED) if one in remark))
-        if (found := _MOST.search(remark)) is not None:
-            self.note_figure(_LIMIT, natural_of(found[1]))
+        kinds = (one for one in (TOO_LONG, OFF, CROWDED) if one in remark)
+        self.note_name(_KIND, next(kinds, TOO_LONG))
+        if (match := _MOST.search(remark)) is not None:
+            self.note_figure(_LIMIT, natural_of(match[1]))
 
     def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
+        broker = context.server(self.key)
         kinds = self.named(_KIND)
         sends = counted(self.tally.count, "send of a timed message", "sends of timed messages")
         if len(kinds) == 1:
@@ -44,14 +53,24 @@ class _Fold(Refusals):
         why = "; ".join(f"{times(kinds[kind])} {self._why(kind)}" for kind in sorted(kinds))
         return f"{broker} refused {sends}: {why}"
 
+    def judge(self, case: Case, context: Context) -> None:
+        if context.is_proxy(self.key):
+            case.advice = _PROXY_ADVICE
+
     def _why(self, kind: str) -> str:
         if kind == OFF:
             return "its timer is off"
         if kind == CROWDED:
             return "too many messages are due at that time"
         _, most = self.figures.get(_LIMIT, (0, 0))
-        allowed = f", {most / 86_400_000:g} days are allowed" if most else ""
+        days = most / 86_400_000
+        allowed = f", {days:g} {'day is' if days == 1 else 'days are'} allowed" if most else ""
         return f"the delay is too long{allowed}"
+
+
+def _key_of_call(row: ExchangeRecord) -> str | None:
+    marked = any(mark in (row.remark or "") for mark in (TOO_LONG, OFF, CROWDED))
+    return whole_of_sends(row) if marked or row.response_code == _CALL else None
 
 
 RULE = DiagnosisRule(
@@ -62,22 +81,24 @@ RULE = DiagnosisRule(
         "timer message illegal, the delay time should not be bigger than the max delay",
         "accurate timer message is not enabled",
         "timer message is under flow control",
+        "the max delay time of message is too large",
     ),
     proof=(
-        "A send is answered with code 13 and `timer message illegal`, or with code 1 and `accurate"
-        " timer message is not enabled` or `timer message is under flow control`."
+        "Response code 13 with `timer message illegal`, or code 1 with `accurate timer message is"
+        " not enabled` or `timer message is under flow control`, to a send. With gRPC: SendMessage"
+        " gets ILLEGAL_DELIVERY_TIME (40012) or the broker's remark."
     ),
     explanation=(
-        "A 5.x broker delivers a message at a time of its own (TIMER_DELIVER_MS, TIMER_DELAY_SEC,"
-        " TIMER_DELAY_MS). It refuses one that is due later than its wheel of timers reaches, and"
-        " all of them when the timer is off."
+        "A 5.x broker can deliver a message at any given time (TIMER_DELIVER_MS, TIMER_DELAY_SEC,"
+        " TIMER_DELAY_MS). It refuses times beyond the range of its timer wheel, and all of them if"
+        " the timer is off. A proxy has its own limit, which is lower by default (1 day)."
     ),
     advice=(
         "Choose an earlier time, or raise timerMaxDelaySec (default 259,200 s, 3 days) on all"
         " brokers. timerWheelEnable (default true) turns the timer on; the 18 delay levels work"
         " without it. timerCongestNumEachSlot limits how many messages are due at once."
     ),
-    grpc=REFUSED_CALL,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(
@@ -87,6 +108,7 @@ RULE = DiagnosisRule(
                 (int(ResponseCode.MESSAGE_ILLEGAL), int(ResponseCode.SYSTEM_ERROR))
             ),
         ),
+        Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     references=(
         "apache/rocketmq#5376",

@@ -1,17 +1,19 @@
-"""A broker does not have a topic, and does not make it."""
+"""A broker does not have a topic, and does not create it."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.outcome import is_send
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...problem import ProblemSeverity, Subject
-from ...refusals import Refusals, counted, listed, only, times
-from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
+from ...refusals import CALL_REFUSALS, Refusals, listed, only, times, whole_of_sends
+from ...rule import COVERED, DiagnosisRule, Exchanges
 from ...topics import is_own_topic
 
 _REQUESTS: Final = (
@@ -27,51 +29,57 @@ _REQUESTS: Final = (
         )
     )
 )
-"""What clients ask of a topic; administrators are told themselves."""
+"""client requests for a topic; administrators see the response themselves"""
+_MARK: Final = "not exist, apply first please"
+"""AbstractSendMessageProcessor.msgCheck; a proxy passes it on"""
 
 
 class _Fold(Refusals):
     def subject(self, context: Context) -> Subject:
         return Subject(
-            broker=only(context.broker(one) for one in self.brokers),
+            broker=only(context.broker(address) for address in self.brokers),
             topic=self.key,
             group=only(self.groups),
         )
 
     def title(self, context: Context) -> str:
-        brokers = listed(context.broker(one) for one in self.brokers)
-        many = len({context.broker(one) for one in self.brokers}) > 1
+        brokers = listed(context.refuser(address) for address in self.brokers)
+        many = len({context.broker(address) for address in self.brokers}) > 1
         if self._sends:
-            make = f"and {brokers} {'do' if many else 'does'} not make it"
+            make = f", and {brokers} {'do' if many else 'does'} not create it"
         else:
-            make = f"on {brokers}"
-        return f"topic {self.key} does not exist {make}: {self.what} refused"
+            make = f" on {brokers}"
+        return f"topic {self.key} does not exist{make}: {self.what} refused"
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
-        messages, most = self.sent_again()
+        lines = super().details(context)
+        messages, most = self.sent_again(context)
         if messages:
-            said.append(
+            lines.append(
                 f"{counted(messages, 'message')} sent up to {times(most)}, and refused each time:"
                 " retries are pointless, only making the topic helps"
             )
-        routed = {one.name for one in context.brokers_of(self.key)}
-        stale = routed & {context.broker(one) for one in self.brokers}
+        routed = {broker.name for broker in context.brokers_of(self.key)}
+        stale = routed & {context.broker(address) for address in self.brokers}
         if stale:
-            said.append(
+            lines.append(
                 f"the route of the topic names {listed(stale)}: the topic was deleted there, or the"
                 " route is old"
             )
-        return said
+        return lines
 
     @property
     def _sends(self) -> bool:
-        names = {RequestCode(code).name for code in SENDS}
-        return any(name in names for name in self.requests)
+        return any(map(is_send, self.requests))
 
 
 def _key(row: ExchangeRecord) -> str | None:
     return None if is_own_topic(row.topic) else row.topic
+
+
+def _key_of_call(row: ExchangeRecord) -> str | None:
+    refused = _MARK in (row.remark or "") and whole_of_sends(row) is not None
+    return _key(row) if refused else None
 
 
 RULE = DiagnosisRule(
@@ -79,20 +87,20 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.ERROR,
     title="A topic does not exist on the broker that is asked for it",
     searched=("topic[X] not exist, apply first please!", "CODE: 17 DESC: topic not exist"),
-    proof="A send, pull or acknowledgement is answered with code 17 (TOPIC_NOT_EXIST).",
+    proof="Response code 17 (TOPIC_NOT_EXIST) to a send, pull, or acknowledgement.",
     explanation=(
         "A producer that finds no route of a topic takes the route of TBW102 and sends to one of"
-        " its brokers, which is expected to make the topic. This broker may not"
-        " (autoCreateTopicEnable is off there), so it refuses. Or the topic was deleted while"
-        " clients still have its route. Producers try again after code 17, at any broker of that"
-        " route, and get the same response."
+        " its brokers, which should then create the topic. This broker does not"
+        " (autoCreateTopicEnable is off), so it refuses. Or the topic was deleted while clients"
+        " still had its route. Producers retry after code 17 at any broker of that route, and get"
+        " the same response."
     ),
     advice=(
         "Create the topic: mqadmin updateTopic -n NAMESRV -c CLUSTER -t TOPIC. Check the spelling"
-        " and the namespace. autoCreateTopicEnable (broker, default true) lets producers make"
-        " topics; production mostly has it off."
+        " and the namespace. autoCreateTopicEnable (broker, default true) lets producers create"
+        " topics; it is usually off in production."
     ),
-    grpc=REFUSED_CALL,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(
@@ -100,6 +108,7 @@ RULE = DiagnosisRule(
             requests=_REQUESTS,
             responses=frozenset((int(ResponseCode.TOPIC_NOT_EXIST),)),
         ),
+        Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     references=("apache/rocketmq#2042", "apache/rocketmq#2090"),
     consequence_of=frozenset(("inconsistent-route", "broker-name-twice", "topic-deleted")),

@@ -1,4 +1,4 @@
-"""A server does not know what it is asked."""
+"""A server does not know a request code."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 _NUMBER: Final = re.compile(r"request type (\d{1,10}) not supported")
 """NettyRemotingAbstract.processRequestCommand"""
 _WIDEST: Final = 0xFFFF
-"""what a ROCKETMQ header has room for: RocketMQSerializable writes a code as two bytes"""
+"""range of a code in a ROCKETMQ header: RocketMQSerializable writes two bytes"""
 _LEFT_OUT: Final = frozenset(
     (
         int(RequestCode.SEND_BATCH_MESSAGE),  # batch-not-supported
-        int(RequestCode.QUERY_ASSIGNMENT),  # a client of 5.x tries, then assigns queues itself
+        int(RequestCode.QUERY_ASSIGNMENT),  # a client of 5.x tries it, then assigns queues itself
     )
 )
 _CUT: Final = "cut"
@@ -37,9 +37,9 @@ class _Fold(Refusals):
 
     def take(self, row: ExchangeRecord) -> None:
         code = row.request_code or 0
-        found = _NUMBER.search(row.remark or "")
-        if found is not None and code > _WIDEST and natural_of(found[1]) == code & _WIDEST:
-            self.note_name(_CUT, f"{code} as {found[1]}")
+        match = _NUMBER.search(row.remark or "")
+        if match is not None and code > _WIDEST and natural_of(match[1]) == code & _WIDEST:
+            self.note_name(_CUT, f"{code} as {match[1]}")
         if row.version_name:
             self.note_name(_VERSION, f"{row.language} {row.version_name}")
         operation = operation_of(code)
@@ -62,12 +62,12 @@ class _Fold(Refusals):
         return base
 
     def details(self, context: Context) -> list[str]:
-        said = super().details(context)
+        lines = super().details(context)
         if versions := self.named(_VERSION):
-            said.append(f"the clients say: {counted_names(versions)}")
+            lines.append(f"the clients say: {counted_names(versions)}")
         if since := self.named(_SINCE):
-            said.append(f"first releases with these requests: {', '.join(sorted(since)[:5])}")
-        return said
+            lines.append(f"first releases with these requests: {', '.join(sorted(since)[:5])}")
+        return lines
 
 
 _NAMESRV: Final = "namesrv"
@@ -82,24 +82,29 @@ def _key(row: ExchangeRecord) -> str | None:
 
 
 _SERVERS: Final = frozenset(("broker", "controller", "controller-internal", "dledger", "namesrv"))
-"""Servers of different versions find out so what the other one knows."""
+"""servers of different versions detect each other's features this way"""
 
 RULE = DiagnosisRule(
     id="version-mismatch",
     severity=ProblemSeverity.ERROR,
     title="A server does not know a request of its client",
-    searched=("request type not supported", "CODE: 3", "REQUEST_CODE_NOT_SUPPORTED"),
+    searched=(
+        "request type not supported",
+        "CODE: 3",
+        "REQUEST_CODE_NOT_SUPPORTED",
+        "request type N not supported",
+    ),
     proof="Response code 3 (REQUEST_CODE_NOT_SUPPORTED).",
     explanation=(
-        "The server has nothing that handles this request. The client is newer than the server, or"
-        " the request was for another kind of server (broker, NameServer, proxy). Or it was changed"
-        " on its way: a binary header (rocketmq.serialize.type=ROCKETMQ) has two bytes for the"
-        " number of a request, and the requests of POP have larger numbers."
+        "The server has no handler for this request. The client is newer than the server, or the"
+        " request was meant for another kind of server (broker, NameServer, proxy). Or the code was"
+        " truncated: a binary header (rocketmq.serialize.type=ROCKETMQ) has two bytes for the"
+        " request code, and POP requests have larger codes."
     ),
     advice=(
         "Compare the versions of client and server; dashboards and mqadmin should not be newer than"
-        " the brokers. Check the address: a proxy knows few of mqadmin's requests. With POP leave"
-        " rocketmq.serialize.type at JSON (the default)."
+        " the brokers. Check the address: a proxy supports few of mqadmin's requests. With POP,"
+        " leave rocketmq.serialize.type at JSON (the default)."
     ),
     grpc=REFUSED_CALL,
     fold=_Fold,
@@ -111,6 +116,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq-dashboard#172",
         "alibaba/canal#4586",
     ),
-    limits="The version of a server that refuses is not among the columns.",
+    limits="Rows have no column for the version of the server that refuses.",
     lasts=None,
 )

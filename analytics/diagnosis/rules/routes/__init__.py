@@ -1,7 +1,4 @@
-"""Rules about topics, routes and permissions.
-
-May import the modules of `diagnosis`, `rules.refused` and `dissectors`.
-"""
+"""Rules about topics, routes and permissions."""
 
 from typing import Final
 

@@ -1,9 +1,9 @@
 """Two brokers at different addresses register under one name and one id.
 
-Rules: a NameServer keeps one address for a name and id, that of the last registration. Two brokers
-live at once where both register over connections that overlap in time; they have one id where a
-route that is asked for meanwhile names one of them only. A slave has another id, and stands beside
-its master. RocketMQ: RouteInfoManager.registerBroker.
+Rules: a NameServer keeps one address per name and id, that of the last registration. Two brokers
+run at once if both register over connections that overlap in time; they have one id if a route
+during that time has only one of them. A slave has another id, and is listed with its master.
+RocketMQ: RouteInfoManager.registerBroker.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ...refusals import listed
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 MAX_NAMES: Final = 2000
-"""names of brokers that are looked at"""
+"""maximum broker names"""
 MAX_CONNECTIONS: Final = 64
-"""registering connections of one name"""
+"""maximum registering connections of one name"""
 MAX_ROUTES: Final = 16
-"""different routes of one name"""
+"""maximum different routes of one name"""
 MAX_TIMES: Final = 500
-"""times of such a route that are kept"""
+"""maximum times kept per route"""
 SETTLED: Final = 1_000_000_000
-"""ns from a registration after which it counts in a route"""
+"""ns after which a registration takes effect in routes"""
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _REGISTER: Final = int(RequestCode.REGISTER_BROKER)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -53,22 +53,22 @@ class _Registered:
 
     __slots__ = ("address", "count", "first", "last")
 
-    def __init__(self, address: str, one: Evidence) -> None:
+    def __init__(self, address: str, evidence: Evidence) -> None:
         self.address = address
-        self.first = self.last = one
+        self.first = self.last = evidence
         self.count = 0
 
-    def add(self, one: Evidence) -> None:
-        """Take a registration."""
+    def add(self, evidence: Evidence) -> None:
+        """Add a registration."""
         self.count += 1
-        if place_of(one) < place_of(self.first):
-            self.first = one
-        if place_of(one) > place_of(self.last):
-            self.last = one
+        if place_of(evidence) < place_of(self.first):
+            self.first = evidence
+        if place_of(evidence) > place_of(self.last):
+            self.last = evidence
 
 
 class _Named:
-    """What one NameServer is told, and tells, of one name."""
+    """Registrations and routes of one broker name at one NameServer."""
 
     def __init__(self) -> None:
         self.registered: dict[tuple[str, str], _Registered] = {}
@@ -77,23 +77,26 @@ class _Named:
         """addresses of that name -> time -> a route"""
 
     def twice(self) -> dict[str, Tally]:
-        """Return addresses that are registered at once though routes name one of them only."""
-        found: dict[str, Tally] = {}
-        every = sorted(self.registered.values(), key=lambda one: place_of(one.first))
-        for number, one in enumerate(every):
+        """Return addresses registered at once although routes have only one of them."""
+        tallies: dict[str, Tally] = {}
+        every = sorted(self.registered.values(), key=lambda item: place_of(item.first))
+        for number, registered in enumerate(every):
             for other in every[number + 1 :]:
-                if other.first.time > one.last.time:
-                    break  # those that follow begin later still
-                if one.address != other.address and (route := self._route(one, other)) is not None:
-                    for each in (one, other):
-                        tally = found.setdefault(each.address, Tally())
+                if other.first.time > registered.last.time:
+                    break  # the following ones begin even later
+                if (
+                    registered.address != other.address
+                    and (route := self._route(registered, other)) is not None
+                ):
+                    for each in (registered, other):
+                        tally = tallies.setdefault(each.address, Tally())
                         tally.add(each.first, count=each.count, last=each.last.time)
                         tally.add(each.last, count=0)
                         tally.add(route, count=0)
-        return found
+        return tallies
 
     def _route(self, one: _Registered, other: _Registered) -> Evidence | None:
-        """Return the first route while both registered that names one of them without the other."""
+        """Return the first route during both registrations with exactly one of the addresses."""
         since = max(one.first.time, other.first.time) + SETTLED
         until = min(one.last.time, other.last.time)
         both = {one.address, other.address}
@@ -110,15 +113,15 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._named: dict[tuple[str, str], _Named] = {}
-        """NameServer and name of a broker"""
+        """NameServer and broker name"""
         self._told: dict[tuple[AnsweredRoute, str], list[dict[int, ExchangeRecord]]] = {}
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
-        """Return what takes registrations, or the routes that one client got of one topic."""
-        namesrv, registers = flow.responder, flow.request_code == _REGISTER
+        """Return the function that adds registrations, or routes of one topic to one client."""
+        namesrv, registers = flow.server_address, flow.request_code == _REGISTER
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             for row in rows:
@@ -133,15 +136,15 @@ class _Fold(Fold):
         return add
 
     def _times_of(self, namesrv: str, row: ExchangeRecord) -> list[dict[int, ExchangeRecord]]:
-        """Return what keeps the times of a route, for each name in it."""
+        """Return the time lists of a route, one per broker name in it."""
         route = answered_route(row)
-        found = self._told.get((route, namesrv))
-        if found is not None:
-            return found
+        times = self._told.get((route, namesrv))
+        if times is not None:
+            return times
         by_name: dict[str, set[str]] = {}
         for name, address in route.named:
             by_name.setdefault(name, set()).add(address)
-        found = []
+        times = []
         for name, several in by_name.items():
             named, addresses = self._of(namesrv, name), frozenset(several)
             if named is None:
@@ -151,38 +154,38 @@ class _Fold(Fold):
                 if sorted(addresses) > sorted(most):
                     continue
                 del named.routes[most]
-            found.append(named.routes.setdefault(addresses, {}))
+            times.append(named.routes.setdefault(addresses, {}))
         if len(self._told) >= REMEMBERED:
             self._told.clear()
-        self._told[route, namesrv] = found
-        return found
+        self._told[route, namesrv] = times
+        return times
 
     def _take_registration(self, row: ExchangeRecord) -> None:
         name, _, address = row.brokers[0].rpartition("=") if row.brokers else ("", "", "")
-        named = self._of(row.responder, name) if name else None
+        named = self._of(row.server_address, name) if name else None
         if named is None or row.request_time is None:
             return
-        one = shown(row, f"{name} registers with {address}")
-        place = address, row.requester
+        evidence = shown(row, f"{name} registers with {address}")
+        place = address, row.client_address
         known = named.registered.get(place)
         if known is None:
             if len(named.registered) >= MAX_CONNECTIONS:
-                # The least stay, so that the order of rows changes nothing.
+                # The smallest stay, so the order of rows does not matter.
                 most = max(named.registered)
                 if place > most:
                     return
                 del named.registered[most]
-            known = named.registered[place] = _Registered(address, one)
-        known.add(one)
+            known = named.registered[place] = _Registered(address, evidence)
+        known.add(evidence)
 
     def _of(self, namesrv: str, name: str) -> _Named | None:
-        found = self._named.get((namesrv, name))
-        if found is None and len(self._named) < MAX_NAMES:
-            found = self._named[namesrv, name] = _Named()
-        return found
+        named = self._named.get((namesrv, name))
+        if named is None and len(self._named) < MAX_NAMES:
+            named = self._named[namesrv, name] = _Named()
+        return named
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case for each name that brokers have at once."""
+        """Return a case per name used by several brokers at once."""
         by_name: dict[str, dict[str, Tally]] = {}
         for (_, name), named in sorted(self._named.items()):
             for address, tally in named.twice().items():
@@ -192,14 +195,14 @@ class _Fold(Fold):
             for one in tallies.values():
                 tally.merge(one)
             case = tally.case(
-                f"{len(tallies)} brokers are registered as {name} with one id at once:"
-                f" {listed(tallies)}; clients are told of one of them, now this and now that",
+                f"{len(tallies)} brokers are registered as {name} with the same id:"
+                f" {listed(tallies)}; clients get the address of either one",
                 Subject(broker=name),
             )
             case.details = [
-                f"{address} registered {one.count:,} times from {clock(one.first)} to"
-                f" {clock_after(one.first, one.last)} UTC"
-                for address, one in sorted(tallies.items())
+                f"{address} registered {tally.count:,} times from {clock(tally.first)} to"
+                f" {clock_after(tally.first, tally.last)} UTC"
+                for address, tally in sorted(tallies.items())
             ]
             yield case
 
@@ -215,18 +218,18 @@ RULE = DiagnosisRule(
         "two masters with the same brokerName",
     ),
     proof=(
-        "Two addresses register (103) one broker name over connections that live at the same time,"
-        " and a route meanwhile names only one of them. With different ids it would name both."
+        "Two addresses register (103) one broker name over simultaneous connections, and a route"
+        " meanwhile names only one of them. With different broker ids, it would name both."
     ),
     explanation=(
-        "A NameServer knows a broker by its name and id, and keeps the address that registered"
-        " last. Two brokers with the same name and id take the place of each other every 30 s."
-        " Clients that ask at one moment go to one broker, those that ask later to the other."
-        " Messages are spread over both, and consumers find queues with foreign offsets. What is"
-        " stored on the broker that the route omits is not consumed."
+        "A NameServer identifies a broker by name and id, and keeps the address that registered"
+        " last. Two brokers with the same name and id replace each other every 30 s. Clients go to"
+        " one broker or the other, depending on when they ask. Messages are spread over both, and"
+        " consumers see queues with unknown offsets. Messages on the broker that the route omits"
+        " are not consumed."
     ),
     advice=(
-        "Give each master a brokerName of its own (default: the host's name; often copied with"
+        "Give each master its own brokerName (default: the host's name; often copied with"
         " broker.conf). A slave has the name of its master and a brokerId above 0. The messages on"
         " both brokers stay: let consumers read each of them under its new name."
     ),
@@ -242,8 +245,8 @@ RULE = DiagnosisRule(
         ),
     ),
     limits=(
-        "It is seen only where both what brokers register and what clients ask the NameServer was"
-        " captured."
+        "Visible only if both the registrations of the brokers and the route requests of clients"
+        " were captured."
     ),
     needs=frozenset((Need.ROUTES,)),
     lasts=None,

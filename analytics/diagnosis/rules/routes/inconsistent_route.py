@@ -1,4 +1,4 @@
-"""Two NameServers give different routes of one topic at the same time."""
+"""Two NameServers return different routes of one topic at the same time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ...topics import is_own_topic
 MAX_TOPICS: Final = 5000
 MAX_SERVERS: Final = 16
 MAX_ANSWERS: Final = 256
-"""answers of one NameServer for one topic that are kept"""
+"""maximum responses kept per NameServer and topic"""
 TOGETHER: Final = 10_000_000_000
-"""ns between two answers that should be the same"""
+"""maximum ns between two responses that should be equal"""
 SETTLED: Final = 15_000_000_000
-"""ns that NameServers may differ when a broker dies: each looks for silent ones every 5 or 10 s
+"""ns that NameServers may differ when a broker dies: each checks for silent ones every 5 or 10 s
 (RouteInfoManager.scanNotActiveBroker)"""
 _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _ROUTE_REQUEST: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
@@ -34,7 +34,7 @@ _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 _MOST_TOLD: Final = 8
 Said = frozenset[tuple[str, str]]
-"""what a route says: for each broker its name, and permission and queues or an address"""
+"""content of a route: for each broker its name, and permission and queues or an address"""
 
 
 class _Answer(NamedTuple):
@@ -44,7 +44,7 @@ class _Answer(NamedTuple):
 
 
 class _Lasting(NamedTuple):
-    """What one NameServer said twice in a row: it was so all the time between."""
+    """Two equal consecutive responses of a NameServer: the route was valid all the time between."""
 
     first: _Answer
     last: _Answer
@@ -54,36 +54,36 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.topics: dict[str, dict[str, list[_Answer]]] = {}
-        """topic -> NameServer -> what it answered"""
+        """topic -> NameServer -> its responses"""
         self.named: dict[str, dict[str, str]] = {}
-        """NameServer -> address of a broker -> its name"""
+        """NameServer -> broker address -> broker name"""
         self.served: set[str] = set()
-        """addresses that answered heartbeats"""
+        """addresses that responded to heartbeats"""
         self._noted: set[tuple[str, AnsweredRoute]] = set()
-        """NameServer and route of which the names were noted"""
+        """NameServer and route whose names were recorded"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code == _HEARTBEAT:
             if len(self.served) < MAX_SERVERS * MAX_SERVERS:
-                self.served.add(row.responder)
+                self.served.add(row.server_address)
             return
         route = answered_route(row)
-        self._note_names(row.responder, route)
+        self._note_names(row.server_address, route)
         topic = row.topic or ""
         if topic not in self.topics and len(self.topics) >= MAX_TOPICS:
             return
         servers = self.topics.setdefault(topic, {})
-        if row.responder not in servers and len(servers) >= MAX_SERVERS:
+        if row.server_address not in servers and len(servers) >= MAX_SERVERS:
             return
-        answers = servers.setdefault(row.responder, [])
+        answers = servers.setdefault(row.server_address, [])
         if len(answers) >= MAX_ANSWERS:
             return
-        said, names = _said_in(route)
-        what = f"route of {topic} by {row.responder}: {names}"
-        answers.append(_Answer(row.response_time or 0, said, shown(row, what)))
+        content, names = _said_in(route)
+        what = f"route of {topic} by {row.server_address}: {names}"
+        answers.append(_Answer(row.response_time or 0, content, shown(row, what)))
 
     def _note_names(self, server: str, route: AnsweredRoute) -> None:
-        """Note how a NameServer names the brokers."""
+        """Record a NameServer's broker names."""
         if (server, route) in self._noted:
             return
         named = self.named.setdefault(server, {}) if len(self.named) < MAX_TOPICS else {}
@@ -95,7 +95,7 @@ class _Fold(Fold):
         self._noted.add((server, route))
 
     def cases(self, context: Context) -> Iterable[Case]:
-        found: dict[tuple[str, str], list[_Difference]] = {}
+        by_servers: dict[tuple[str, str], list[_Difference]] = {}
         for topic, servers in sorted(self.topics.items()):
             if len({answer.said for answers in servers.values() for answer in answers}) < 2:
                 continue
@@ -108,14 +108,16 @@ class _Fold(Fold):
                 certain = bool(pairs)
                 pairs = pairs or _side_by_side(mine, theirs)
                 if pairs and not self._of_two_clusters(one, other, context):
-                    found.setdefault((one, other), []).append(_Difference(topic, pairs, certain))
-        for (one, other), differences in sorted(found.items()):
+                    by_servers.setdefault((one, other), []).append(
+                        _Difference(topic, pairs, certain)
+                    )
+        for (one, other), differences in sorted(by_servers.items()):
             yield _case(one, other, differences)
 
     def _of_two_clusters(self, one: str, other: str, context: Context) -> bool:
-        """Return whether two NameServers have live masters of the same names, and none in common.
+        """Return whether two NameServers have live masters of the same names, but none in common.
 
-        A cluster has one master of a name. One that moved to another address does not answer at its
+        A cluster has one master per name. One that moved to another address does not respond at its
         former one.
         """
         mine, theirs = (self.named.get(server, {}) for server in (one, other))
@@ -168,64 +170,66 @@ def _text(said: Said) -> str:
 
 @lru_cache(REMEMBERED)
 def _said_in(route: AnsweredRoute) -> tuple[Said, str]:
-    """Return what a route says of its brokers, empty where there is none, and their names."""
+    """Return the brokers of a route (empty if none) and their names."""
     numbers = (
         (
-            one.name,
-            f"permission {one.perm}, queues {one.read_queues} to read {one.write_queues} to write",
+            broker.name,
+            f"permission {broker.perm}, queues {broker.read_queues} to read"
+            f" {broker.write_queues} to write",
         )
-        for one in route.brokers
+        for broker in route.brokers
     )
-    said = frozenset((*numbers, *route.named))
-    return said, ", ".join(sorted({name for name, _ in said})) or "no broker"
+    content = frozenset((*numbers, *route.named))
+    return content, ", ".join(sorted({name for name, _ in content})) or "no broker"
 
 
 def _lasting(answers: list[_Answer]) -> list[_Lasting]:
-    found: list[_Lasting] = []
+    lasting: list[_Lasting] = []
     for answer in answers:
-        if found and found[-1].last.said == answer.said:
-            found[-1] = _Lasting(found[-1].first, answer)
+        if lasting and lasting[-1].last.said == answer.said:
+            lasting[-1] = _Lasting(lasting[-1].first, answer)
         else:
-            found.append(_Lasting(answer, answer))
-    return found
+            lasting.append(_Lasting(answer, answer))
+    return lasting
 
 
 def _all_the_time(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Answer, _Answer]]:
-    """Return answers that differ, where both sides kept to theirs for longer than changes take."""
+    """Return differing responses if both sides kept theirs for longer than a change takes."""
     return [
         pair
-        for one in _lasting(mine)
+        for lasting in _lasting(mine)
         for other in _lasting(theirs)
-        if one.first.said != other.first.said
-        and min(one.last.time, other.last.time) - max(one.first.time, other.first.time) >= SETTLED
-        for pair in ((one.first, other.first), (one.last, other.last))
+        if lasting.first.said != other.first.said
+        and min(lasting.last.time, other.last.time) - max(lasting.first.time, other.first.time)
+        >= SETTLED
+        for pair in ((lasting.first, other.first), (lasting.last, other.last))
     ]
 
 
 def _side_by_side(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Answer, _Answer]]:
-    """Return two answers about the same time that differ, where neither side ever changed.
+    """Return two simultaneous responses that differ, if neither side ever changed.
 
-    A topic that is missing first and there later was made between.
+    A topic that is missing at first and present later was created in between.
     """
-    if len({one.said for one in mine}) != 1 or len({one.said for one in theirs}) != 1:
+    if len({answer.said for answer in mine}) != 1 or len({answer.said for answer in theirs}) != 1:
         return []
     if mine[0].said == theirs[0].said:
         return []
     return [
-        (one, other)
-        for one in mine
+        (answer, other)
+        for answer in mine
         for other in theirs
-        if abs(one.time - other.time) <= TOGETHER
-        and (one.said or other.time < one.time)
-        and (other.said or one.time < other.time)
+        if abs(answer.time - other.time) <= TOGETHER
+        and (answer.said or other.time < answer.time)
+        and (other.said or answer.time < other.time)
     ][:1]
 
 
 def _key(row: ExchangeRecord) -> str | None:
-    if row.responder in answered_route(row).addresses:
-        return None  # a proxy names itself for every broker
+    if row.server_address in answered_route(row).addresses:
+        return None  # a proxy gives its own address for every broker
     if row.missing_bytes or (row.response_code == _SUCCESS and not row.facts):
-        return None  # what it says was not captured
+        return None  # its response was not captured
     return None if is_own_topic(row.topic) else whole(row)
 
 
@@ -235,18 +239,19 @@ RULE = DiagnosisRule(
     title="Two NameServers give different routes of one topic",
     searched=("route differs between name servers", "topic not found on some name servers"),
     proof=(
-        "Two NameServers answer requests for the route of one topic (105) differently at the same"
-        " time."
+        "Two NameServers respond differently to requests for the route of one topic (105) at the"
+        " same time."
     ),
     explanation=(
-        "NameServers do not know of each other: each broker registers with all of its own"
-        " namesrvAddr. One that has another list, or cannot reach one of the NameServers, is"
-        " missing in the routes of that NameServer. A client asks only one of them, so what it"
-        " sees depends on which one it got."
+        "NameServers do not communicate: each broker registers with all addresses in its own"
+        " namesrvAddr. A broker that has another list, or cannot reach one of the NameServers, is"
+        " missing in that NameServer's routes. A client asks only one of them, so its route depends"
+        " on which one."
     ),
     advice=(
         "Give all brokers and clients the same namesrvAddr, with all NameServers. Check that every"
-        " broker reaches every NameServer. mqadmin topicRoute -n ONE_NAMESRV shows what each says."
+        " broker can reach every NameServer. mqadmin topicRoute -n ONE_NAMESRV shows the route of"
+        " each."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
@@ -269,9 +274,9 @@ RULE = DiagnosisRule(
         "apache/rocketmq#2090",
     ),
     limits=(
-        "Clients with a zone of their own (__ZONE_MODE) may get other routes from a NameServer that"
-        " filters by zones. Routes that a proxy answers are left out, and so are NameServers that"
-        " each have a live master of one name: those are of two clusters."
+        "Clients with a zone (__ZONE_MODE) may get other routes from a NameServer that filters by"
+        " zone. Routes from a proxy are ignored, and so are NameServers that each have a live"
+        " master of the same name: they belong to two clusters."
     ),
     needs=frozenset((Need.ROUTES,)),
     lasts=None,

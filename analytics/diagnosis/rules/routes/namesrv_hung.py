@@ -1,4 +1,4 @@
-"""A NameServer, or what clients take for one, does not answer requests for routes."""
+"""A NameServer does not respond to route requests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Final
 
 from dissectors import ports
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import BROKER, Context
-from ...keys import by_responder
+from ...keys import by_server
 from ...need import Need
 from ...problem import (
     MOST_SPANS,
@@ -21,17 +22,17 @@ from ...problem import (
     Subject,
     Tally,
     clock,
+    duration,
     period,
-    seconds,
     shown,
 )
-from ...refusals import counted, times
+from ...refusals import times
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 from ...silences import CONNECTIONS, ServerSilences, Silence, unsure_reason
 from ...spells import spells
 
 LEAST: Final = 1_000_000_000
-"""ns of a silence that is worth a word"""
+"""minimum ns of a reported silence"""
 _ROUTE: Final = frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),))
 _OF_BROKERS: Final = frozenset(
     (
@@ -40,7 +41,7 @@ _OF_BROKERS: Final = frozenset(
         int(RequestCode.QUERY_DATA_VERSION),
     )
 )
-"""what brokers ask all the time; an answer shows that the NameServer lives"""
+"""regular requests of brokers; a response shows that the NameServer is alive"""
 
 
 _NO_NAMESRV_ADVICE: Final = (
@@ -51,102 +52,108 @@ _NO_NAMESRV_ADVICE: Final = (
 
 class _Fold(ServerSilences):
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Take requests for routes; of others that they were answered."""
+        """Add route requests; of other requests only their responses count."""
         if rows[0].request_code in _ROUTE:
             super().add_exchanges(rows)
         else:
             self.note_answers(rows)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of the times in which nothing was answered, for each spell."""
-        every = [one for one in self.silences(context, LEAST) if _tells(one)]
-        for found in spells(every, Silence.span, self.lasts):
+        """Return a case of the periods without responses, per spell."""
+        silences = [
+            silence for silence in self.silences(context, LEAST) if _is_significant(silence)
+        ]
+        for found in spells(silences, Silence.span, self.lasts):
             yield self._case(found, context)
 
-    def _case(self, found: list[Silence], context: Context) -> Case:
+    def _case(self, silences: list[Silence], context: Context) -> Case:
         tally = Tally()
-        for silence in found:
+        for silence in silences:
             for wait in silence.waits:
                 tally.add(shown(wait.row), last=wait.until)
-        waits = [wait for one in found for wait in one.waits]
+        waits = [wait for silence in silences for wait in silence.waits]
         never = sum(not wait.answered for wait in waits)
-        what = counted(len(waits), "request for a route", "requests for routes")
-        case = tally.case(self._title(found, what, never, context), Subject(server=self.key))
-        case.first_time = min(one.begin for one in found)
-        case.last_time = max(one.end for one in found)
-        case.spans = [one.span() for one in found]
-        hosts = sorted({host_of(wait.row.requester) for wait in waits})
-        case.state = self.state_of(found)
+        requests_text = counted(len(waits), "request for a route", "requests for routes")
+        case = tally.case(
+            self._title(silences, requests_text, never, context), Subject(server=self.key)
+        )
+        case.first_time = min(silence.begin for silence in silences)
+        case.last_time = max(silence.end for silence in silences)
+        case.spans = [silence.span() for silence in silences]
+        hosts = sorted({host_of(wait.row.client_address) for wait in waits})
+        case.state = self.state_of(silences)
         case.details = [f"clients: {', '.join(hosts[:5])}"]
-        if len(found) > 1:
-            case.details.append(f"all times: {', '.join(map(_from_to, found[:MOST_SPANS]))}")
+        if len(silences) > 1:
+            case.details.append(f"all times: {', '.join(map(_from_to, silences[:MOST_SPANS]))}")
         if not self.answered_any:
             case.advice = _NO_NAMESRV_ADVICE
         if not any(wait.certain for wait in waits):
             case.confidence = Confidence.POSSIBLE
-            case.reason = unsure_reason(found)
+            case.reason = unsure_reason(silences)
         return case
 
-    def _title(self, found: list[Silence], what: str, never: int, context: Context) -> str:
+    def _title(
+        self, silences: list[Silence], requests_text: str, never: int, context: Context
+    ) -> str:
         if not self.answered_any:
             named = context.broker(self.key) != self.key
             served = context.servers.get(self.key) == BROKER
             is_one = named or served or self.key.endswith(f":{ports.BROKER}")
             why = "it is a broker, no NameServer" if is_one else "nothing was answered at all"
-            return f"{self.key} did not answer {what}: {why}"
-        longest = max(found, key=lambda one: (one.goes_on, one.length))
-        again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
+            return f"{self.key} did not respond to {requests_text}: {why}"
+        longest = max(silences, key=lambda silence: (silence.goes_on, silence.length))
+        repetitions = f", and {times(len(silences) - 1)} more" if len(silences) > 1 else ""
         has = "has " if longest.goes_on else ""
-        hung = f"NameServer {self.key} {has}hung {_from_to(longest)}{again}"
+        hung = f"NameServer {self.key} {has}hung {_from_to(longest)}{repetitions}"
         if longest.goes_on:
             waiting = sum(wait.pending for wait in longest.waits)
-            what = counted(waiting, "request for a route", "requests for routes")
-            return f"{hung}: {what} wait{'s' if waiting == 1 else ''}"
-        return f"{hung}: of {what} {never:,} got no answer"
+            requests_text = counted(waiting, "request for a route", "requests for routes")
+            return f"{hung}: {requests_text} wait{'s' if waiting == 1 else ''}"
+        return f"{hung}: {never:,} of {requests_text} unanswered"
 
 
 def _from_to(silence: Silence) -> str:
-    length = seconds(silence.length)
+    length = duration(silence.length)
     if silence.goes_on:
         return f"since {clock(silence.begin)} UTC ({length} so far)"
     return f"from {period(silence.begin, silence.end)} UTC ({length})"
 
 
-def _tells(silence: Silence) -> bool:
-    """Return whether it is more than one request that took a while."""
+def _is_significant(silence: Silence) -> bool:
+    """Return whether it is more than one slow request."""
     return len(silence.waits) > 1 or bool(silence.unanswered)
 
 
 RULE = DiagnosisRule(
     id="namesrv-hung",
     severity=ProblemSeverity.ERROR,
-    title="A NameServer accepts requests for routes but answers none",
+    title="A NameServer accepts route requests but responds to none",
     searched=(
         "No route info of this topic",
         "wait response on the channel timeout 9876",
         "namesrvAddr points to a broker",
     ),
     proof=(
-        "Requests for routes (105) wait for a second or longer, nothing is answered to anybody"
-        " meanwhile, and the clients give up, or get their answers at once when it goes on."
+        "Route requests (105) wait for a second or longer, and the NameServer sends no response to"
+        " any client meanwhile. Then the clients give up, or all responses come at once."
     ),
     explanation=(
-        "The address takes connections, so clients do not go on to the next NameServer: each"
-        " request costs them 3 s. Clients that have a route go on with it; those that start, and"
-        " new topics, fail with No route info of this topic. A process that stands still looks"
-        " like that, and so does a broker of 4.x whose address is taken for that of a NameServer:"
-        " it does not answer what it does not know."
+        "The address accepts connections, so clients do not switch to the next NameServer: each"
+        " request costs them 3 s. Clients that have a route keep using it; starting clients and new"
+        " topics fail with No route info of this topic. The cause is a paused process, or a 4.x"
+        " broker whose address was configured as a NameServer: it does not respond to unknown"
+        " requests."
     ),
     advice=(
-        "Look for a pause of that process at that time: garbage collection log (safepoints),"
-        " throttled CPU of the container, disk, the hypervisor. List several NameServers in"
-        " namesrvAddr, so that clients use another one meanwhile."
+        "Look for a pause of that process at that time: garbage collection log (safepoints), CPU"
+        " throttling of the container, disk, the hypervisor. List several NameServers in"
+        " namesrvAddr, so that clients can use another one."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=by_responder,
+            key=by_server,
             requests=_ROUTE | _OF_BROKERS,
             statuses=frozenset((ANSWERED, UNANSWERED)),
             of_flow=True,
@@ -155,7 +162,7 @@ RULE = DiagnosisRule(
     connections=CONNECTIONS,
     takes_pending=True,
     quiet_ends=False,
-    limits="A silence is seen only while somebody asks for a route.",
+    limits="Silence is visible only while route requests are pending.",
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,
 )

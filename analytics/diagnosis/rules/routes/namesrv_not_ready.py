@@ -1,4 +1,4 @@
-"""A NameServer that was just started gives no routes yet."""
+"""A NameServer that has just started returns no routes yet."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ...context import Context
-from ...keys import by_responder, with_remark
+from ...keys import by_server, with_remark
 from ...need import Need
-from ...problem import ProblemSeverity, Subject
+from ...problem import ProblemSeverity, Subject, duration
 from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
@@ -22,8 +22,8 @@ class _Fold(Refusals):
         return Subject(server=self.key)
 
     def title(self, context: Context) -> str:
-        lasted = (self.tally.last - self.tally.first) / 1_000_000_000
-        over = f" over {lasted:.1f} s" if lasted >= 1 else ""
+        lasted = self.tally.last - self.tally.first
+        over = f" over {duration(lasted)}" if lasted >= 1_000_000_000 else ""
         return f"NameServer {self.key} gave no routes yet: {self.what} refused{over}"
 
 
@@ -32,22 +32,22 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.WARNING,
     title="A NameServer that was just started gives no routes yet",
     searched=("name server not ready",),
-    proof="A request for a route (105) is answered with code 1 and `name server not ready`.",
+    proof="Response code 1 with `name server not ready` to a route request (105).",
     explanation=(
-        "After its start a NameServer knows no brokers until they register again, which takes up"
-        " to 30 s. One that is set to wait refuses to give routes in that time, so that no client"
-        " takes a part of the brokers for all."
+        "After its start, a NameServer knows no brokers until they register again, which takes up"
+        " to 30 s. If configured to wait, it refuses route requests during that time, so that no"
+        " client mistakes some of the brokers for all."
     ),
     advice=(
         "Wait until the NameServer is ready: waitSecondsForService (default 45) after its start."
-        " Name several NameServers in namesrvAddr, so that clients can use another one."
+        " List several NameServers in namesrvAddr, so that clients can use another one."
         " needWaitForService (default false) turns the waiting on."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=with_remark(MARK, key=by_responder),
+            key=with_remark(MARK, key=by_server),
             requests=frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),)),
             responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
         ),

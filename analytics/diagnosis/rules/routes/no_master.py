@@ -1,10 +1,11 @@
-"""A broker has no master: the route names its slaves only."""
+"""A broker has no master: the route has only its slaves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows.record import ExchangeRecord
@@ -26,17 +27,15 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import Refusals, counted, listed
+from ...refusals import Refusals, listed
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
-from ...spells import HOUR, SpellTally
+from ...spells import HOUR, SpellTally, Times
 from ...topics import is_own_topic
 from ..refused.no_permission import WRITE
 from ..refused.sendback_failed import NO_MASTER
 
 MAX_BROKERS: Final = 5000
 MAX_SLAVES: Final = 16
-MAX_TIMES: Final = 1000
-"""routes with a master of which the time is kept"""
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
@@ -52,25 +51,26 @@ _CHANGED_ADVICE: Final = (
 
 
 class _Broker:
-    """What routes say of one broker."""
+    """Routes of one broker."""
 
     __slots__ = ("closed", "masters", "proofs", "slaves", "tellers", "without")
 
     def __init__(self) -> None:
         self.without = SpellTally()
         self.slaves: set[str] = set()
-        """addresses that had another id than 0"""
-        self.masters: dict[str, set[int]] = {}
+        """addresses with an id other than 0"""
+        self.masters: dict[str, Times] = {}
         """address with id 0 -> times of its routes"""
         self.tellers: dict[str, set[str]] = {}
-        """master -> NameServers that named it"""
+        """master -> NameServers that listed it"""
         self.proofs: dict[str, Evidence] = {}
-        """master -> the first route that shows it"""
-        self.closed: dict[str, set[int]] = {}
-        """the same, where the topic could not be written: perhaps a slave that acts as master"""
+        """master -> the first route with it"""
+        self.closed: dict[str, Times] = {}
+        """the same for routes in which the topic is not writable: perhaps a slave acting as master
+        """
 
     def note_proof(self, address: str, proof: Evidence) -> None:
-        """Keep the first route that shows a master."""
+        """Keep the first route with a master."""
         known = self.proofs.get(address)
         if known is None:
             if len(self.proofs) < MAX_SLAVES:
@@ -79,15 +79,15 @@ class _Broker:
             self.proofs[address] = proof
 
     def absences(self) -> list[Tally]:
-        """Return routes without a master, parted where routes with one came in between."""
+        """Return routes without a master, split at routes with one."""
         known = self.times()
-        found: list[Tally] = []
+        absences: list[Tally] = []
         for tally in self.without.spells():
-            if found and not any(found[-1].last < time < tally.first for time in known):
-                found[-1].merge(tally)
+            if absences and not any(absences[-1].last < time < tally.first for time in known):
+                absences[-1].merge(tally)
             else:
-                found.append(tally)
-        return found
+                absences.append(tally)
+        return absences
 
     def times(self) -> list[int]:
         """Return the times of routes with a master, sorted."""
@@ -97,10 +97,10 @@ class _Broker:
 
 
 class _Told(NamedTuple):
-    """What routes that say the same add, later than all that is kept of them: their time."""
+    """The state that further equal routes update: only their time is new."""
 
     since: int
-    times: list[set[int]]
+    times: list[Times]
 
 
 class _SentBack(Refusals):
@@ -117,57 +117,61 @@ class _Fold(Fold):
         self.brokers: dict[str, _Broker] = {}
         self.sent_back = _SentBack(key)
         self._same: dict[tuple[AnsweredRoute, str, bool], _Told] = {}
-        """route, NameServer, whether the topic is RocketMQ's own -> what it said before"""
+        """route, NameServer, whether it is a system topic -> state of the earlier equal route"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code != _ROUTE:
             self.sent_back.add_exchange(row)
             return
         time, route = row.response_time or 0, answered_route(row)
-        place = route, row.responder, is_own_topic(row.topic)
+        place = route, row.server_address, is_own_topic(row.topic)
         same = self._same.get(place)
         if same is not None and time > same.since:
             for times in same.times:
-                if len(times) < MAX_TIMES:
-                    times.add(time)
+                times.add(time)
             return
-        every = [self._take(row, route, one, time) for one in route.brokers if one.ids]
-        told = [one for one in every if one is not None]
-        if len(told) == len(every):
+        every = [self._take(row, route, broker, time) for broker in route.brokers if broker.ids]
+        states = [state for state in every if state is not None]
+        if len(states) == len(every):
             if len(self._same) >= REMEMBERED:
                 self._same.clear()
-            since = max((one.since for one in told), default=time)
-            self._same[place] = _Told(since, [times for one in told for times in one.times])
+            since = max((state.since for state in states), default=time)
+            self._same[place] = _Told(since, [times for state in states for times in state.times])
 
     def _take(
-        self, row: ExchangeRecord, route: AnsweredRoute, one: RoutedBroker, time: int
+        self, row: ExchangeRecord, route: AnsweredRoute, routed: RoutedBroker, time: int
     ) -> _Told | None:
-        """Take what a route says of one broker; return what a later one that is the same adds.
+        """Add a route of one broker; return the state that later equal routes update.
 
-        None: that is not known by its time alone.
+        None if their time alone is not enough.
         """
-        broker = self._broker(one.name)
+        broker = self._broker(routed.name)
         if broker is None:
             return None
-        addresses = {address for name, address in route.named if name == one.name}
-        found = addresses - route.slaves.keys()
-        _keep(broker.slaves, addresses - found)
-        if MASTER_ID not in one.ids:
-            what = f"route of {row.topic}: {one.name} with ids {', '.join(one.ids)}, no master"
+        addresses = {address for name, address in route.named if name == routed.name}
+        as_master = addresses - route.slaves.keys()
+        _keep(broker.slaves, addresses - as_master)
+        if MASTER_ID not in routed.ids:
+            what = (
+                f"route of {row.topic}: {routed.name} with ids {', '.join(routed.ids)}, no master"
+            )
             broker.without.at(end_of(row)).add(shown(row, what))
             return None
-        closed = not (one.perm or 0) & WRITE and not is_own_topic(row.topic)
+        closed = not (routed.perm or 0) & WRITE and not is_own_topic(row.topic)
         masters = broker.closed if closed else broker.masters
-        _note(masters, found, time)
-        for address in sorted(found):
+        _note(masters, as_master, time)
+        for address in sorted(as_master):
             if address in broker.tellers or len(broker.tellers) < MAX_SLAVES:
-                _keep(broker.tellers.setdefault(address, set()), {row.responder})
+                _keep(broker.tellers.setdefault(address, set()), {row.server_address})
             known = broker.proofs.get(address)
             if known is None or end_of(row) <= known.time:
-                what = f"route of {row.topic}: {address} is the master of {one.name}"
+                what = f"route of {row.topic}: {address} is the master of {routed.name}"
                 broker.note_proof(address, shown(row, what))
-        proofs = [broker.proofs[address].time for address in found if address in broker.proofs]
-        return _Told(max(proofs, default=time), [masters[one] for one in found if one in masters])
+        proofs = [broker.proofs[address].time for address in as_master if address in broker.proofs]
+        return _Told(
+            max(proofs, default=time),
+            [masters[address] for address in as_master if address in masters],
+        )
 
     def cases(self, context: Context) -> Iterable[Case]:
         refused = list(self.sent_back.cases(context))
@@ -178,16 +182,16 @@ class _Fold(Fold):
             for tally in without:
                 case = _case(name, broker, tally)
                 near = [
-                    one
-                    for one in refused
-                    if one.subject.broker == name
-                    and one.first_time <= tally.last + HOUR
-                    and one.last_time >= tally.first - HOUR
+                    refusal
+                    for refusal in refused
+                    if refusal.subject.broker == name
+                    and refusal.first_time <= tally.last + HOUR
+                    and refusal.last_time >= tally.first - HOUR
                 ]
-                for one in near:
-                    refused.remove(one)
+                for refusal in near:
+                    refused.remove(refusal)
                 if near:
-                    count = sum(one.count for one in near)
+                    count = sum(refusal.count for refusal in near)
                     case.details.append(
                         f"{counted(count, 'message')} sent back by consumers not taken"
                     )
@@ -195,22 +199,20 @@ class _Fold(Fold):
         yield from refused
 
     def _broker(self, name: str) -> _Broker | None:
-        found = self.brokers.get(name)
-        if found is None and len(self.brokers) < MAX_BROKERS:
-            found = self.brokers[name] = _Broker()
-        return found
+        broker = self.brokers.get(name)
+        if broker is None and len(self.brokers) < MAX_BROKERS:
+            broker = self.brokers[name] = _Broker()
+        return broker
 
 
 def _keep(kept: set[str], more: set[str]) -> None:
     kept.update(sorted(more)[: max(0, MAX_SLAVES - len(kept))])
 
 
-def _note(kept: dict[str, set[int]], addresses: set[str], time: int) -> None:
+def _note(kept: dict[str, Times], addresses: set[str], time: int) -> None:
     for address in sorted(addresses):
         if address in kept or len(kept) < MAX_SLAVES:
-            times = kept.setdefault(address, set())
-            if len(times) < MAX_TIMES:
-                times.add(time)
+            kept.setdefault(address, Times()).add(time)
 
 
 def _case(name: str, broker: _Broker, tally: Tally) -> Case:
@@ -218,7 +220,7 @@ def _case(name: str, broker: _Broker, tally: Tally) -> Case:
     back = next((time for time in known if time > tally.last), None)
     if back is None:
         begin = f"has no master since {clock(tally.first)} UTC"
-    elif back - tally.last > HOUR:  # nobody asked meanwhile
+    elif back - tally.last > HOUR:  # no request in between
         until = clock_after(tally.first, tally.last)
         begin = f"had no master from {clock(tally.first)} UTC at least to {until}"
     else:
@@ -244,13 +246,13 @@ def _case(name: str, broker: _Broker, tally: Tally) -> Case:
 
 
 def _route(row: ExchangeRecord) -> str | None:
-    if row.missing_bytes or row.responder in answered_route(row).addresses:
-        return None  # not all was captured; or a proxy, which names itself for every broker
+    if row.missing_bytes or row.server_address in answered_route(row).addresses:
+        return None  # incomplete capture; or a proxy, which gives its own address for every broker
     return whole(row)
 
 
 def _change(name: str, broker: _Broker) -> Case | None:
-    """Return that one address was the master first and another one later; None: it was not so."""
+    """Return the change of the master from one address to another, or None."""
     ordered = sorted((min(times), max(times), address) for address, times in broker.masters.items())
     if len(ordered) != 2 or ordered[0][1] >= ordered[1][0]:
         return None
@@ -281,23 +283,29 @@ RULE = DiagnosisRule(
         NO_MASTER,
         "The broker does not exist",
         "slave cannot become master",
+        "The broker[X] not exist",
+        "master node does not exist",
+        "CODE: 10003",
+        "the broker [X] does not exist",
+        "broker: X address not found",
+        "The broker service address not found",
     ),
     proof=(
-        "Routes (105) name a broker without an address of id 0; or a message sent back (36) is"
-        " answered with `no master available along with`. Information only: routes show one address"
-        " under id 0 and later another one."
+        "Routes (105) name a broker without an address of id 0; or the response to a returned"
+        " message (36) has the remark `no master available along with`. Info only: routes show one"
+        " address under id 0 and later another one."
     ),
     explanation=(
-        "Brokers of one name are a master (id 0) and its slaves. Only the master takes messages."
-        " The NameServer has lost the master: it died, was stopped, or cannot reach the NameServer."
-        " Producers leave this broker out; consumers go on at a slave, which has what was copied"
-        " before. Messages that only the master has come when it is back."
+        "Brokers with one name are a master (id 0) and its slaves. Only the master accepts"
+        " messages. The NameServer has lost the master: it died, was stopped, or cannot reach the"
+        " NameServer. Producers skip this broker; consumers continue at a slave, with what was"
+        " copied before. Messages that only the master has are delivered when it is back."
     ),
     advice=(
-        "Start the master again, and look in its log why it stopped. Without a controller (or"
-        " DLedger) no slave becomes master by itself. enableSlaveActingMaster (5.x, default false)"
-        " lets a slave do some of its work. slaveReadEnable (default false) lets consumers read"
-        " from a slave while the master lives."
+        "Start the master again, and check its log to find out why it stopped. Without a controller"
+        " (or DLedger), no slave becomes master automatically. enableSlaveActingMaster (5.x,"
+        " default false) lets a slave take over some functions. slaveReadEnable (default false)"
+        " lets consumers read from a slave while the master is alive."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,

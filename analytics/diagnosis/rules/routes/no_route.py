@@ -1,4 +1,4 @@
-"""A NameServer has no route of a topic that clients ask for."""
+"""A NameServer has no route of a topic that clients request."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
+from dissectors.grpc.names import CODES, OK
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.topic_names import DEFAULT_TOPIC
+from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...answered_routes import answered_route
@@ -27,39 +30,51 @@ from ...problem import (
     clock_after,
     shown,
 )
-from ...refusals import counted, counted_names, listed
-from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges, Fold
+from ...refusals import counted_names, listed
+from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
-"""topics that are kept"""
+"""maximum topics"""
 MAX_ASKED: Final = 500
-"""answers without a route that are kept of one topic"""
+"""maximum responses without a route kept per topic"""
 MAX_SERVERS: Final = 16
-"""servers of one topic"""
+"""maximum servers of one topic"""
 MAX_CLIENTS: Final = 5000
-"""clients of which the answers for TBW102 are kept"""
+"""maximum clients with recorded responses for TBW102"""
 BELONGS: Final = 3_000_000_000
-"""ns between the requests for a topic and for TBW102 of one send: mqClientApiTimeout"""
+"""maximum ns between the requests for a topic and for TBW102 of one send: mqClientApiTimeout"""
 POLL: Final = 30_000_000_000
 """ns between the route requests of a client: pollNameServerInterval"""
 GOES_ON: Final = 10_000_000_000
-"""ns after which a topic that is asked for again and again is missing for certain"""
+"""ns after which a topic that is requested repeatedly is certainly missing"""
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _REGISTER: Final = int(RequestCode.REGISTER_BROKER)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
+_ROUTE_CALLS: Final = frozenset(("QueryRoute", *SEND_CALLS, *RECEIVE_CALLS))
+"""gRPC calls that succeed only if the topic has a route"""
+
+
 class _Asked(NamedTuple):
-    """An answer that there is no route."""
+    """A response without a route."""
 
     time: int
-    requester: str
-    responder: str
+    end: int
+    call: bool
+    """a gRPC call to a proxy"""
+    client_address: str
+    server_address: str
     evidence: Evidence
 
 
+_LOST_ADVICE: Final = (
+    "Start the brokers of the topic, or let them reach this NameServer again (mqadmin clusterList"
+    " shows who is registered). A topic with queues on two brokers keeps its route when one is"
+    " gone: mqadmin updateTopic -c CLUSTER."
+)
 _OVER_ADVICE: Final = (
     "Find out why no broker of the topic was registered at that time: it was down or starting, or"
     " did not reach this NameServer. A topic with queues on two brokers keeps its route when one is"
@@ -67,8 +82,15 @@ _OVER_ADVICE: Final = (
 )
 
 
+_PROXY_ADVICE: Final = (
+    "Create the topic (mqadmin updateTopic -c CLUSTER -t TOPIC), or correct its name in the client."
+    " A proxy creates no topics. The attribute +message.type (NORMAL, FIFO, DELAY, or TRANSACTION;"
+    " option -a) must be that of the messages."
+)
+
+
 class _Topic:
-    """What was answered for one topic."""
+    """Responses for one topic."""
 
     __slots__ = ("brokers", "found", "missing", "servers")
 
@@ -77,9 +99,9 @@ class _Topic:
         self.found: tuple[int, int] | None = None
         """times of the first and the last route"""
         self.servers: set[str] = set()
-        """servers that had a route"""
+        """servers with a route"""
         self.brokers: set[str] = set()
-        """names of the brokers in its routes"""
+        """broker names in its routes"""
 
 
 class _Fold(Fold):
@@ -87,28 +109,28 @@ class _Fold(Fold):
         super().__init__(key)
         self.topics: dict[str, _Topic] = {}
         self.defaults: dict[str, list[tuple[int, bool]]] = {}
-        """client -> times at which it asked for TBW102, and whether it got a route"""
+        """client -> times of its requests for TBW102, and whether it got a route"""
         self.routing: set[str] = set()
-        """servers that had a route of any topic of users"""
+        """servers with a route of any user topic"""
         self.registered: dict[tuple[str, str], set[int]] = {}
         """server and broker name -> times of registrations"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         time = row.request_time if row.request_time is not None else row.response_time or 0
-        good = row.response_code == _SUCCESS
+        good = row.response_code in (_SUCCESS, OK)
         if row.request_code == _REGISTER:
             for name, _ in answered_route(row).named if good else ():
-                key = row.responder, name
+                key = row.server_address, name
                 if key in self.registered or len(self.registered) < MAX_TOPICS:
                     times = self.registered.setdefault(key, set())
                     if len(times) < MAX_ASKED:
                         times.add(time)
             return
         if row.topic == DEFAULT_TOPIC:
-            # One without an answer may have got a route that was not captured.
+            # A request without a response may have got a route that was not captured.
             good = good or row.response_code is None
-            if row.requester in self.defaults or len(self.defaults) < MAX_CLIENTS:
-                answers = self.defaults.setdefault(row.requester, [])
+            if row.client_address in self.defaults or len(self.defaults) < MAX_CLIENTS:
+                answers = self.defaults.setdefault(row.client_address, [])
                 if len(answers) < MAX_ASKED:
                     answers.append((time, good))
             return
@@ -123,25 +145,27 @@ class _Fold(Fold):
             first, last = topic.found or (time, time)
             topic.found = min(first, time), max(last, time)
             if len(topic.servers) < MAX_SERVERS:
-                topic.servers.add(row.responder)
+                topic.servers.add(row.server_address)
             for name, _ in answered_route(row).named:
                 if len(topic.brokers) < MAX_SERVERS:
                     topic.brokers.add(name)
             if len(self.routing) < MAX_CLIENTS:
-                self.routing.add(row.responder)
+                self.routing.add(row.server_address)
         elif len(topic.missing) < MAX_ASKED:
-            topic.missing.append(_Asked(time, row.requester, row.responder, shown(row)))
+            end = row.response_time or time
+            ends = row.client_address, row.server_address
+            topic.missing.append(_Asked(time, end, is_call(row.request_name), *ends, shown(row)))
 
     def cases(self, context: Context) -> Iterable[Case]:
         for name, topic in sorted(self.topics.items()):
-            case = self._case(name, topic, name in context.sent, context.last_time)
+            case = self._case(name, topic, context)
             if case is not None:
-                case.details.append(self._who_else(topic, context))
+                case.details.append(self._missing_scope(topic, context))
                 yield case
 
-    def _who_else(self, topic: _Topic, context: Context) -> str:
-        """Return whether the topic is missing, or its brokers."""
-        asked = {one.responder for one in topic.missing}
+    def _missing_scope(self, topic: _Topic, context: Context) -> str:
+        """Return a sentence on what is missing: the topic or its brokers."""
+        asked = {response.server_address for response in topic.missing}
         if elsewhere := topic.servers - asked:
             return f"{listed(elsewhere)} has a route of it: the NameServers differ"
         if asked & self.routing:
@@ -150,47 +174,52 @@ class _Fold(Fold):
             return f"there are brokers ({listed(context.names.values())}): the topic is missing"
         return "no route of any topic was seen: perhaps no broker is registered there at all"
 
-    def _case(self, name: str, topic: _Topic, sent: bool, end: int | None) -> Case | None:
-        """Return what is wrong with a topic.
-
-        `sent`: something was sent to it. `end`: time of the last exchange, ns.
-        """
-        missing = sorted(topic.missing, key=lambda one: (one.time, one.requester))
+    def _case(self, name: str, topic: _Topic, context: Context) -> Case | None:
+        """Return the case of a topic."""
+        sent, end = name in context.sent, context.last_time
+        missing = sorted(
+            _of_clients(topic.missing),
+            key=lambda response: (response.time, response.client_address),
+        )
         by_default: dict[bool | None, list[_Asked]] = {True: [], False: [], None: []}
-        for one in missing:
-            by_default[self._default_of(one)].append(one)
+        for response in missing:
+            by_default[self._default_of(response)].append(response)
         asked = [*by_default[False], *by_default[None]]
         before = topic.found is not None and bool(asked) and topic.found[0] < asked[0].time
-        had = before and not topic.servers.isdisjoint(one.responder for one in asked)
+        had = before and not topic.servers.isdisjoint(response.server_address for response in asked)
         if by_default[False] and not had:
             title = (
-                f"topic {name} has no route, nor has {DEFAULT_TOPIC}, from which a producer would"
-                f" make it: {counted(len(asked), 'request')} of {_clients(asked)} refused"
+                f"topic {name} has no route, and neither has {DEFAULT_TOPIC}, the template for new"
+                f" topics: {counted(len(asked), 'request')} of {_clients(asked)} refused"
                 + ("" if sent else ", nothing was sent")
             )
             return self._told(name, topic, asked, title)
         if not asked or by_default[True]:
-            return None  # the producer goes on with the default route
+            return None  # the producer continues with the default route
         until = self._back(topic, asked)
         if before:
             begin, last = asked[0].time, asked[-1].time
+            verb, was, period = "had", "was", f"from {clock(begin)}"
             if until is not None:
-                period = f"to {clock_after(begin, until)} UTC"
-            elif end is None or end - last <= POLL:
-                period = "UTC to the end of the capture"
+                period += f" to {clock_after(begin, until)} UTC"
+            elif end is not None and end - last > POLL:
+                period += f" UTC at least to {clock_after(begin, last)}"
+            elif context.goes_on:
+                verb, was, period = "has", "is", f"since {clock(begin)} UTC"
             else:
-                period = f"UTC at least to {clock_after(begin, last)}"
+                period += " UTC to the end of the capture"
             title = (
-                f"topic {name} had no route from {clock(begin)} {period}: no broker of it was"
-                f" registered ({counted(len(asked), 'request')} of {_clients(asked)} refused)"
+                f"topic {name} {verb} no route {period}: none of its brokers {was} registered"
+                f" ({counted(len(asked), 'request')} of {_clients(asked)} refused)"
             )
             case = self._told(name, topic, asked, title)
+            case.advice = _LOST_ADVICE
             if until is not None:
                 case.state = ProblemState.OVER
                 case.advice = _OVER_ADVICE
             return case
-        if sent or until is not None or max(Counter(one.requester for one in asked).values()) < 2:
-            return None  # it was made in the meantime; or asked for once, as by a tool
+        if sent or until is not None or not _is_asked_again(asked):
+            return None  # created in the meantime; or requested once, as by a tool
         title = (
             f"topic {name} has no route: {counted(len(asked), 'request')} of {_clients(asked)}"
             " refused"
@@ -202,40 +231,61 @@ class _Fold(Fold):
         return case
 
     def _told(self, name: str, topic: _Topic, asked: Sequence[_Asked], title: str) -> Case:
-        tally = Tally.of(one.evidence for one in asked)
+        tally = Tally.of(response.evidence for response in asked)
         case = tally.case(title, Subject(topic=name))
-        servers = {one.responder for one in asked}
+        servers = {response.server_address for response in asked}
+        hosts = Counter(host_of(response.client_address) for response in asked)
         case.details = [
-            f"clients: {counted_names(Counter(host_of(one.requester) for one in asked))}",
+            f"clients: {counted_names(hosts)}",
             f"asked: {listed(servers)}",
         ]
+        if all(response.call for response in asked):
+            case.advice = _PROXY_ADVICE
         if (until := self._back(topic, asked)) is not None:
             case.details.append(f"it had a route at {clock(until)} UTC")
         return case
 
     def _back(self, topic: _Topic, asked: Sequence[_Asked]) -> int | None:
-        """Return when a route was there again after the last refusal; None: nothing shows it.
+        """Return when a route was back after the last refusal, or None.
 
-        A client got a route, or a broker of the topic registered at the server that refused it.
+        A client got a route, or a broker of the topic registered at the refusing server.
         """
         last = asked[-1]
         back = [topic.found[1]] if topic.found is not None else []
         for name in topic.brokers:
-            back += self.registered.get((last.responder, name), ())
+            back += self.registered.get((last.server_address, name), ())
         return min((time for time in back if time > last.time), default=None)
 
     def _default_of(self, asked: _Asked) -> bool | None:
-        """Return whether the client got the route of TBW102 then; None: it did not ask."""
+        """Return whether the client got the route of TBW102 at that time; None: no request."""
         near = [
             good
-            for time, good in self.defaults.get(asked.requester, ())
+            for time, good in self.defaults.get(asked.client_address, ())
             if abs(time - asked.time) <= BELONGS
         ]
         return any(near) if near else None
 
 
+def _of_clients(every: Iterable[_Asked]) -> list[_Asked]:
+    """Return requests without those of a proxy for a captured call."""
+    responses = list(every)
+    calls = [(response.time, response.end) for response in responses if response.call]
+    return [
+        response
+        for response in responses
+        if response.call
+        or not any(begin <= response.time and response.end <= end for begin, end in calls)
+    ]
+
+
+def _is_asked_again(asked: Sequence[_Asked]) -> bool:
+    """Return whether a client asked twice, or by gRPC, as no tool does."""
+    often = Counter(response.client_address for response in asked)
+    return any(response.call for response in asked) or max(often.values()) > 1
+
+
 def _clients(asked: Iterable[_Asked]) -> str:
-    return listed(host_of(one.requester) for one in asked)
+    return listed(host_of(response.client_address) for response in asked)
 
 
 RULE = DiagnosisRule(
@@ -246,25 +296,32 @@ RULE = DiagnosisRule(
         "No route info of this topic",
         "No topic route info in name server for the topic",
         "Can not find Message Queue for this topic",
+        "No route info for this topic",
+        "CODE: 10005",
+        "the topic=X route info not found, it may not exist",
+        "Unknown why, Can not find Message Queue for this topic",
+        "doRebalance, but the topic not exist",
+        "Failed to fetch topics after 3 attempts",
+        "Expected the service ProducerImpl-0 [FAILED] to be RUNNING",
     ),
     proof=(
-        "Requests for the route of a topic (105) are answered with code 17 (TOPIC_NOT_EXIST), and"
-        " so is the request for TBW102 after it. Or they are so again and again. Or a topic had a"
-        " route and lost it."
+        "Requests for the route of a topic (105) get code 17 (TOPIC_NOT_EXIST), and so does the"
+        " following request for TBW102. Or they do so repeatedly. Or a topic had a route and lost"
+        " it. With gRPC: a call gets TOPIC_NOT_FOUND (40402)."
     ),
     explanation=(
-        "Brokers tell the NameServers which topics they have. A client asks a NameServer for the"
-        " brokers of a topic. None was registered with it. A producer then asks for TBW102, the"
-        " pattern of new topics, which is there only if a broker makes topics by itself. Without"
-        " either it fails at once, and nothing reaches a broker."
+        "Brokers register their topics with the NameServers. A client asks a NameServer for the"
+        " brokers of a topic; none had registered it. A producer then asks for TBW102, the template"
+        " for new topics, which exists only if a broker creates topics automatically. Without"
+        " either, the send fails immediately, and nothing reaches a broker."
     ),
     advice=(
         "Create the topic: mqadmin updateTopic -n NAMESRV -c CLUSTER -t TOPIC. Check the spelling,"
-        " the namespace, and that client and brokers have the same NameServers (namesrvAddr). If"
-        " the topic exists, look whether its broker runs and registers (mqadmin clusterList)."
-        " autoCreateTopicEnable (broker, default true) lets producers make topics."
+        " the namespace, and that client and brokers use the same NameServers (namesrvAddr). If the"
+        " topic exists, check that its broker is running and registered (mqadmin clusterList)."
+        " autoCreateTopicEnable (broker, default true) lets producers create topics."
     ),
-    grpc=REFUSED_CALL,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(
@@ -278,6 +335,14 @@ RULE = DiagnosisRule(
             requests=frozenset((_ROUTE,)),
             statuses=frozenset((UNANSWERED,)),
         ),
+        Exchanges(
+            key=lambda row: whole(row) if row.topic else None,
+            responses=frozenset((CODES["TOPIC_NOT_FOUND"],)),
+        ),
+        Exchanges(
+            key=lambda row: whole(row) if row.request_name in _ROUTE_CALLS else None,
+            responses=frozenset((OK,)),
+        ),
     ),
     references=(
         "apache/rocketmq#504",
@@ -288,13 +353,20 @@ RULE = DiagnosisRule(
         "apache/rocketmq#2228",
     ),
     limits=(
-        "A topic that is asked for once and has no route is not told: it may be a question of a"
-        " tool, or be made next. Topics of RocketMQ itself are left out."
+        "A topic that is requested once without a route is not reported: a tool may have asked for"
+        " it, or it may be created next. RocketMQ's own topics are ignored."
     ),
     needs=frozenset((Need.ROUTES,)),
     rests_on_absence=True,
     consequence_of=frozenset(
-        ("broker-gone", "namesrv-gone", "namesrv-hung", "inconsistent-route", "topic-deleted")
+        (
+            "broker-gone",
+            "namesrv-gone",
+            "namesrv-hung",
+            "inconsistent-route",
+            "proxy-cannot-reach-broker",
+            "topic-deleted",
+        )
     ),
     lasts=None,
 )

@@ -1,4 +1,4 @@
-"""Clients connect again and again to an address at which nobody listens."""
+"""Clients repeatedly connect to an address where nothing listens."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
 LEAST_CONNECTS: Final = 5
-"""failed connects of one host that are not a slip"""
+"""minimum failed connects of one host"""
 LEAST_NS: Final = 2_000_000_000
-"""ns over which they go on"""
+"""minimum ns between the first and last of them"""
 LEAST_REFUSED: Final = 3
-"""refused connects that tell, of a host that speaks with RocketMQ there, or at a port of it"""
+"""minimum refused connects of a host that speaks RocketMQ there, or at a port of it"""
 LEAST_NEAR: Final = 3
-"""failed connects that were made with a connect to a NameServer, as clients go through a list"""
+"""minimum failed connects made with a connect to a NameServer, as by clients that try a list"""
 NEAR: Final = 1_000_000_000
-"""ns between the two"""
+"""maximum ns between the two"""
 MAX_CONNECTS: Final = 4096
-"""connections that came about of which the times are kept"""
+"""maximum successful connections whose times are kept"""
 _NAMESRV_ADVICE: Final = (
     "Compare namesrvAddr (producer.setNamesrvAddr, rocketmq.namesrv.addr, NAMESRV_ADDR) with where"
     " the NameServer listens (listenPort, default 9876). Several are separated by semicolons;"
@@ -51,19 +51,19 @@ _PROXY_ADVICE: Final = (
 
 
 class _Address:
-    """Connects to one address that failed."""
+    """Failed connects to one address."""
 
     def __init__(self) -> None:
         self.failed = Tally()
         self.hosts: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.times: list[tuple[int, str]] = []
-        """time and host of the client"""
+        """time and client host"""
 
     def add(self, row: ConversationRecord) -> None:
-        """Take a connect that failed."""
+        """Add a failed connect."""
         self.failed.add(connected(row, how_it_failed(row)), last=row.end_time)
-        host = host_of(row.client)
+        host = host_of(row.client_address)
         if host in self.hosts or len(self.hosts) < MAX_NAMED:
             self.hosts[host] += 1
             self.refused[host] += row.end == tcp.REFUSED
@@ -71,12 +71,12 @@ class _Address:
             self.times.append((row.start_time, host))
 
     def tells(self) -> bool:
-        """Return whether it was tried often and long."""
+        """Return whether it was tried often and long enough."""
         lasts = self.failed.last - self.failed.first >= LEAST_NS
         return lasts and max(self.hosts.values()) >= LEAST_CONNECTS
 
     def is_refused(self, speakers: Container[str]) -> bool:
-        """Return whether one of these hosts was refused more often than by a slip."""
+        """Return whether one of these hosts was refused repeatedly."""
         return any(
             count >= LEAST_REFUSED and host in speakers for host, count in self.refused.items()
         )
@@ -88,33 +88,33 @@ class _Host:
     def __init__(self) -> None:
         self.failing: dict[str, _Address] = {}
         self.worked: dict[str, int] = {}
-        """address -> end of the last connection that came about, ns"""
+        """address -> end of the last successful connection, ns"""
         self.speakers: set[str] = set()
-        """hosts that spoke with a server there"""
+        """hosts that exchanged commands with a server there"""
 
     def add(self, row: ConversationRecord) -> None:
-        """Take a connection."""
-        server = row.server
+        """Add a connection."""
+        server = row.server_address
         if not _failed(row):
             if server in self.worked or len(self.worked) < MAX_NAMED:
                 self.worked[server] = max(self.worked.get(server, 0), row.end_time)
             if row.commands and len(self.speakers) < MAX_NAMED:
-                self.speakers.add(host_of(row.client))
+                self.speakers.add(host_of(row.client_address))
         elif server in self.failing or len(self.failing) < MAX_NAMED:
             self.failing.setdefault(server, _Address()).add(row)
 
 
 class _Fold(Fold):
-    """All connections, by host of the server."""
+    """All connections, by server host."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._hosts: dict[str, _Host] = {}
         self._connects: list[tuple[int, str, str]] = []
-        """time, host of the client and server of connections that came about"""
+        """time, client host, and server of successful connections"""
 
     def add_connection(self, row: ConversationRecord) -> None:
-        name = host_of(row.server)
+        name = host_of(row.server_address)
         host = self._hosts.get(name)
         if host is None:
             if len(self._hosts) >= MAX_CONNECTS:
@@ -123,45 +123,47 @@ class _Fold(Fold):
         host.add(row)
         came_about = row.commands and row.start != tcp.MIDSTREAM
         if came_about and len(self._connects) < MAX_CONNECTS:
-            self._connects.append((row.start_time, host_of(row.client), row.server))
+            self._connects.append((row.start_time, host_of(row.client_address), row.server_address))
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of each address that never answered, and that no route names."""
+        """Return a case per address that never responded and is in no route."""
         brokers = context.names_of_ports()
         work_now: dict[str, dict[str, int]] = {}
         for row in self.unended:
             if not _failed(row):
-                of_host = work_now.setdefault(host_of(row.server), {})
-                of_host[row.server] = max(of_host.get(row.server, 0), row.end_time)
+                of_host = work_now.setdefault(host_of(row.server_address), {})
+                of_host[row.server_address] = max(of_host.get(row.server_address, 0), row.end_time)
         for name, host in sorted(self._hosts.items()):
             worked = host.worked | work_now.get(name, {})
-            for address, one in sorted(host.failing.items()):
+            for address, entry in sorted(host.failing.items()):
                 if address in worked or address in context.servers or address in brokers:
                     continue
+                if address in context.endpoints:
+                    continue  # covered by `wrong-proxy-address`
                 beside = [
                     other
                     for other, until in sorted(worked.items())
-                    if other in context.servers and until > one.failed.last
+                    if other in context.servers and until > entry.failed.last
                 ]
                 of_rocketmq = address.rpartition(":")[2] in PORTS
-                few = one.is_refused(one.hosts if of_rocketmq else host.speakers)
-                if (of_rocketmq or beside) and (one.tells() or few):
-                    yield _case(address, one, beside, context)
-                elif namesrv := self._listed_with(one, context):
-                    yield _case(address, one, [], context, namesrv)
+                few = entry.is_refused(entry.hosts if of_rocketmq else host.speakers)
+                if (of_rocketmq or beside) and (entry.tells() or few):
+                    yield _case(address, entry, beside, context)
+                elif namesrv := self._listed_with(entry, context):
+                    yield _case(address, entry, [], context, namesrv)
 
-    def _listed_with(self, one: _Address, context: Context) -> str | None:
+    def _listed_with(self, entry: _Address, context: Context) -> str | None:
         """Return a NameServer that hosts connected to whenever they tried the address."""
-        found: Counter[str] = Counter()
-        connects = sorted(self._connects) if len(one.times) >= LEAST_NEAR else []
-        for time, host in one.times:
+        connects_by_server: Counter[str] = Counter()
+        connects = sorted(self._connects) if len(entry.times) >= LEAST_NEAR else []
+        for time, host in entry.times:
             first = bisect_left(connects, (time - NEAR, "", ""))
             near = connects[first : bisect_left(connects, (time + NEAR, "", ""))]
-            found.update({server for _, client, server in near if client == host})
+            connects_by_server.update({server for _, client, server in near if client == host})
         listed = [
             server
-            for server, count in sorted(found.items())
-            if count >= max(LEAST_NEAR, len(one.times) // 2)
+            for server, count in sorted(connects_by_server.items())
+            if count >= max(LEAST_NEAR, len(entry.times) // 2)
             and context.servers.get(server) == NAMESRV
         ]
         return listed[0] if listed else None
@@ -173,14 +175,14 @@ def _failed(row: ConversationRecord) -> bool:
 
 def _case(
     address: str,
-    one: _Address,
+    entry: _Address,
     beside: list[str],
     context: Context,
     namesrv: str | None = None,
 ) -> Case:
     went_on = f" and used NameServer {namesrv} instead" if namesrv else ""
-    case = one.failed.case(
-        f"nobody listens at {address}: {counted_names(one.hosts)} tried to connect{went_on}",
+    case = entry.failed.case(
+        f"nothing listens at {address}: {counted_names(entry.hosts)} tried to connect{went_on}",
         Subject(server=address),
     )
     if beside:
@@ -189,7 +191,7 @@ def _case(
     case.advice = _advice_of(address.rpartition(":")[2], namesrv)
     if address.rpartition(":")[2] in PORTS:
         case.confidence = Confidence.LIKELY
-        case.reason = "what should be there is told by the port alone"
+        case.reason = "only the port tells what should be there"
         return case
     case.severity = ProblemSeverity.WARNING
     case.confidence = Confidence.POSSIBLE
@@ -202,7 +204,7 @@ def _case(
 
 
 def _advice_of(port: str, namesrv: str | None) -> str | None:
-    """Return what to do about an address, by what should be there; None: nobody can tell."""
+    """Return the advice for an address by its expected service, or None."""
     if namesrv or port == str(ports.NAMESRV):
         return _NAMESRV_ADVICE
     if port in (str(ports.BROKER), str(ports.VIP)):
@@ -213,24 +215,24 @@ def _advice_of(port: str, namesrv: str | None) -> str | None:
 RULE = DiagnosisRule(
     id="nobody-listens",
     severity=ProblemSeverity.ERROR,
-    title="Clients connect again and again to an address at which nobody listens",
+    title="Clients repeatedly connect to an address where nothing listens",
     searched=(
         "connect to 9876 failed",
         "No name server address",
         "No route info of this topic",
         "RemotingConnectException: connect to failed",
+        "CODE: 10004",
     ),
     proof=(
-        "Connects to an address fail, none ever succeeds, and no route names it. They are five or"
-        " more of one host over two seconds or longer, or three that were refused, of a host that"
-        " speaks with RocketMQ there. The port is one of RocketMQ, or a server of it answers at"
-        " that host meanwhile. Or three connects or more are made within a second of one to a"
-        " NameServer, as clients go through namesrvAddr."
+        "All connects to an address fail, and no route names it: five or more from one host over"
+        " two seconds or longer, or three refused ones. RocketMQ uses the port, or a RocketMQ"
+        " server responds at that host. Or three or more connects fail, each within a second of one"
+        " to a NameServer, as clients try namesrvAddr in turn."
     ),
     explanation=(
-        "The address is wrong, the server does not run, or a firewall is between the two. A client"
-        " that cannot reach its NameServer or proxy knows no broker: nothing is sent, and all that"
-        ' the application sees is "No route info of this topic".'
+        "The address is wrong, the server is not running, or a firewall blocks the connection. A"
+        " client that cannot reach its NameServer or proxy knows no broker: nothing is sent, and"
+        ' the application only sees "No route info of this topic".'
     ),
     advice=(
         "Find out which server should listen at that address: start it, or correct the address in"
@@ -241,8 +243,8 @@ RULE = DiagnosisRule(
     connections=lambda row: WHOLE if server_of(row) is not None else None,
     takes_pending=True,
     limits=(
-        "Of an address at another port, on a host where no RocketMQ was seen, nothing is said where"
-        " no NameServer is asked in its place: it can be anything."
+        "Other ports on hosts without RocketMQ traffic are reported only if they are used in place"
+        " of a NameServer."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     consequence_of=frozenset(("wrong-proxy-address",)),

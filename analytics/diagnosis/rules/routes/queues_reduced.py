@@ -1,4 +1,4 @@
-"""A topic has fewer queues than before: what is left in the others is not delivered."""
+"""A topic has fewer queues than before: messages left in the others are not delivered."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from dissectors.foreign import natural_of
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import ExchangeRecord
@@ -26,12 +27,12 @@ from ...problem import (
     end_of,
     shown,
 )
-from ...refusals import MAX_NAMED, counted, listed
+from ...refusals import MAX_NAMED, listed
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
 MAX_SIZES: Final = 64
-"""numbers of queues that one broker had"""
+"""maximum different queue counts of one broker"""
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
 _ILLEGAL: Final = re.compile(r"^queueId\[(\d{1,9})\] is illegal.*readQueueNums:\[(\d{1,9})\]")
@@ -42,21 +43,21 @@ _Key = TypeVar("_Key")
 
 
 class _Broker:
-    """What routes, and refused pulls, say of one broker."""
+    """Routes and refused pulls of one broker."""
 
     def __init__(self) -> None:
         self.first: dict[int, ExchangeRecord] = {}
-        """number of queues to read -> the first route that says it"""
+        """number of read queues -> the first route with it"""
         self.last: dict[int, ExchangeRecord] = {}
         self.refused = Tally()
         self.queues: set[int] = set()
-        """queues of which pulls were refused"""
+        """queues whose pulls were refused"""
         self.left = 0
-        """queues that the broker says it has"""
+        """queue count reported by the broker"""
         self.groups: set[str] = set()
 
     def take_route(self, queues: int, row: ExchangeRecord) -> None:
-        """Take what a route says."""
+        """Add a route."""
         last = self.last.get(queues)
         if last is None:
             if len(self.last) < MAX_SIZES:
@@ -71,7 +72,7 @@ class _Broker:
             self.first[queues] = min(first, row, key=_place)
 
     def take_refusal(self, row: ExchangeRecord, queue: int, left: int) -> None:
-        """Take a pull of a queue that is not there."""
+        """Add a pull of a nonexistent queue."""
         self.refused.add(shown(row))
         if len(self.queues) < MAX_NAMED:
             self.queues.add(queue)
@@ -80,10 +81,10 @@ class _Broker:
             self.groups.add(row.group)
 
     def reduction(self) -> tuple[int, int] | None:
-        """Return how many queues it had and has; None: no route shows that they became fewer."""
+        """Return the former and current queue counts; None if no route shows a reduction."""
         if not self.last:
             return None
-        has = max(self.last, key=lambda one: _place(self.last[one]))
+        has = max(self.last, key=lambda item: _place(self.last[item]))
         time = end_of(self.first[has])
         had = max((one for one, row in self.last.items() if end_of(row) <= time), default=has)
         return (had, has) if had > has > 0 else None
@@ -95,7 +96,7 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._routed: dict[tuple[str, str], _Broker] = {}
-        """by name and NameServer: two of these may differ"""
+        """by name and NameServer: two of them may differ"""
         self._refusing: dict[str, _Broker] = {}
         """by address"""
 
@@ -103,29 +104,29 @@ class _Fold(Fold):
         if row.request_code == _ROUTE:
             self.adder_of(flow_of(row))((row,))
             return
-        found = _ILLEGAL.search(row.remark or "")
-        queue, left = (natural_of(one) for one in found.groups()) if found else (None, None)
-        broker = _kept(self._refusing, row.responder)
+        match = _ILLEGAL.search(row.remark or "")
+        queue, left = (natural_of(text) for text in match.groups()) if match else (None, None)
+        broker = _kept(self._refusing, row.server_address)
         if broker is not None and queue is not None and left is not None:
             broker.take_refusal(row, queue, left)
 
     def adder_of(self, flow: Flow) -> Add:
-        """Return what takes the routes that one client got of one NameServer."""
+        """Return the function that adds routes from one NameServer to one client."""
         if flow.request_code != _ROUTE:
             return self.add_exchanges
-        namesrv = flow.responder
+        namesrv = flow.server_address
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             facts: list[str] | None = None
             told: list[tuple[_Broker, int]] = []
             for row in rows:
-                if row.facts != facts:  # clients get the same answer all the time
+                if row.facts != facts:  # clients get the same response all the time
                     facts = row.facts
                     told = [
-                        (broker, one.read_queues)
-                        for one in answered_route(row).brokers
-                        if one.perm is not None
-                        and (broker := _kept(self._routed, (one.name, namesrv))) is not None
+                        (broker, routed.read_queues)
+                        for routed in answered_route(row).brokers
+                        if routed.perm is not None
+                        and (broker := _kept(self._routed, (routed.name, namesrv))) is not None
                     ]
                 for broker, queues in told:
                     broker.take_route(queues, row)
@@ -133,7 +134,7 @@ class _Fold(Fold):
         return add
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case for each broker that has fewer queues than before, or than is asked for."""
+        """Return a case per broker with fewer queues than before or than requested."""
         refusing: dict[str, list[_Broker]] = {}
         for address, broker in sorted(self._refusing.items()):
             if broker.queues:
@@ -160,28 +161,27 @@ class _Fold(Fold):
                 what = f"route of {self.key}: {name} has {counted(number, 'queue')} to read"
                 tally.add(shown(row, what), count=0)
             left = f"{had - 1}" if had - has == 1 else f"{has} to {had - 1}"
-            said = (
+            text = (
                 f"{name} has {counted(has, 'queue')} of topic {self.key} and had {had}: messages"
-                f" that are left in queue{'' if had - has == 1 else 's'} {left} are delivered to"
-                " nobody"
+                f" that are left in queue{'' if had - has == 1 else 's'} {left} are not delivered"
             )
         else:
-            has = max(one.left for one in refused)
-            queues = sorted({queue for one in refused for queue in one.queues})
+            has = max(pull.left for pull in refused)
+            queues = sorted({queue for pull in refused for queue in pull.queues})
             which = (
                 f"queue {queues[0]}" if len(queues) == 1 else f"queues {queues[0]} to {queues[-1]}"
             )
-            said = (
+            text = (
                 f"consumers pull {which} of topic {self.key} that"
                 f" {name} does not have: it has {counted(has, 'queue')}"
             )
-        for one in refused:
-            tally.merge(one.refused)
+        for pull in refused:
+            tally.merge(pull.refused)
         pulls = tally.count
         tally.count = max(1, pulls)
-        case = tally.case(said, Subject(broker=name, topic=self.key))
+        case = tally.case(text, Subject(broker=name, topic=self.key))
         if refused:
-            groups = listed(group for one in refused for group in one.groups)
+            groups = listed(group for pull in refused for group in pull.groups)
             case.details.append(f"{counted(pulls, 'pull')} of {groups or 'consumers'} refused")
         if reduced is None:
             case.confidence = Confidence.LIKELY
@@ -197,10 +197,10 @@ class _Fold(Fold):
 
 
 def _kept(brokers: dict[_Key, _Broker], key: _Key) -> _Broker | None:
-    found = brokers.get(key)
-    if found is None and len(brokers) < MAX_NAMED:
-        found = brokers[key] = _Broker()
-    return found
+    state = brokers.get(key)
+    if state is None and len(brokers) < MAX_NAMED:
+        state = brokers[key] = _Broker()
+    return state
 
 
 def _place(row: ExchangeRecord) -> tuple[int, str, int, int]:
@@ -221,19 +221,19 @@ RULE = DiagnosisRule(
     title=("A topic has fewer queues than before, and messages in the others are not delivered"),
     searched=("queueId[N] is illegal", "readQueueNums", "updateTopic reduce queue number"),
     proof=(
-        "Routes (105) of one topic name a broker with fewer queues to read than those before, or"
-        " pulls are answered with code 1 and `queueId[N] is illegal`."
+        "Routes (105) of a topic name fewer read queues of a broker than before, or pulls get code"
+        " 1 and `queueId[N] is illegal`."
     ),
     explanation=(
         "The number of queues of the topic was lowered (mqadmin updateTopic -r -w). Consumers"
-        " divide the queues that the route names among themselves. Nobody pulls the others any"
-        " more, and the messages in them wait until they are deleted. Clients with the old route go"
-        " on with the old queues for up to 30 s and are refused."
+        " divide only the queues in the route among themselves. No client pulls the removed queues"
+        " anymore, and their messages wait until they are deleted. Clients with the old route keep"
+        " using the old queues for up to 30 s and are refused."
     ),
     advice=(
-        "Raise the number again, and let the groups consume what is left (mqadmin"
-        " consumerProgress). Then lower it in two steps: first the queues to write (-w), and the"
-        " queues to read (-r) when the others are empty."
+        "Raise the number again, and let the groups consume the rest (mqadmin consumerProgress)."
+        " Then lower it in two steps: first the write queues (-w), and the read queues (-r) once"
+        " the removed ones are empty."
     ),
     grpc=PROXY_CHOOSES,
     fold=_Fold,
@@ -251,7 +251,10 @@ RULE = DiagnosisRule(
             responses=_CODES,
         ),
     ),
-    limits="Whether messages are left in those queues is not known: nobody pulls them any more.",
+    limits=(
+        "It is unknown whether messages are left in those queues, because no client pulls them"
+        " anymore."
+    ),
     lasts=None,
     needs=frozenset((Need.ROUTES,)),
 )

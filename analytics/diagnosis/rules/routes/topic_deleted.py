@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -15,12 +16,12 @@ from ...context import Context
 from ...keys import by_topic
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, shown, time_of
-from ...refusals import MAX_NAMED, counted, counted_names, listed
-from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges, Fold
+from ...refusals import MAX_NAMED, counted_names, listed
+from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_DELETIONS: Final = 64
 MAX_REFUSED: Final = 4096
-"""refusals that are kept: those before a deletion have another cause"""
+"""maximum refusals kept: those before a deletion have another cause"""
 _DELETE: Final = frozenset(
     (int(RequestCode.DELETE_TOPIC_IN_BROKER), int(RequestCode.DELETE_TOPIC_IN_NAMESRV))
 )
@@ -37,7 +38,7 @@ class _Fold(Fold):
         self._deletions: list[ExchangeRecord] = []
         self._refused: list[ExchangeRecord] = []
         self._more = 0
-        """refusals over the bound"""
+        """refusals beyond the limit"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code in _DELETE:
@@ -49,7 +50,7 @@ class _Fold(Fold):
             self._more += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case where clients asked for the topic after it was deleted."""
+        """Return a case if clients used the topic after its deletion."""
         if not self._deletions:
             return
         first = min(map(time_of, self._deletions))
@@ -58,14 +59,14 @@ class _Fold(Fold):
             return
         tally = Tally()
         for row in self._deletions:
-            tally.add(shown(row, f"{host_of(row.requester)} deletes {self.key}"), count=0)
+            tally.add(shown(row, f"{host_of(row.client_address)} deletes {self.key}"), count=0)
         for row in since:
             tally.add(asked(row))
         tally.count += self._more
-        who = listed(host_of(row.requester) for row in self._deletions)
+        administrators = listed(host_of(row.client_address) for row in self._deletions)
         case = tally.case(
-            f"topic {self.key} was deleted at {clock(first)} UTC by {who} while clients used it:"
-            f" {counted(tally.count, 'request')} refused since",
+            f"topic {self.key} was deleted at {clock(first)} UTC by {administrators} while clients"
+            f" used it: {counted(tally.count, 'request')} refused since",
             Subject(topic=self.key),
         )
         case.first_time = first
@@ -74,7 +75,7 @@ class _Fold(Fold):
         groups = Counter(row.group for row in since if row.group)
         if groups:
             case.details.append(f"groups: {counted_names(groups)}")
-        clients = Counter(context.client(row.requester) for row in since[:MAX_NAMED])
+        clients = Counter(context.client(row.client_address) for row in since[:MAX_NAMED])
         case.details.append(f"clients: {counted_names(clients)}")
         yield case
 
@@ -85,26 +86,26 @@ RULE = DiagnosisRule(
     title="A topic is deleted while clients use it",
     searched=("deleteTopic", "topic not exist, apply first please", "No route info of this topic"),
     proof=(
-        "DELETE_TOPIC_IN_BROKER (215) or DELETE_TOPIC_IN_NAMESRV (216) of a topic is answered well,"
-        " and sends, pulls or requests for its route are answered with code 17 afterwards."
+        "DELETE_TOPIC_IN_BROKER (215) or DELETE_TOPIC_IN_NAMESRV (216) of a topic succeeds, and"
+        " later sends, pulls, or route requests for it get code 17."
     ),
     explanation=(
-        "mqadmin deleteTopic, or a dashboard, takes the topic away from brokers and NameServers at"
-        " once, with all its messages. Clients go on with the route that they have until they ask"
-        " for a new one, up to 30 s later: sends are refused, and then have no route. Where"
+        "mqadmin deleteTopic, or a dashboard, removes the topic from brokers and NameServers"
+        " immediately, with all its messages. Clients keep their route until they ask for a new"
+        " one, up to 30 s later: their sends are refused, and then have no route. If"
         " autoCreateTopicEnable is on, the next producer creates the topic again, empty."
     ),
     advice=(
         "Create the topic again with as many queues as before (mqadmin updateTopic); the messages"
-        " are lost, and groups begin at the offsets of the new queues. Stop producers and consumers"
-        " before you delete a topic. (A deletion on purpose needs nothing else.)"
+        " are lost, and groups start at the offsets of the new queues. Stop producers and consumers"
+        " before you delete a topic. (An intended deletion needs no action.)"
     ),
-    grpc=REFUSED_CALL,
+    grpc="`no-route` covers a topic that clients of a proxy find no more.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=by_topic, requests=_DELETE, responses=_SUCCESS),
         Exchanges(key=by_topic, requests=SENDS | FETCHES | _ROUTE, responses=_MISSING),
     ),
-    limits="It is seen only where the request of the administrator was captured.",
+    limits="Visible only if the administrator's request was captured.",
     needs=frozenset((Need.ROUTES,)),
 )

@@ -1,4 +1,4 @@
-"""A topic that its first send created exists on some of the brokers only."""
+"""A topic that its first send created exists on some brokers only."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ WRITABLE: Final = 2
 
 
 class _Fold(Fold):
-    """What one topic's routes say."""
+    """Routes of one topic."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._missing = Tally()
         self._routed: ExchangeRecord | None = None
-        """the last response that names its brokers"""
+        """the latest response with its brokers"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.response_code == ResponseCode.TOPIC_NOT_EXIST:
@@ -40,11 +40,11 @@ class _Fold(Fold):
         if not self._missing.count or routed is None or end_of(routed) < self._missing.first:
             return
         possible = {
-            one.name
-            for one in context.brokers_of(DEFAULT_TOPIC)
-            if one.perm is not None and one.perm & WRITABLE
+            broker.name
+            for broker in context.brokers_of(DEFAULT_TOPIC)
+            if broker.perm is not None and broker.perm & WRITABLE
         }
-        brokers = {one.name for one in context.brokers_of(self.key)}
+        brokers = {broker.name for broker in context.brokers_of(self.key)}
         without = possible - brokers
         if not without or not brokers & possible:
             return
@@ -87,10 +87,10 @@ RULE = DiagnosisRule(
         " brokers than that of TBW102."
     ),
     explanation=(
-        "With autoCreateTopicEnable, a broker creates an unknown topic when the first message comes"
-        " to it. The producer knows the brokers from TBW102. As soon as one of them has the topic,"
-        " the route names that broker only, and all later messages go there. The other brokers"
-        " take no part of the load, and the topic is away when that broker is."
+        "With autoCreateTopicEnable, a broker creates an unknown topic when it receives the first"
+        " message. The producer finds the brokers through TBW102. As soon as one of them has the"
+        " topic, the route names only that broker, and all later messages go there. The other"
+        " brokers share none of the load, and the topic is unavailable when that broker is."
     ),
     advice=(
         "Create the topic on all brokers: mqadmin updateTopic -c CLUSTER -t TOPIC. Set"
@@ -107,7 +107,7 @@ RULE = DiagnosisRule(
         ),
     ),
     references=("apache/rocketmq#2744", "apache/rocketmq#566", "apache/rocketmq#6657"),
-    limits="A capture that begins after the first send shows a route, and not what it should be.",
+    limits="A capture that starts after the first send shows the route, but not the intended one.",
     needs=frozenset((Need.ROUTES,)),
     lasts=None,
 )

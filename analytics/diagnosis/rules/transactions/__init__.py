@@ -1,7 +1,4 @@
-"""Rules about half messages, check-backs, replies, timers and POP.
-
-May import the modules of `diagnosis` and `dissectors`.
-"""
+"""Rules about half messages, check-backs, replies, timers and POP."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The broker asks again and again what became of a half message."""
+"""The broker repeatedly checks the outcome of a half message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally
 from ...refusals import listed
-from ...rule import TELEMETRY, DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
 from ...spells import span_of, spells
 from .halves import (
     MANY_CHECKS,
@@ -25,73 +25,72 @@ MOST_NAMED: Final = 5
 
 class _Fold(HalvesFold):
     def cases(self, context: Context) -> Iterable[Case]:
-        looping = [one for one in self.halves.ordered() if one.checked >= MANY_CHECKS]
-        asked = [one for one in looping if one.decision is None]
+        looping = [half for half in self.halves.ordered() if half.checked >= MANY_CHECKS]
+        asked = [half for half in looping if half.decision is None]
         for (group, topic), several in sorted(by_group_and_topic(asked).items()):
             for spell in spells(several, _span, self.lasts):
                 yield _case(group, topic, spell, context)
 
 
-def _span(one: ObservedHalf) -> tuple[int, int]:
-    return span_of(one.checks)
+def _span(half: ObservedHalf) -> tuple[int, int]:
+    return span_of(half.checks)
 
 
-def _case(group: str, topic: str, several: list[ObservedHalf], context: Context) -> Case:
+def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
     tally = Tally()
-    for one in several:
-        tally.merge(one.checks)
-    checks = [one.checked for one in several]
+    for message in halves:
+        tally.merge(message.checks)
+    checks = [half.checked for half in halves]
     tally.count = sum(checks)
-    count = len(several)
-    silent = sum(not one.unknown.count for one in several)
-    what = f"half message {several[0].key}" if count == 1 else f"{count:,} half messages"
+    count = len(halves)
+    silent = sum(not half.unknown.count for half in halves)
+    messages_text = f"half message {halves[0].key}" if count == 1 else f"{count:,} half messages"
     of = f" of {group}" if group else ""
     to = f" to {topic}" if topic else ""
     often = f"{min(checks)} to {max(checks)}" if min(checks) != max(checks) else f"{checks[0]}"
     each = " each" if count > 1 else ""
-    producers = {context.client(end) for one in several for end in one.answerers}
+    producers = {context.client(end) for half in halves for end in half.proxied or half.answerers}
     turns = f", at {len(producers)} producers in turn" if len(producers) > 1 else ""
     answer = (
-        "nobody answered"
+        "no one answered"
         if silent == count
         else "the answer was always unknown"
         if not silent
         else "no answer decided one"
     )
     case = tally.case(
-        f"the broker checked back {often} times{each} for {what}{of}{to}{turns}: {answer}",
-        subject_of(several, context, several[0].key if count == 1 else None),
+        f"the broker checked back {often} times{each} for {messages_text}{of}{to}{turns}: {answer}",
+        subject_of(halves, context, halves[0].key if count == 1 else None),
     )
     if len(producers) > 1:
         case.details.append(f"producers: {listed(producers)}")
-    case.details.append(f"answers that said unknown: {sum(one.unknown.count for one in several)}")
-    case.details.append(f"messages: {', '.join(one.key for one in several[:MOST_NAMED])}")
+    case.details.append(f"answers that said unknown: {sum(half.unknown.count for half in halves)}")
+    case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
     return case
 
 
 RULE = DiagnosisRule(
     id="check-back-loop",
     severity=ProblemSeverity.WARNING,
-    title="The broker checks back again and again for a half message",
+    title="The broker checks back repeatedly for a half message",
     searched=("CHECK_TRANSACTION_STATE", "checkLocalTransaction called repeatedly"),
     proof=(
-        "CHECK_TRANSACTION_STATE (39) for one transaction three times or more, and no"
-        " END_TRANSACTION (37) that commits or rolls it back."
+        "Three or more CHECK_TRANSACTION_STATE (39) for one transaction, and no END_TRANSACTION"
+        " (37) that commits it or rolls it back."
     ),
     explanation=(
-        "The broker asks a producer of the group for the state of a half message that is not"
-        " decided. The producer answers that it does not know, or not at all: its check listener"
-        " throws, returns UNKNOW, or the group of the producer that was asked is not the one that"
-        " began the transaction. After transactionCheckMax checks the message goes to"
-        " TRANS_CHECK_MAX_TIME_TOPIC and is never delivered."
+        "The broker asks a producer of the group for the state of an undecided half message. The"
+        " producer responds with unknown, or not at all: its check listener throws, returns UNKNOW,"
+        " or the asked producer did not start the transaction. After transactionCheckMax checks,"
+        " the message goes to TRANS_CHECK_MAX_TIME_TOPIC and is never delivered."
     ),
     advice=(
-        "Let checkLocalTransaction look up the state in the same store that the local transaction"
-        " writes, and return ROLLBACK_MESSAGE for a transaction that it does not find after some"
-        " time. transactionCheckInterval has the default 30 s, transactionCheckMax 15,"
-        " transactionTimeOut 6 s. A message may set CHECK_IMMUNITY_TIME_IN_SECONDS itself."
+        "Let checkLocalTransaction look up the state in the store that the local transaction writes"
+        " to, and return ROLLBACK_MESSAGE for a transaction that it does not find after some time."
+        " transactionCheckInterval defaults to 30 s, transactionCheckMax to 15, transactionTimeOut"
+        " to 6 s. A message can set CHECK_IMMUNITY_TIME_IN_SECONDS itself."
     ),
-    grpc=TELEMETRY,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9500", "apache/rocketmq#8311", "apache/rocketmq#6655"),

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.broker_store.half_messages import ENDED
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import WHOLE
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Tally
+from ...problem import Case, Confidence, ProblemSeverity, Tally, duration
 from ...refusals import times
-from ...rule import TELEMETRY, DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
+from ...stored import half_words
 from .halves import (
     MANY_CHECKS,
     OF_HALVES,
@@ -22,6 +26,7 @@ from .halves import (
     ObservedHalf,
     age_of,
     by_group_and_topic,
+    stored_half,
     subject_of,
 )
 
@@ -34,9 +39,9 @@ class _Fold(HalvesFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.connections: dict[tuple[str, int], tuple[int, bool]] = {}
-        """capture and number -> when it was seen last, and whether it was closed or reset"""
+        """capture and number -> last packet, and whether it was closed or reset"""
         self.holed: set[tuple[str, int]] = set()
-        """those of which bytes are missing: a 37 may be among them"""
+        """those with missing bytes, which may contain a 37"""
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.gaps or row.directions != tcp.BOTH:
@@ -48,66 +53,94 @@ class _Fold(HalvesFold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         undecided = [
-            one
-            for one in self.halves.ordered()
-            if one.stored is not None
-            and (one.stored.capture, one.stored.conversation) not in self.holed
-            and one.decision is None
-            and one.checked < MANY_CHECKS
+            half
+            for half in self.halves.ordered()
+            if half.stored is not None
+            and (half.stored.capture, half.stored.conversation) not in self.holed
+            and half.decision is None
+            and half.checked < MANY_CHECKS
+            and not _ended_before(half, context)
         ]
-        old = {one.key for one in undecided if age_of(one, context.last_time) >= TIMEOUT_NS}
-        # One that a producer left behind without a word need not be old.
+        old = {half.key for half in undecided if age_of(half, context.last_time) >= TIMEOUT_NS}
+        # A message that its producer abandoned need not be old.
         left = {
-            one.key
-            for one in undecided
-            if not one.unknown.count and (seen := self._connection_of(one)) is not None and seen[1]
+            half.key
+            for half in undecided
+            if not half.unknown.count
+            and (seen := self._connection_of(half)) is not None
+            and seen[1]
         }
-        # Its connection may be idle, and may also be where the capture was not made later on.
+        # Its connection may be idle, or no longer captured.
         unseen = {
-            one.key
-            for one in undecided
-            if (seen := self._connection_of(one)) is not None
+            half.key
+            for half in undecided
+            if (seen := self._connection_of(half)) is not None
             and not seen[1]
-            and age_of(one, seen[0]) < TIMEOUT_NS
+            and age_of(half, seen[0]) < TIMEOUT_NS
         }
-        told = [one for one in undecided if one.key in old or one.key in left]
-        for (group, topic), several in sorted(by_group_and_topic(told).items()):
+        reported = [half for half in undecided if half.key in old or half.key in left]
+        for (group, topic), several in sorted(by_group_and_topic(reported).items()):
             case = _case(group, topic, several, context)
-            gone = sum(one.key in left for one in several)
+            gone = sum(half.key in left for half in several)
             if gone:
                 case.details.append(f"the producer's connection ended before it spoke of {gone}")
-            if not any(one.key in old for one in several):
+            if not any(half.key in old for half in several):
                 case.confidence = Confidence.LIKELY
                 case.reason = "a producer that lives on may decide over another connection"
-            elif all(one.key in unseen for one in several):
+            elif all(half.key in unseen for half in several):
                 case.confidence = Confidence.LIKELY
                 case.reason = "nothing was seen on the producer's connection any more"
+            _settle(case, several, context)
             yield case
 
-    def _connection_of(self, one: ObservedHalf) -> tuple[int, bool] | None:
-        """Return what is known of the connection that a half message was sent on."""
-        if one.stored is None:
+    def _connection_of(self, half: ObservedHalf) -> tuple[int, bool] | None:
+        """Return the state of the connection on which a half message was sent."""
+        if half.stored is None:
             return None
-        return self.connections.get((one.stored.capture, one.stored.conversation))
+        return self.connections.get((half.stored.capture, half.stored.conversation))
 
 
-def _case(group: str, topic: str, several: list[ObservedHalf], context: Context) -> Case:
+def _ended_before(message: ObservedHalf, context: Context) -> bool:
+    """Return whether a broker's store shows that a half message ended within the capture."""
+    half = stored_half(message, context)
+    if half is None or half.outcome not in (COMMITTED, ROLLED_BACK, ENDED):
+        return False
+    return half.time is None or context.last_time is None or half.time <= context.last_time
+
+
+def _settle(case: Case, halves: list[ObservedHalf], context: Context) -> None:
+    """Add to a case what a broker's store has of these messages."""
+    stored = {
+        message.key: half
+        for message in halves
+        if (half := stored_half(message, context)) is not None
+    }
+    if not stored:
+        return
+    if len(stored) == len(halves):
+        case.confidence, case.reason, case.settled = Confidence.CERTAIN, None, True
+    case.details += [
+        f"store: {key}: {half_words(half)}" for key, half in list(stored.items())[:MOST_NAMED]
+    ]
+
+
+def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
     tally = Tally()
-    for one in several:
-        if one.stored is not None:
-            tally.add(one.stored)
+    for message in halves:
+        if message.stored is not None:
+            tally.add(message.stored)
     until = context.last_time or tally.last
     tally.last = until
-    seconds = (until - tally.first) // SECOND
-    count = len(several)
-    what = "1 half message" if count == 1 else f"{count:,} half messages"
+    count = len(halves)
+    messages_text = "1 half message" if count == 1 else f"{count:,} half messages"
     neither = "is neither" if count == 1 else "are neither"
-    unknown = sum(one.unknown.count > 0 for one in several)
-    checks = sum(one.checked for one in several)
+    unknown = sum(half.unknown.count > 0 for half in halves)
+    checks = sum(half.checked for half in halves)
     case = tally.case(
-        f"{what} of {group} to {topic} {neither} committed nor rolled back after {seconds} s:"
+        f"{messages_text} of {group} to {topic} {neither} committed nor rolled back after"
+        f" {duration(until - tally.first)}:"
         f" consumers do not see {'it' if count == 1 else 'them'}",
-        subject_of(several, context, several[0].key if count == 1 else None),
+        subject_of(halves, context, halves[0].key if count == 1 else None),
     )
     if unknown:
         case.details.append(f"for {unknown} of them the producer said that it does not know")
@@ -115,12 +148,12 @@ def _case(group: str, topic: str, several: list[ObservedHalf], context: Context)
         case.details.append(f"for {count - unknown} of them it sent nothing (37)")
     checked = f"checked back {times(checks)}" if checks else "did not check back"
     case.details.append(f"the broker {checked} in the capture")
-    case.details.append(f"messages: {', '.join(one.key for one in several[:MOST_NAMED])}")
+    case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
     return case
 
 
 def _connection(row: ConversationRecord) -> str | None:
-    """Return the one key for connections with commands."""
+    """Return the only key for connections with commands."""
     return WHOLE if row.commands else None
 
 
@@ -136,23 +169,24 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "The broker stored a send as a half message (sysFlag 4). For six seconds or more, or until"
-        " its connection ended, no END_TRANSACTION (37) commits it or rolls it back: there is none,"
-        " or only unknown ones."
+        " its connection ended, no END_TRANSACTION (37) committed it or rolled it back: there was"
+        " none, or only with the state unknown."
     ),
     explanation=(
         "A transactional producer first stores a half message, which consumers do not see, runs its"
-        " local transaction, and then says commit or rollback. Here it said neither: the local"
-        " transaction still runs, returned UNKNOW, threw, or the process died. The broker asks a"
-        " producer of the group after 6 s and then every 30 s, 15 times at most. After that the"
-        " message is set aside and never delivered."
+        " local transaction, and then sends commit or rollback. Here it sent neither: the local"
+        " transaction is still running, returned UNKNOW, threw an exception, or the process died."
+        " The broker checks back with a producer of the group after 6 s and then every 30 s, up to"
+        " 15 times. After that, the message is set aside and never delivered."
     ),
     advice=(
-        "Look at executeLocalTransaction of the named producer at that time. checkLocalTransaction"
-        " must find out the state of a transaction that another process began. At least one"
-        " producer of the group must run, or nobody can be asked. transactionTimeOut has the"
-        " default 6 s, transactionCheckInterval 30 s, transactionCheckMax 15."
+        "Check executeLocalTransaction of the named producer at that time. checkLocalTransaction"
+        " must be able to determine the state of a transaction that another process started. At"
+        " least one producer of the group must be running to respond to checks. transactionTimeOut"
+        " defaults to 6 s, transactionCheckInterval to 30 s, transactionCheckMax to 15."
     ),
-    grpc=TELEMETRY,
+    grpc=COVERED,
+    impact=Impact.INVISIBLE,
     fold=_Fold,
     exchanges=OF_HALVES,
     connections=_connection,
@@ -163,7 +197,10 @@ RULE = DiagnosisRule(
         "apache/rocketmq#1789",
         "apache/rocketmq#2265",
     ),
-    limits="A 37 on a connection that was not captured, or after its end, is not known.",
+    limits=(
+        "A 37 on a connection that was not captured, or after its end, is unknown. A copy of the"
+        " broker's store shows how the transaction ended (--store DIR)."
+    ),
     needs=frozenset((Need.SENDS,)),
     rests_on_absence=True,
     consequence_of=frozenset(

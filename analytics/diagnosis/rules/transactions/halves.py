@@ -1,17 +1,19 @@
-"""Half messages (transactions): what their producers decided, and how often the broker checked.
+"""Half messages (transactions): decisions of their producers, and checks by the broker.
 
-Rules: a half message is known by its UNIQ_KEY, also in 37 and 39; where a relay passes a request
-on, its hops are one. A 37 that was refused decides nothing. Numbers are bounded.
+Rules: a half message is identified by its UNIQ_KEY, also in 37 and 39; hops of a relay count once.
+A 37 that was refused decides nothing. Numbers are bounded.
 RocketMQ: EndTransactionProcessor, AbstractTransactionalMessageCheckListener, TransactionState.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from dissectors.broker_store.evidence import StoredHalfState
+from dissectors.grpc.names import CODES
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import (
@@ -21,11 +23,12 @@ from dissectors.remoting.row_facts.names import (
     TRANSACTION_ID,
     fact_in,
 )
+from dissectors.rows.outcome import SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE
-from ...problem import Evidence, Subject, Tally, asked, place_of, shown
+from ...problem import Evidence, Subject, Tally, asked, place_of, shown, time_of
 from ...refusals import only
 from ...rule import Exchanges, Fold
 
@@ -35,11 +38,16 @@ COMMIT: Final = "commit"
 ROLLBACK: Final = "rollback"
 UNKNOWN: Final = "unknown"
 TIMEOUT_NS: Final = 6_000_000_000
-"""transactionTimeOut: the broker does not check back before"""
+"""transactionTimeOut: the broker does not check earlier"""
 MANY_CHECKS: Final = 3
 MAX_MESSAGES: Final = 20_000
 MAX_ASKERS: Final = 8
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
+_DONE: Final = frozenset((None, _SUCCESS, CODES["OK"]))
+END_CALL: Final = "EndTransaction"
+CHECK_CALL: Final = "RecoverOrphanedTransaction"
+"""command of a proxy over the telemetry stream that forwards the broker's check"""
+_CALLS: Final = SEND_CALLS | {END_CALL, CHECK_CALL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +57,14 @@ class HalfEnd:
     decision: str
     evidence: Evidence
     by_check: bool
-    """it answered a check"""
+    """it responds to a check"""
     client: str
-    """`address:port` that sent it"""
+    """`address:port` of its sender"""
 
 
 @dataclass(slots=True)
 class ObservedHalf:
-    """One half message, as far as the capture shows it."""
+    """One half message, as far as captured."""
 
     key: str
     """UNIQ_KEY"""
@@ -69,19 +77,23 @@ class ObservedHalf:
     """`address:port` of the producer"""
     broker: str | None = None
     """`address:port` of the broker"""
+    sent: int = 0
+    """first send, ns: by the producer if a proxy forwards it"""
     ends: dict[str, HalfEnd] = field(default_factory=dict)
     """the first commit and the first rollback"""
     unknown: Tally = field(default_factory=Tally)
-    """37 that said unknown"""
+    """37 with an unknown outcome"""
     checks: Tally = field(default_factory=Tally)
     askers: Counter[str] = field(default_factory=Counter)
-    """39 by capture and who asked; a broker may ask another producer each time"""
+    """39 by capture and sender; a broker may check with another producer each time"""
     answerers: set[str] = field(default_factory=set)
-    """`address:port` of those that were asked"""
+    """`address:port` of checked producers"""
+    proxied: set[str] = field(default_factory=set)
+    """producers checked by a proxy: if there are any, the others are proxies"""
 
     @property
     def checked(self) -> int:
-        """How often the broker checked back: where a relay passes a check on, both ask."""
+        """Number of checks by the broker; hops of a relay count once."""
         return max(self.askers.values(), default=0)
 
     @property
@@ -96,12 +108,12 @@ class ObservedHalf:
 
     @property
     def decision(self) -> str | None:
-        """The first decision: the broker takes no later one."""
+        """The first decision: the broker ignores later ones."""
         return None if self.first_end is None else self.first_end.decision
 
     @property
     def by_check(self) -> bool:
-        """Whether the first decision answered a check."""
+        """Whether the first decision responded to a check."""
         return self.first_end is not None and self.first_end.by_check
 
     @property
@@ -116,14 +128,12 @@ class Halves:
     def __init__(self) -> None:
         self.messages: dict[str, ObservedHalf] = {}
         self.left_out = 0
-        """rows of further messages"""
+        """rows of messages beyond the limit"""
 
     def add(self, row: ExchangeRecord) -> None:
-        """Take a half message that was stored, its end, or a check."""
-        code = row.request_code
-        key = row.unique_key
-        if code == CHECK:
-            key = fact_in(row.facts, TRANSACTION_ID)
+        """Add a stored half message, its end, or a check."""
+        is_check = row.request_code == CHECK or row.request_name == CHECK_CALL
+        key = fact_in(row.facts, TRANSACTION_ID) if is_check else row.unique_key
         if key is None:
             return
         one = self.messages.get(key)
@@ -132,53 +142,66 @@ class Halves:
                 self.left_out += 1
                 return
             one = self.messages[key] = ObservedHalf(key)
-        if code == CHECK:
+        if is_check:
             _take_check(one, row)
-        elif code == END:
+        elif row.request_code == END or row.request_name == END_CALL:
             _take_end(one, row)
         else:
-            evidence = shown(row, f"half message {key} stored by {row.responder}")
-            if one.stored is None or place_of(evidence) < place_of(one.stored):
-                one.stored = evidence
-                one.topic, one.group = row.topic, row.group
-                one.client, one.broker = row.requester, row.responder
+            _take_send(one, row)
 
     def ordered(self) -> list[ObservedHalf]:
         """Return the messages by time, those without a send last."""
         return sorted(
             self.messages.values(),
-            key=lambda one: (one.stored is None, one.stored.time if one.stored else 0, one.key),
+            key=lambda half: (
+                half.stored is None,
+                half.stored.time if half.stored else 0,
+                half.key,
+            ),
         )
 
 
-def _take_check(one: ObservedHalf, row: ExchangeRecord) -> None:
-    asker = f"{row.capture} {row.requester}"
-    if asker in one.askers or len(one.askers) < MAX_ASKERS:
-        one.askers[asker] += 1
-    if len(one.answerers) < MAX_ASKERS:
-        one.answerers.add(row.responder)
-    one.checks.add(asked(row, f"{row.requester} checks back at {row.responder} for {one.key}"))
-    if one.stored is None:
-        # The one that asks is the broker.
-        one.broker = min(filter(None, (one.broker, row.requester)), default="")
-        one.client = min(filter(None, (one.client, row.responder)), default="")
+def _take_send(half: ObservedHalf, row: ExchangeRecord) -> None:
+    evidence = shown(row, f"half message {half.key} stored by {row.server_address}")
+    if half.stored is None or time_of(row) < half.sent:
+        half.sent, half.client = time_of(row), row.client_address
+    if half.stored is None or place_of(evidence) < place_of(half.stored):
+        half.stored = evidence
+        half.topic, half.group, half.broker = row.topic, row.group, row.server_address
 
 
-def _take_end(one: ObservedHalf, row: ExchangeRecord) -> None:
-    if row.response_code not in (None, _SUCCESS):
+def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
+    asker = f"{row.capture} {row.client_address}"
+    if asker in half.askers or len(half.askers) < MAX_ASKERS:
+        half.askers[asker] += 1
+    if len(half.answerers) < MAX_ASKERS:
+        half.answerers.add(row.server_address)
+    if row.request_name == CHECK_CALL and len(half.proxied) < MAX_ASKERS:
+        half.proxied.add(row.server_address)
+    half.checks.add(
+        asked(row, f"{row.client_address} checks back at {row.server_address} for {half.key}")
+    )
+    if half.stored is None:
+        # The sender of the check is the broker.
+        half.broker = min(filter(None, (half.broker, row.client_address)), default="")
+        half.client = min(filter(None, (half.client, row.server_address)), default="")
+
+
+def _take_end(half: ObservedHalf, row: ExchangeRecord) -> None:
+    if row.response_code not in _DONE:
         return
-    if one.group is None:
-        one.group = row.group
+    if half.group is None:
+        half.group = row.group
     decision = fact_in(row.facts, DECISION)
     checked = fact_in(row.facts, CHECKED) is not None
-    what = f"{decision} of {one.key}{', asked by the broker' if checked else ''}"
+    what = f"{decision} of {half.key}{', asked by the broker' if checked else ''}"
     evidence = asked(row, what)
     if decision not in (COMMIT, ROLLBACK):
-        one.unknown.add(evidence)
+        half.unknown.add(evidence)
         return
-    before = one.ends.get(decision)
+    before = half.ends.get(decision)
     if before is None or place_of(evidence) < place_of(before.evidence):
-        one.ends[decision] = HalfEnd(decision, evidence, checked, row.requester)
+        half.ends[decision] = HalfEnd(decision, evidence, checked, row.client_address)
 
 
 class HalvesFold(Fold):
@@ -189,53 +212,66 @@ class HalvesFold(Fold):
         self.halves = Halves()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        """Take a row of a half message."""
+        """Add a row of a half message."""
         self.halves.add(row)
+
+    def sought(self) -> Mapping[str, str]:
+        """Return all half messages, as UNIQ_KEY → topic."""
+        return {half.key: half.topic or "" for half in self.halves.messages.values()}
 
 
 def transactional(row: ExchangeRecord) -> str | None:
-    """Return the one key of rules about half messages, for rows of such."""
-    code = row.request_code
-    if code in SENDS and (not row.facts or fact_in(row.facts, TRANSACTION) is None):
-        return None
-    return WHOLE
+    """Return the only key of rules about half messages, for their rows."""
+    if row.request_code in (END, CHECK) or row.request_name in (END_CALL, CHECK_CALL):
+        return WHOLE
+    return WHOLE if row.facts and fact_in(row.facts, TRANSACTION) is not None else None
+
+
+def _by_call(row: ExchangeRecord) -> str | None:
+    return transactional(row) if row.request_name in _CALLS and row.response_code in _DONE else None
 
 
 def by_group_and_topic(
     messages: Iterable[ObservedHalf],
 ) -> dict[tuple[str, str], list[ObservedHalf]]:
-    """Return messages by producer group and topic; empty texts where they are not known."""
-    found: dict[tuple[str, str], list[ObservedHalf]] = {}
-    for one in messages:
-        found.setdefault((one.group or "", one.topic or ""), []).append(one)
-    return found
+    """Group messages by producer group and topic; empty texts if unknown."""
+    groups: dict[tuple[str, str], list[ObservedHalf]] = {}
+    for half in messages:
+        groups.setdefault((half.group or "", half.topic or ""), []).append(half)
+    return groups
 
 
 def subject_of(
     several: Sequence[ObservedHalf], context: Context, message: str | None = None
 ) -> Subject:
-    """Return what messages of one group and topic have in common."""
+    """Return the subject of messages of one group and topic."""
     return Subject(
-        broker=only(context.broker(one.broker) for one in several if one.broker),
+        broker=only(context.broker(half.broker) for half in several if half.broker),
         topic=several[0].topic or None,
         group=several[0].group or None,
-        client=only(context.client(one.client) for one in several if one.client),
+        client=only(context.client(half.client) for half in several if half.client),
         message=message,
     )
 
 
-def age_of(one: ObservedHalf, until: int | None) -> int:
+def stored_half(half: ObservedHalf, context: Context) -> StoredHalfState | None:
+    """Return the state of a half message in a broker's store, or None."""
+    return None if context.store is None else context.store.halves.get(half.key)
+
+
+def age_of(half: ObservedHalf, until: int | None) -> int:
     """Return the ns from the send to the end of the capture."""
-    return until - time if until is not None and (time := stored_time(one)) else 0
+    return until - time if until is not None and (time := stored_time(half)) else 0
 
 
-def stored_time(one: ObservedHalf) -> int:
-    """Return when a half message was stored; 0: it was not captured."""
-    return one.stored.time if one.stored is not None else 0
+def stored_time(half: ObservedHalf) -> int:
+    """Return when a half message was stored; 0: not captured."""
+    return half.stored.time if half.stored is not None else 0
 
 
 OF_HALVES: Final = (
     Exchanges(key=transactional, requests=SENDS, responses=frozenset((_SUCCESS,)), with_facts=True),
     Exchanges(key=transactional, requests=frozenset((END, CHECK))),
+    Exchanges(key=_by_call, with_facts=True),
 )
 """the exchanges that rules about half messages take"""

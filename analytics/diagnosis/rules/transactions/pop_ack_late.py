@@ -1,4 +1,4 @@
-"""A message of POP is acknowledged after its time has run out: it is delivered again."""
+"""A POP message is acknowledged after its invisible time: it is delivered again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import named_group
 from ...problem import (
     Case,
@@ -21,8 +22,8 @@ from ...problem import (
     Subject,
     Tally,
     asked,
+    duration,
     place_of,
-    seconds,
     shown,
 )
 from ...refusals import MAX_NAMED, counted_names, only
@@ -33,17 +34,17 @@ ACKS: Final = frozenset(
     (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
 )
 CALLS: Final = frozenset(("AckMessage", "ChangeInvisibleDuration"))
-"""the same by gRPC"""
+"""the same for gRPC"""
 INVALID_RECEIPT: Final = 40013
-"""INVALID_RECEIPT_HANDLE: a proxy refuses what came too late"""
+"""INVALID_RECEIPT_HANDLE: a proxy refuses a late acknowledgement"""
 CLOCKS_NS: Final = 1_000_000_000
-"""what the clocks of the broker and of the capture may be apart"""
+"""maximum difference between the clocks of the broker and the capture"""
 MAX_ACKS: Final = 20_000
 POP: Final = int(RequestCode.POP_MESSAGE)
 MANY_POPPED: Final = 20
-"""messages that were popped, none of them acknowledged"""
+"""popped messages of which none was acknowledged"""
 LONG_POPPED: Final = 30_000_000_000
-"""ns over which they were popped: more than a message mostly takes"""
+"""ns between the first and last of them: more than most messages take"""
 _MS: Final = 1_000_000
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
@@ -53,10 +54,10 @@ class _Ack(NamedTuple):
     late_ns: int
     """after the end of the invisible time; negative: before it"""
     taken: bool
-    """the broker did not refuse it: it refuses what is not a message of the queue (208)"""
+    """the broker did not refuse it: it refuses messages that are not in the queue (208)"""
     topic: str
-    responder: str
-    requester: str
+    server_address: str
+    client_address: str
 
     def span(self) -> tuple[int, int]:
         return self.evidence.time, self.evidence.time
@@ -68,9 +69,9 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.acks: dict[str, _Ack] = {}
-        """by receipt; the hops of a relay, and one that is repeated, are one"""
+        """by receipt; hops of a relay and repetitions count once"""
         self.refused: set[str] = set()
-        """those that a proxy refused"""
+        """acknowledgements that a proxy refused"""
         self.popped = Tally()
         self.brokers: set[str] = set()
         self.topics: set[str] = set()
@@ -86,7 +87,7 @@ class _Fold(Fold):
                 self.popped.add(shown(row, what), count=row.message_count)
                 if len(self.topics) < MAX_NAMED and len(self.brokers) < MAX_NAMED:
                     self.topics.add(row.topic or "")
-                    self.brokers.add(row.responder)
+                    self.brokers.add(row.server_address)
             return
         self.acknowledged = True
         late = _late(row)
@@ -96,25 +97,29 @@ class _Fold(Fold):
         before = self.acks.get(key)
         if before is None and len(self.acks) >= MAX_ACKS:
             return
-        one = asked(row, f"{row.request_name} {late / 1e9:.1f} s after the time was over")
-        if before is None or place_of(one) < place_of(before.evidence):
+        evidence = asked(row, f"{row.request_name} {duration(late)} after the time was over")
+        if before is None or place_of(evidence) < place_of(before.evidence):
             taken = row.response_code in (None, _SUCCESS)
-            self.acks[key] = _Ack(one, late, taken, row.topic or "", row.responder, row.requester)
+            self.acks[key] = _Ack(
+                evidence, late, taken, row.topic or "", row.server_address, row.client_address
+            )
 
     def _add_call(self, row: ExchangeRecord) -> None:
-        """Take an acknowledgement that a proxy refused: it prolongs receipts that it accepts."""
+        """Add an acknowledgement refused by a proxy, which extends receipts that it accepts."""
         late = _late(row)
         key = f"{row.unique_key} {fact_in(row.facts, DEADLINE_MS)}"
         if late is None or (key not in self.acks and len(self.acks) >= MAX_ACKS):
             return
-        one = shown(row, f"{row.request_name} {late / 1e9:.1f} s after the time was over")
+        evidence = shown(row, f"{row.request_name} {duration(late)} after the time was over")
         before = self.acks.get(key)
-        if before is None or place_of(one) < place_of(before.evidence):
-            self.acks[key] = _Ack(one, late, True, row.topic or "", row.responder, row.requester)
+        if before is None or place_of(evidence) < place_of(before.evidence):
+            self.acks[key] = _Ack(
+                evidence, late, True, row.topic or "", row.server_address, row.client_address
+            )
             self.refused.add(key)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        every = [one for one in self.acks.values() if one.late_ns > CLOCKS_NS and one.taken]
+        every = [ack for ack in self.acks.values() if ack.late_ns > CLOCKS_NS and ack.taken]
         for late in spells(every, _Ack.span, self.lasts):
             yield self._case(late, context)
         popped = self.popped
@@ -128,12 +133,12 @@ class _Fold(Fold):
             yield self._unacknowledged(context)
 
     def _unacknowledged(self, context: Context) -> Case:
-        topic, length = only(self.topics), seconds(self.popped.last - self.popped.first)
+        topic, length = only(self.topics), duration(self.popped.last - self.popped.first)
         case = self.popped.case(
             f"{self.key} popped {self.popped.count:,} messages of {topic or 'several topics'} in"
-            f" {length} and acknowledged none: the broker delivers them again and again",
+            f" {length} and acknowledged none: the broker keeps redelivering them",
             Subject(
-                broker=only(context.broker(one) for one in self.brokers),
+                broker=only(context.broker(address) for address in self.brokers),
                 topic=topic,
                 group=self.key,
             ),
@@ -143,20 +148,20 @@ class _Fold(Fold):
         return case
 
     def _case(self, late: list[_Ack], context: Context) -> Case:
-        tally = Tally.of(one.evidence for one in late)
+        tally = Tally.of(ack.evidence for ack in late)
         count = len(late)
-        latest = max(one.late_ns for one in late)
-        topics = Counter(one.topic for one in late)
-        what = "1 message" if count == 1 else f"{count:,} messages"
+        latest = max(ack.late_ns for ack in late)
+        topics = Counter(ack.topic for ack in late)
+        messages_text = "1 message" if count == 1 else f"{count:,} messages"
         topic = only(topics)
         case = tally.case(
-            f"{self.key} acknowledged {what} of {topic or 'several topics'} too late, by up to"
-            f" {latest / 1e9:.1f} s: the broker delivers such messages again",
+            f"{self.key} acknowledged {messages_text} of {topic or 'several topics'} too late, by"
+            f" up to {duration(latest)}: the broker redelivers such messages",
             Subject(
-                broker=only(context.broker(one.responder) for one in late),
+                broker=only(context.broker(ack.server_address) for ack in late),
                 topic=topic,
                 group=self.key,
-                client=only(context.client(one.requester) for one in late),
+                client=only(context.client(ack.client_address) for ack in late),
             ),
         )
         if self.refused:
@@ -173,7 +178,7 @@ class _Fold(Fold):
 
 
 def _late(row: ExchangeRecord) -> int | None:
-    """Return the ns from the end of the invisible time to the request; None: it is not known."""
+    """Return the ns from the end of the invisible time to the request, or None if unknown."""
     deadline = number_in(row.facts, DEADLINE_MS)
     if deadline is None or row.request_time is None or deadline < 0:
         return None
@@ -181,7 +186,7 @@ def _late(row: ExchangeRecord) -> int | None:
 
 
 def _late_call(row: ExchangeRecord) -> str | None:
-    """Return the group of a call that came too late; None: it was refused for another reason."""
+    """Return the group of a late call; None if it was refused for another reason."""
     if row.request_name not in CALLS:
         return None
     late = _late(row)
@@ -198,27 +203,29 @@ RULE = DiagnosisRule(
         "pop message consumed twice",
         "ack late",
         "INVALID_RECEIPT_HANDLE",
+        "receipt handle is expired",
+        "Failed to change message invisible duration",
     ),
     proof=(
-        "ACK_MESSAGE (200051) or CHANGE_MESSAGE_INVISIBLETIME (200053) more than a second after"
-        " popTime + invisibleTime of its receipt; by gRPC AckMessage or ChangeInvisibleDuration"
-        " that the proxy refuses with INVALID_RECEIPT_HANDLE (40013) after that time. Or a group"
+        "ACK_MESSAGE (200051) or CHANGE_MESSAGE_INVISIBLETIME (200053) comes more than a second"
+        " after popTime + invisibleTime of its receipt; with gRPC, the proxy refuses AckMessage or"
+        " ChangeInvisibleDuration with INVALID_RECEIPT_HANDLE (40013) after that time. Or a group"
         " pops 20 messages or more over 30 s or longer and acknowledges none."
     ),
     explanation=(
-        "A popped message is invisible for others for invisibleTime. What is not acknowledged by"
-        " then becomes visible again and is delivered to some member of the group once more. An"
-        " acknowledgement after that comes too late: the message is consumed twice. Java's consumer"
-        " sends none for a message that took too long."
+        "A popped message is invisible to other members for invisibleTime. If it is not"
+        " acknowledged by then, it becomes visible again and is delivered to some member of the"
+        " group once more. A later acknowledgement has no effect: the message is consumed twice."
+        " Java's consumer sends none for a message that took too long."
     ),
     advice=(
-        "Give the consumer enough time: popInvisibleTime has the default 60 s and may be 5 s to"
-        " 300 s; a SimpleConsumer of gRPC names it in each receive(). A client can prolong it for"
-        " one message (changeInvisibleDuration). Fetch fewer"
-        " messages at a time (popBatchNums, default 32): the time runs for all of them while the"
-        " first is consumed."
+        "Give the consumer enough time: popInvisibleTime defaults to 60 s and may be 5 s to 300 s;"
+        " a SimpleConsumer of gRPC sets it in each receive(). A client can prolong it for one"
+        " message (changeInvisibleDuration). Fetch fewer messages at a time (popBatchNums, default"
+        " 32): the time runs for all of them while the first one is consumed."
     ),
     grpc=COVERED,
+    impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
         Exchanges(key=named_group, requests=ACKS),
@@ -227,8 +234,8 @@ RULE = DiagnosisRule(
     ),
     references=("apache/rocketmq#8332", "apache/rocketmq#4815", "apache/rocketmq#10278"),
     limits=(
-        "A batch acknowledgement (200151) is not looked into. One message that is never"
-        " acknowledged is not told of where others are, nor one of an offset that the queue does"
-        " not have (208)."
+        "Batch acknowledgements (200151) are not examined. A single message that is never"
+        " acknowledged is not reported if others are, nor is an offset that the queue does not have"
+        " (208)."
     ),
 )

@@ -6,20 +6,23 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.row_facts.ext_fields import POPS
+from dissectors.remoting.row_facts.names import BORN_MS, SUSPEND_MS
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, duration, shown
 from ...refusals import MAX_NAMED, counted_names
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 FEWEST: Final = 3
+_MS: Final = 1_000_000
 AT_ONCE_US: Final = 1_000_000
 """a pop that the broker holds until there are messages takes longer"""
 _REMARK: Final = "timeout too much"
-_POPS: Final = frozenset((int(RequestCode.POP_MESSAGE), int(RequestCode.POP_LITE_MESSAGE)))
 _TIMEOUT: Final = int(ResponseCode.POLLING_TIMEOUT)
 
 
@@ -30,21 +33,30 @@ class _Fold(Fold):
         super().__init__(key)
         self.refused = Tally()
         self.others = 0
-        """pops that the broker took"""
+        """pops that the broker accepted"""
         self.groups: Counter[str] = Counter()
         self.topics: Counter[str] = Counter()
         self.endpoints: set[str] = set()
+        self.behind: int | None = None
+        """minimum ms by which the client's clock is behind that of the capture"""
+        self.patience = 0
+        """maximum ms that a pop may wait"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if not _is_refused(row):
             self.others += 1
             return
         self.refused.add(shown(row))
+        born = number_in(row.facts, BORN_MS)
+        if born is not None and row.request_time is not None:
+            behind = row.request_time // 1_000_000 - born
+            self.behind = behind if self.behind is None else min(behind, self.behind)
+        self.patience = max(self.patience, number_in(row.facts, SUSPEND_MS) or 0)
         for counter, name in ((self.groups, row.group), (self.topics, row.topic)):
             if name and (name in counter or len(counter) < MAX_NAMED):
                 counter[name] += 1
         if len(self.endpoints) < MAX_NAMED:
-            self.endpoints.add(row.requester)
+            self.endpoints.add(row.client_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
         refused = self.refused.count
@@ -52,17 +64,22 @@ class _Fold(Fold):
             return
         client = context.client(min(self.endpoints))
         group = next(iter(self.groups)) if len(self.groups) == 1 else None
+        its = "its clock is behind the broker's"
+        if self.behind is not None:
+            its = f"its clock is {duration(self.behind * _MS)} behind that of the capture"
+            if self.behind <= self.patience:
+                its = "they came late, or the clock of the broker is ahead"
         case = self.refused.case(
             f"{refused:,} of {refused + self.others:,} pops of {client} are refused at once as too"
-            f" old: the clock of that client is behind the broker's, and group"
-            f" {group or counted_names(self.groups)} gets nothing from it",
+            f" old: {its}, and group {group or counted_names(self.groups)} gets nothing from it",
             Subject(client=client, group=group),
         )
         case.confidence = Confidence.CERTAIN if not self.others else Confidence.LIKELY
         if self.others:
             case.reason = "some of its pops are taken"
         case.details.append(f"topics: {counted_names(self.topics)}")
-        case.details.append("bornTime and pollTime are in each request (decode pcap -V)")
+        if self.patience:
+            case.details.append(f"a pop may wait for {duration(self.patience * _MS)} (pollTime)")
         yield case
 
 
@@ -78,30 +95,31 @@ def _is_refused(row: ExchangeRecord) -> bool:
 RULE = DiagnosisRule(
     id="pop-clock-skew",
     severity=ProblemSeverity.ERROR,
-    title="POP requests are refused at once because the client's clock is behind",
+    title="POP requests are refused immediately because the client's clock is behind",
     searched=(
         "pop message is timeout too much",
         "POP consumer receives no messages",
         "POLLING_TIMEOUT at once",
     ),
     proof=(
-        "POP_MESSAGE is answered within a second with POLLING_TIMEOUT (210) and the remark `timeout"
-        " too much`, for most of the pops of a client."
+        "Most POP_MESSAGE requests of a client get POLLING_TIMEOUT (210) with the remark `timeout"
+        " too much` within a second."
     ),
     explanation=(
         "A POP request carries the client's time (bornTime) and how long the broker may hold it"
         " (pollTime, default 15 s). If bornTime plus pollTime is in the past by the broker's clock,"
-        " the broker answers at once and returns no message. A 210 that comes after pollTime is"
-        " normal: there was no message."
+        " the broker responds immediately without messages. A 210 after pollTime is normal: there"
+        " was no message."
     ),
     advice=(
-        "Set the clock of the client's host (NTP), then compare it with the broker's. Requests that"
-        " waited for longer than pollTime on the way or in the broker's queue are refused alike."
+        "Synchronize the clock of the client's host (NTP), then compare it with the broker's."
+        " Requests that waited longer than pollTime on the way or in the broker's queue are"
+        " refused, too."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
-    exchanges=(Exchanges(key=lambda row: row.requester, requests=_POPS),),
-    limits="How far the clock is behind is in the requests, not in the rows.",
+    exchanges=(Exchanges(key=lambda row: row.client_address, requests=POPS),),
+    limits="The capture's clock is assumed to be the broker's.",
     needs=frozenset((Need.PULLS,)),
     lasts=None,
 )

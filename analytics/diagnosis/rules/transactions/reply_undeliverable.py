@@ -1,4 +1,4 @@
-"""A reply comes to the broker, but the broker cannot pass it on to who asked."""
+"""A reply arrives at the broker, which cannot deliver it to the requester."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...need import Need
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals, only, refused_with, times
 from ...rule import DiagnosisRule
 
-MARK: Final = "push reply message"
+MARKS: Final = ("push reply message", "[REPLY_TO_CLIENT] is null")
 _ASKER: Final = re.compile(
     r"channel of <([^>]{1,200})> not found|push reply message to (\S{1,200}?) ?fail"
 )
@@ -25,15 +26,18 @@ _ASKERS: Final = "askers"
 
 class _Fold(Refusals):
     def take(self, row: ExchangeRecord) -> None:
-        found = _ASKER.search(row.remark or "")
-        if found is not None:
-            self.note_name(_ASKERS, found[1] or found[2])
+        match = _ASKER.search(row.remark or "")
+        if match is not None:
+            self.note_name(_ASKERS, match[1] or match[2])
 
     def title(self, context: Context) -> str:
-        broker = only(context.broker(one) for one in self.brokers) or "brokers"
+        broker = only(context.broker(address) for address in self.brokers) or "brokers"
         asker = only(self.named(_ASKERS))
         to = f"to requester {asker}" if asker else "to requesters"
-        return f"{broker} could not pass on replies {to}, {times(self.tally.count)}"
+        return f"{broker} could not deliver replies {to}, {times(self.tally.count)}"
+
+    def impact(self) -> dict[Impact, int]:
+        return {}  # a reply failed, not a message to the topic
 
     def subject(self, context: Context) -> Subject:
         common = super().subject(context)
@@ -48,27 +52,33 @@ class _Fold(Refusals):
 RULE = DiagnosisRule(
     id="reply-undeliverable",
     severity=ProblemSeverity.WARNING,
-    title="The broker cannot pass on a reply to the requester",
-    searched=("push reply message fail", "request timeout", "RequestTimeoutException", "RPC reply"),
+    title="The broker cannot deliver a reply to the requester",
+    searched=(
+        "push reply message fail",
+        "request timeout",
+        "RequestTimeoutException",
+        "RPC reply",
+        "reply message properties[REPLY_TO_CLIENT] is null",
+    ),
     proof=(
-        "A reply (324, 325) that the broker answers 1 (SYSTEM_ERROR) with a remark that it could"
-        " not push the reply message."
+        "Response code 1 (SYSTEM_ERROR) to a reply (324, 325), with a remark that the broker could"
+        " not push the reply message, or does not know the requester."
     ),
     explanation=(
-        "In request-reply the consumer sends its reply to the broker, and the broker pushes it"
+        "In request-reply, the consumer sends its reply to the broker, and the broker pushes it"
         " (326) over the connection of the requester, which it knows from heartbeats. The requester"
-        " is gone, has another client id by now, sends heartbeats to another broker only, or did"
-        " not answer within 10 s. The requester gets a timeout although its request was done."
+        " is gone, has a new client id, sends heartbeats only to another broker, or did not respond"
+        " within 10 s. The requester gets a timeout although its request was processed."
     ),
     advice=(
-        "Check that the requester still runs when the reply comes, and that each process has its"
-        " own client id. Raise the timeout of request() if replies take long. The replier may try"
-        " again, which changes nothing: the reply is stored anyway (storeReplyMessageEnable,"
-        " default true)."
+        "Check that the requester is still running when the reply arrives, and that each process"
+        " has its own client id. Raise the timeout of request() if replies take long. If the"
+        " consumer tries again, nothing changes: the reply is stored anyway"
+        " (storeReplyMessageEnable, default true)."
     ),
     grpc="gRPC has no request-reply.",
     fold=_Fold,
-    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,), requests=REPLIES),
+    exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_ERROR,), requests=REPLIES),
     references=(
         "apache/rocketmq#2435",
         "apache/rocketmq#2348",
@@ -76,7 +86,10 @@ RULE = DiagnosisRule(
         "apache/rocketmq-spring#256",
         "apache/rocketmq-spring#310",
     ),
-    limits="Each attempt to send the reply counts. Whether the asker still waited is not seen.",
+    limits=(
+        "Each attempt to send the reply counts. The capture does not show whether the requester"
+        " still waited."
+    ),
     needs=frozenset((Need.SENDS,)),
     consequence_of=frozenset(("duplicate-client-id",)),
 )

@@ -1,10 +1,11 @@
-"""A request for a reply gets none before its time to live is over."""
+"""A request-reply message gets no reply within its time to live."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import REPLIES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import CORRELATION, TTL_MS, fact_in
@@ -12,9 +13,10 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...keys import WHOLE
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, seconds, time_of
-from ...refusals import counted, listed, only
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
+from ...refusals import listed, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_REQUESTS: Final = 20_000
@@ -23,27 +25,27 @@ _MS: Final = 1_000_000
 
 
 class _Request(NamedTuple):
-    """A message that asks for a reply."""
+    """A message that requests a reply."""
 
     evidence: Evidence
-    """its time is that of the last attempt"""
+    """with the time of the last attempt"""
     ttl: int
     """ns that its producer waits"""
     topic: str
     group: str
-    requester: str
+    client_address: str
 
 
 class _Fold(Fold):
-    """Requests and replies, by the id that joins them."""
+    """Requests and replies, by their correlation id."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._requests: dict[str, _Request] = {}
         self._pushed: dict[str, int] = {}
-        """when replies were passed on to the requester, ns"""
+        """times at which replies were delivered to the requester, ns"""
         self._replied: dict[str, int] = {}
-        """when consumers sent replies that a broker took, ns"""
+        """times at which consumers sent replies that a broker accepted, ns"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         name = fact_in(row.facts, CORRELATION)
@@ -58,16 +60,16 @@ class _Fold(Fold):
         ttl = number_in(row.facts, TTL_MS)
         if ttl is None or row.response_code != ResponseCode.SUCCESS:
             return
-        one = _Request(
-            asked(row, f"request with a TTL of {seconds(ttl * _MS)}"),
+        request = _Request(
+            asked(row, f"request with a TTL of {duration(ttl * _MS)}"),
             ttl * _MS,
             row.topic or "",
             row.group or "",
-            row.requester,
+            row.client_address,
         )
         known = self._requests.get(name)
         if known is not None or len(self._requests) < MAX_REQUESTS:
-            self._requests[name] = one if known is None else max(known, one)
+            self._requests[name] = request if known is None else max(known, request)
 
     def cases(self, context: Context) -> Iterable[Case]:
         by_topic: dict[str, list[tuple[_Request, int | None]]] = {}
@@ -82,24 +84,26 @@ class _Fold(Fold):
             yield _case(topic, found, context)
 
 
-def _case(topic: str, found: list[tuple[_Request, int | None]], context: Context) -> Case:
+def _case(topic: str, requests: list[tuple[_Request, int | None]], context: Context) -> Case:
     tally = Tally()
-    for request, _ in found:
+    for request, _ in requests:
         tally.add(request.evidence, last=request.evidence.time + request.ttl)
-    late = [one for _, one in found if one is not None]
-    longest = max(request.ttl for request, _ in found)
+    late = [request for _, request in requests if request is not None]
+    longest = max(request.ttl for request, _ in requests)
     what = (
-        f"{counted(len(late), 'reply was', 'replies were')} up to {seconds(max(late))} late"
+        f"{counted(len(late), 'reply was', 'replies were')} up to {duration(max(late))} late"
         if late
         else "no reply came at all"
     )
-    if late and len(late) < len(found):
-        what += f", {len(found) - len(late):,} never"
-    clients = {context.client(request.requester) for request, _ in found}
+    if late and len(late) < len(requests):
+        what += f", {len(requests) - len(late):,} never"
+    clients = {context.client(request.client_address) for request, _ in requests}
     case = tally.case(
-        f"{counted(len(found), 'request')} to {topic} got no reply within"
-        f" {'its' if len(found) == 1 else 'their'} TTL ({seconds(longest)}): {what}",
-        Subject(topic=topic, group=only(one.group for one, _ in found), client=only(clients)),
+        f"{counted(len(requests), 'request')} to {topic} got no reply within"
+        f" {'its' if len(requests) == 1 else 'their'} TTL ({duration(longest)}): {what}",
+        Subject(
+            topic=topic, group=only(request.group for request, _ in requests), client=only(clients)
+        ),
     )
     case.details = [f"clients that asked: {listed(clients)}"]
     if not late:
@@ -124,28 +128,30 @@ RULE = DiagnosisRule(
         "RequestTimeoutException",
         "send request message to <topic> OK, but wait reply message timeout",
         "receive reply message, but not matched any request",
+        "request timeout, no reply message",
     ),
     proof=(
-        "A stored message with the properties CORRELATION_ID and TTL, and no reply (326) with the"
-        " same id for the requester until the TTL is over."
+        "A message with the properties CORRELATION_ID and TTL is stored, but no reply (326) with"
+        " that id reaches the requester before the TTL expires."
     ),
     explanation=(
         "Request-reply uses two messages. The producer sends the request and waits for its TTL. A"
         " consumer of the topic handles it and sends a reply, which the broker pushes to the"
-        " producer. The backlog of the consumer counts, too. A reply after the TTL is thrown"
-        " away: the work was done, and the requester got an exception."
+        " producer. Time in the consumer's backlog counts, too. A reply after the TTL is discarded:"
+        " the work was done, and the requester got an exception."
     ),
     advice=(
         "Compare the TTL (the timeout argument of request()) with the time that the consumer takes,"
-        " backlog included, and raise the one or lower the other. Make the work idempotent: the"
-        " requester may ask again."
+        " including its backlog, and raise the TTL or speed up the consumer. Make the work"
+        " idempotent: the requester may ask again."
     ),
     grpc="gRPC has no request-reply.",
+    impact=Impact.NO_REPLY,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, requests=SENDS | frozenset((_PUSH,)), with_facts=True),),
     limits=(
-        "A reply that a broker took counts as passed on, where the connection of the requester was"
-        " not captured."
+        "If the connection of the requester was not captured, a reply that a broker accepted counts"
+        " as delivered."
     ),
     rests_on_absence=True,
     consequence_of=frozenset(

@@ -8,38 +8,48 @@ from typing import Final
 from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
-from ...rule import TELEMETRY, DiagnosisRule
-from .halves import OF_HALVES, HalvesFold, ObservedHalf, by_group_and_topic, subject_of
+from ...rule import COVERED, DiagnosisRule
+from ...stored import half_words
+from .halves import (
+    OF_HALVES,
+    HalvesFold,
+    ObservedHalf,
+    by_group_and_topic,
+    stored_half,
+    subject_of,
+)
 
 MOST_NAMED: Final = 5
 
 
 class _Fold(HalvesFold):
     def cases(self, context: Context) -> Iterable[Case]:
-        both = [one for one in self.halves.ordered() if one.contradicts]
+        both = [half for half in self.halves.ordered() if half.contradicts]
         for (group, topic), several in sorted(by_group_and_topic(both).items()):
             yield _case(group, topic, several, context)
 
 
-def _case(group: str, topic: str, several: list[ObservedHalf], context: Context) -> Case:
+def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
     tally = Tally()
-    for one in several:
-        for end in one.ends.values():
+    for message in halves:
+        for end in message.ends.values():
             tally.add(end.evidence)
-    tally.count = count = len(several)
-    what = f"half message {several[0].key}" if count == 1 else f"{count:,} half messages"
+    tally.count = count = len(halves)
+    messages_text = f"half message {halves[0].key}" if count == 1 else f"{count:,} half messages"
     of = f" of {group}" if group else ""
     to = f" to {topic}" if topic else ""
     were = "was" if count == 1 else "were"
     case = tally.case(
-        f"{what}{of}{to} {were} both committed and rolled back; the broker keeps the first"
+        f"{messages_text}{of}{to} {were} both committed and rolled back; the broker keeps the first"
         " decision",
-        subject_of(several, context, several[0].key if count == 1 else None),
+        subject_of(halves, context, halves[0].key if count == 1 else None),
     )
-    for one in several[:MOST_NAMED]:
-        ends = sorted(one.ends.values(), key=lambda end: place_of(end.evidence))
-        said = ", then ".join(f"{end.decision} by {context.client(end.client)}" for end in ends)
-        case.details.append(f"{one.key}: {said}")
+    for message in halves[:MOST_NAMED]:
+        ends = sorted(message.ends.values(), key=lambda end: place_of(end.evidence))
+        text = ", then ".join(f"{end.decision} by {context.client(end.client)}" for end in ends)
+        half = stored_half(message, context)
+        kept = "" if half is None else f"; {half_words(half)} according to the broker's store"
+        case.details.append(f"{message.key}: {text}{kept}")
     return case
 
 
@@ -48,10 +58,13 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.WARNING,
     title="A half message is both committed and rolled back",
     searched=("committed and rolled back", "checkLocalTransaction returns wrong state"),
-    proof="END_TRANSACTION (37) with commit and another with rollback for one half message.",
+    proof=(
+        "One END_TRANSACTION (37) with commit and another one with rollback for the same half"
+        " message."
+    ),
     explanation=(
-        "A producer ends its transaction, or answers the broker's check, more than once, and the"
-        " responses differ. The broker acts on the first one that arrives and ignores the rest. So"
+        "A producer ends its transaction, or responds to the broker's check, more than once, with"
+        " different states. The broker acts on the first one that arrives and ignores the rest. So"
         " the message may be delivered although its local transaction was rolled back, or be lost"
         " although it was committed."
     ),
@@ -61,7 +74,7 @@ RULE = DiagnosisRule(
         " running. Give each program its own producer group: the broker may check with any producer"
         " of the group."
     ),
-    grpc=TELEMETRY,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9791",),

@@ -1,4 +1,4 @@
-"""What became of half messages that were not simply committed."""
+"""The outcome of half messages that were not simply committed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.broker_store.half_messages import ENDED, GIVEN_UP
+from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC
+from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
+
 from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
 from ...refusals import times
-from ...rule import TELEMETRY, DiagnosisRule
+from ...rule import COVERED, DiagnosisRule
+from ...stored import half_words
 from .halves import (
     COMMIT,
     MANY_CHECKS,
@@ -21,80 +26,105 @@ from .halves import (
     ObservedHalf,
     age_of,
     by_group_and_topic,
+    stored_half,
     subject_of,
 )
 
 MOST_SAID: Final = 8
 _BOTH: Final = "both"
 _ENDED: Final = {COMMIT: "committed", ROLLBACK: "rolled back"}
+_STORED: Final = {COMMITTED: COMMIT, ROLLED_BACK: ROLLBACK}
+"""outcome in a store → decision of a producer"""
 
 
 class _Fold(HalvesFold):
     def cases(self, context: Context) -> Iterable[Case]:
-        stored = [one for one in self.halves.ordered() if one.stored is not None]
+        stored = [half for half in self.halves.ordered() if half.stored is not None]
         for (group, topic), several in sorted(by_group_and_topic(stored).items()):
-            # Where the producer decided all at once there is nothing to tell, and where it decided
-            # none, other rules tell it, unless the capture ends soon.
-            decided = sum(one.decision is not None for one in several)
-            unsure = any(one.unknown.count or one.checked for one in several)
-            if (decided and (decided < len(several) or unsure)) or (
-                unsure and all(_is_young(one, context) for one in several)
+            # If the producer decided all at once there is nothing to report; undecided
+            # messages are for other rules, unless the capture ends soon.
+            decided = sum(_outcome(half, context) is not None for half in several)
+            unsure = any(half.unknown.count or half.checked for half in several)
+            if (
+                (decided and (decided < len(several) or unsure))
+                or (unsure and all(_is_young(half, context) for half in several))
+                or any(_differs(half, context) for half in several)
             ):
                 yield _case(group, topic, several, context)
 
 
-def _case(group: str, topic: str, several: list[ObservedHalf], context: Context) -> Case:
+def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
     tally = Tally()
-    for one in several:
-        if one.stored is not None:
-            tally.add(one.stored)
-    for one in several:
-        for evidence in (one.decided, *one.checks.evidence[:1]):
+    for message in halves:
+        if message.stored is not None:
+            tally.add(message.stored)
+    for message in halves:
+        for evidence in (message.decided, *message.checks.evidence[:1]):
             if evidence is not None:
                 tally.add(evidence)
-    tally.count = len(several)
-    outcomes = Counter(_BOTH if one.contradicts else one.decision for one in several)
-    checks = sum(one.checked for one in several)
+    tally.count = len(halves)
+    outcomes = Counter(_BOTH if half.contradicts else _outcome(half, context) for half in halves)
+    checks = sum(half.checked for half in halves)
     parts = [
         f"{outcomes[decision]} {said}"
         for decision, said in (
             (COMMIT, "committed"),
             (ROLLBACK, "rolled back"),
             (_BOTH, "committed and rolled back"),
+            (GIVEN_UP, f"moved to {CHECKED_OUT_TOPIC}"),
+            (ENDED, "committed or rolled back"),
             (None, "not decided"),
         )
         if outcomes[decision]
     ]
-    what = "1 half message" if len(several) == 1 else f"{len(several):,} half messages"
+    messages_text = "1 half message" if len(halves) == 1 else f"{len(halves):,} half messages"
     case = tally.case(
-        f"{what} of {group} to {topic}: {', '.join(parts)};"
+        f"{messages_text} of {group} to {topic}: {', '.join(parts)};"
         f" the broker checked back {times(checks)}",
-        subject_of(several, context),
+        subject_of(halves, context),
     )
-    told = sorted(several, key=lambda one: (one.decision is not None, not one.checked))
-    case.details = [_told(one) for one in told[:MOST_SAID]]
-    if len(several) > MOST_SAID:
-        case.details.append(f"and {len(several) - MOST_SAID} more")
+    listed_halves = sorted(halves, key=lambda half: (half.decision is not None, not half.checked))
+    case.details = [_told(half, context) for half in listed_halves[:MOST_SAID]]
+    if len(halves) > MOST_SAID:
+        case.details.append(f"and {len(halves) - MOST_SAID} more")
     return case
 
 
-def _is_young(one: ObservedHalf, context: Context) -> bool:
-    """Return whether no other rule speaks of a half message yet."""
-    return age_of(one, context.last_time) < TIMEOUT_NS and one.checked < MANY_CHECKS
+def _is_young(half: ObservedHalf, context: Context) -> bool:
+    """Return whether no other rule covers a half message yet."""
+    return age_of(half, context.last_time) < TIMEOUT_NS and half.checked < MANY_CHECKS
 
 
-def _told(one: ObservedHalf) -> str:
-    if one.decision is None:
+def _outcome(message: ObservedHalf, context: Context) -> str | None:
+    """Return how a half message ended, from the broker's store if it is not captured."""
+    if message.decision is not None:
+        return message.decision
+    half = stored_half(message, context)
+    return None if half is None or half.outcome is None else _STORED.get(half.outcome, half.outcome)
+
+
+def _differs(message: ObservedHalf, context: Context) -> bool:
+    """Return whether the broker's store contradicts the producer's decision."""
+    half = stored_half(message, context)
+    if half is None or message.decision is None or half.outcome == ENDED:
+        return False
+    return _STORED.get(half.outcome or "") != message.decision
+
+
+def _told(message: ObservedHalf, context: Context) -> str:
+    if message.decision is None:
         end = "not decided in the capture"
-    elif one.contradicts:
-        first, then = sorted(one.ends.values(), key=lambda end: place_of(end.evidence))
+    elif message.contradicts:
+        first, then = sorted(message.ends.values(), key=lambda end: place_of(end.evidence))
         end = f"{_ENDED[first.decision]} first and {_ENDED[then.decision]} later"
     else:
-        end = _ENDED[one.decision]
-        end += " in answer to a check" if one.by_check else " by the producer itself"
-    checked = f"; checked {times(one.checked)}" if one.checked else ""
-    unknown = f"; unknown {times(one.unknown.count)}" if one.unknown.count else ""
-    return f"{one.key}: {end}{checked}{unknown}"
+        end = _ENDED[message.decision]
+        end += " in answer to a check" if message.by_check else " by the producer itself"
+    checked = f"; checked {times(message.checked)}" if message.checked else ""
+    unknown = f"; unknown {times(message.unknown.count)}" if message.unknown.count else ""
+    half = stored_half(message, context)
+    stored = "" if half is None else f"; {half_words(half)} according to the broker's store"
+    return f"{message.key}: {end}{checked}{unknown}{stored}"
 
 
 RULE = DiagnosisRule(
@@ -103,29 +133,28 @@ RULE = DiagnosisRule(
     title="Outcomes of half messages",
     searched=("transaction message commit rollback", "TransactionMQProducer"),
     proof=(
-        "Sends that the broker stored as half messages, the END_TRANSACTION (37) of each, and the"
-        " CHECK_TRANSACTION_STATE (39) for it. It is told where one was checked, unknown or not"
-        " decided."
+        "Sends that the broker stored as half messages, with their END_TRANSACTION (37) and"
+        " CHECK_TRANSACTION_STATE (39). Reported if a message was checked, unknown, or undecided."
     ),
     explanation=(
         "A half message is stored where consumers do not see it. The producer commits it, and the"
-        " broker delivers it, or rolls it back. Where it says unknown or nothing, the broker checks"
+        " broker delivers it, or rolls it back. If it sends unknown or nothing, the broker checks"
         " back after 6 s and every 30 s. A check of a message that was decided a moment ago is"
         " normal: the broker reads the decisions with a delay."
     ),
     advice=(
-        "Compare the outcomes with what the producer wants. Many checks mean that local"
-        " transactions take longer than transactionTimeOut (default 6 s) or end as unknown."
-        " (Outcomes as wanted need no action.)"
+        "Compare the outcomes with the intended ones. Many checks mean that local transactions take"
+        " longer than transactionTimeOut (default 6 s) or end as unknown. (Intended outcomes need"
+        " no action.)"
     ),
-    grpc=TELEMETRY,
+    grpc=COVERED,
     fold=_Fold,
     exchanges=OF_HALVES,
     limits=(
-        "Clients send 37 one-way: that the broker took it is not seen. Half messages that were sent"
-        " before the capture are not counted."
+        "Clients send 37 oneway. Only a copy of the broker's store shows whether the broker"
+        " accepted it (--store DIR). Half messages sent before the capture are not counted."
     ),
     needs=frozenset((Need.SENDS,)),
     lasts=None,
-    consequence_of=frozenset(("transaction-ends-contradict",)),
+    consequence_of=frozenset(("transaction-ends-contradict", "check-at-other-producer")),
 )

@@ -1,7 +1,4 @@
-"""Rules about how clients use RocketMQ: load of queues, versions, settings.
-
-May import the modules of `diagnosis` and `dissectors`.
-"""
+"""Rules about how clients use RocketMQ: load of queues, versions, settings."""
 
 from typing import Final
 

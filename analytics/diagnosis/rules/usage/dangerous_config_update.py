@@ -1,4 +1,4 @@
-"""Somebody changes settings by which a broker or NameServer can be made to run commands."""
+"""Someone changes settings that allow running commands on a broker or NameServer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Fold(Fold):
         else:
             title = f"{host} asked to change {settings} of {name}, {times(count)}"
         case = self.tally.case(
-            f"{title}: by these settings a server can be made to run commands",
+            f"{title}: attackers can use these settings to run commands",
             Subject(broker=name, client=host),
         )
         if not self.accepted:
@@ -87,7 +87,7 @@ def dangerous_of(row: ExchangeRecord) -> list[str]:
 def _host_and_server(row: ExchangeRecord) -> str | None:
     if not row.facts or not dangerous_of(row):
         return None
-    return joined_key(host_of(row.requester), row.responder)
+    return joined_key(host_of(row.client_address), row.server_address)
 
 
 RULE = DiagnosisRule(
@@ -101,27 +101,29 @@ RULE = DiagnosisRule(
         "updateConfig attack",
     ),
     proof=(
-        "UPDATE_BROKER_CONFIG (25) that sets rocketmqHome, filterServerNums, configStorePath or"
+        "UPDATE_BROKER_CONFIG (25) that sets rocketmqHome, filterServerNums, configStorePath, or"
         " brokerConfigPath, or UPDATE_NAMESRV_CONFIG (318) that sets configStorePath,"
-        " configStorePathName, kvConfigPath or rocketmqHome. Their values are not shown."
+        " configStorePathName, kvConfigPath, or rocketmqHome. The values are not shown."
     ),
     explanation=(
         "Brokers of 4.x up to 4.9.5 and of 5.x up to 5.1.0 start filterServerNums programs from"
-        " rocketmqHome: whoever may set both runs commands there (CVE-2023-33246). A NameServer up"
-        " to 4.9.6 or 5.1.1 writes its configuration to the path it was given, so that any file may"
-        " be overwritten (CVE-2023-37582). Attackers scan for open ports and do this; operators"
-        " hardly ever have a reason to."
+        " rocketmqHome: whoever can set both can run commands there (CVE-2023-33246). A NameServer"
+        " up to 4.9.6 or 5.1.1 writes its configuration to the given path, so any file can be"
+        " overwritten (CVE-2023-37582). Attackers scan for open ports and do this; operators rarely"
+        " have a reason to."
     ),
     advice=(
-        "Cut the named address off, look for unknown processes and cron jobs, and set the machine"
-        " up from scratch: the server may be compromised. Update to 4.9.7 or 5.1.2 at least, where"
-        " these settings are refused. Keep ports 9876, 10909 and 10911 off public networks and turn"
-        " authentication on (aclEnable in 4.x, authenticationEnabled in 5.x). (A change that you"
-        " made yourself needs no action.)"
+        "Block the named address, look for unknown processes and cron jobs, and rebuild the machine"
+        " from scratch: the server may be compromised. Update at least to 4.9.7 or 5.1.2, where"
+        " these settings are refused. Keep ports 9876, 10909, and 10911 off public networks and"
+        " turn authentication on (aclEnable in 4.x, authenticationEnabled in 5.x). (A change that"
+        " you made yourself needs no action.)"
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(Exchanges(key=_host_and_server, requests=frozenset(DANGEROUS)),),
-    limits="Over TLS the request is not seen. Whether a command was run is not seen.",
+    limits=(
+        "With TLS, the request is not visible. The capture does not show whether a command was run."
+    ),
     lasts=None,
 )

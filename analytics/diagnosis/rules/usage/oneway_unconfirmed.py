@@ -1,4 +1,4 @@
-"""Messages are sent one-way: nobody can tell whether they were stored."""
+"""Messages are sent oneway: it is unknown whether they were stored."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...context import Context
+from ...impact import Impact
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
 from ...refusals import counted_names, only
@@ -21,29 +22,31 @@ MAX_MESSAGES: Final = 20_000
 
 class _Send(NamedTuple):
     evidence: Evidence
-    requester: str
-    responder: str
+    client_address: str
+    server_address: str
     group: str
 
 
 class _Fold(Fold):
-    """One-way sends of one topic."""
+    """Oneway sends of one topic."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.messages: dict[str, _Send] = {}
         self.further = Tally()
-        """over MAX_MESSAGES"""
+        """messages beyond MAX_MESSAGES"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        # A relay sends the message again: it is one, and the first hop is its client's.
+        # A relay forwards the message: it counts once, and the first hop is its client's.
         key = row.unique_key or f"{row.capture} {row.conversation} {row.opaque}"
         before = self.messages.get(key)
-        one = asked(row, f"{row.request_name} one-way to {row.responder}")
+        evidence = asked(row, f"{row.request_name} oneway to {row.server_address}")
         if before is None and len(self.messages) >= MAX_MESSAGES:
-            self.further.add(one)
-        elif before is None or place_of(one) < place_of(before.evidence):
-            self.messages[key] = _Send(one, row.requester, row.responder, row.group or "")
+            self.further.add(evidence)
+        elif before is None or place_of(evidence) < place_of(before.evidence):
+            self.messages[key] = _Send(
+                evidence, row.client_address, row.server_address, row.group or ""
+            )
 
     def cases(self, context: Context) -> Iterable[Case]:
         tally = Tally.of(send.evidence for send in self.messages.values())
@@ -57,13 +60,13 @@ class _Fold(Fold):
         by = group or f"{len(groups)} groups"
         was = "1 message was" if count == 1 else f"{count:,} messages were"
         case = tally.case(
-            f"{was} sent one-way to {self.key} by {by}: nobody can tell whether the broker stored"
+            f"{was} sent oneway to {self.key} by {by}: it is unknown whether the broker stored"
             f" {'it' if count == 1 else 'them'}",
             Subject(
-                broker=only(context.broker(send.responder) for send in sends),
+                broker=only(context.broker(send.server_address) for send in sends),
                 topic=self.key,
                 group=group,
-                client=only(context.client(send.requester) for send in sends),
+                client=only(context.client(send.client_address) for send in sends),
             ),
         )
         if group is None:
@@ -80,21 +83,22 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.INFO,
     title="Messages are sent oneway, without a confirmation",
     searched=("sendOneway", "oneway message lost"),
-    proof="Sends with bit 1 of the flag set: the broker does not answer them.",
+    proof="Sends with bit 1 of the flag set: the broker sends no response.",
     explanation=(
-        "sendOneway writes the request and does not wait. The broker answers nothing, also when it"
-        " refuses the message, is busy, or may not store it. There is no retry. It is made for logs"
-        " and the like, where single messages may be lost."
+        "sendOneway writes the request and does not wait. The broker sends no response, even if it"
+        " refuses the message, is busy, or fails to store it. There is no retry. Oneway is meant"
+        " for logs and similar data, where losing single messages is acceptable."
     ),
     advice=(
-        "Use send() or send(…, SendCallback) for messages that must not be lost. Whether a one-way"
-        " message arrived can only be seen at the consumers or with mqadmin queryMsgByUniqueKey."
+        "Use send() or send(…, SendCallback) for messages that must not be lost. Consumers or"
+        " mqadmin queryMsgByUniqueKey show whether a oneway message arrived."
     ),
     grpc="gRPC has no oneway sends.",
+    impact=Impact.UNCONFIRMED,
     fold=_Fold,
     exchanges=(Exchanges(key=_topic, requests=SENDS, statuses=frozenset((ONEWAY,))),),
     references=("alibaba/rocketmq#392",),
-    limits="It says nothing of whether messages were lost.",
+    limits="The capture does not show whether messages were lost.",
     needs=frozenset((Need.SENDS,)),
     lasts=None,
 )

@@ -1,4 +1,4 @@
-"""A client that does not wait for an answer does not say so, and is answered all the same."""
+"""A client that does not wait for a response omits the oneway flag, and gets a response."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 NEVER_AWAITED: Final = frozenset((int(RequestCode.UPDATE_CONSUMER_OFFSET),))
-"""requests of which these clients never read the answer (client-go InvokeOneWay, pyrocketmq)"""
+"""requests whose response these clients never read (client-go InvokeOneWay, pyrocketmq)"""
 LANGUAGES: Final = frozenset(("GO", "PYTHON"))
 
 
@@ -31,23 +31,23 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if not self.tally.add_late(time_of(row)):
-            self.tally.add(asked(row, f"{row.request_name} without the one-way flag"))
+            self.tally.add(asked(row, f"{row.request_name} without the oneway flag"))
         group = row.group
         if group and (group in self.groups or len(self.groups) < MAX_NAMED):
             self.groups[group] += 1
         if len(self.clients) < MAX_NAMED:
-            self.clients.add(row.requester)
+            self.clients.add(row.client_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
         count = self.tally.count
         if not count:
             return
         group = only(self.groups)
-        client = only(context.client(one) for one in self.clients)
-        who = client or f"{len(self.clients)} clients"
+        client = only(context.client(address) for address in self.clients)
+        sender = client or f"{len(self.clients)} clients"
         case = self.tally.case(
-            f"{who} ({self.key}) stored offsets {count:,} times without the one-way flag: brokers"
-            " answer, and nobody reads the answers",
+            f"{sender} ({self.key}) committed offsets {count:,} times without the oneway flag: the"
+            " client ignores the responses",
             Subject(group=group, client=client),
         )
         case.details.append(f"groups: {counted_names(self.groups)}")
@@ -62,16 +62,15 @@ RULE = DiagnosisRule(
     id="oneway-without-flag",
     severity=ProblemSeverity.INFO,
     title="A client asks for responses that it never reads",
-    searched=("receive response, but not matched any request", "rocketmq-client-go one-way"),
+    searched=("receive response, but not matched any request", "rocketmq-client-go oneway"),
     proof=(
         "UPDATE_CONSUMER_OFFSET (15) of a Go or Python client with bit 1 of the flag not set,"
-        " though these clients do not wait for its response."
+        " although these clients do not wait for its response."
     ),
     explanation=(
-        "A one-way request sets a bit, and the broker answers nothing. These clients write the"
-        " request without the bit and do not wait. The broker answers each of them; the client logs"
-        " that no request matches the response. It costs some traffic and hides the log lines that"
-        " matter; nothing is lost."
+        "A oneway request sets a flag bit, and the broker sends no response. These clients omit the"
+        " bit and do not wait. The broker responds to each request; the client logs that no request"
+        " matches the response. That causes some traffic and clutters the log; nothing is lost."
     ),
     advice="Use a newer release of the client that sets the flag, or ignore such log lines.",
     grpc=NO_OFFSETS,
@@ -82,9 +81,8 @@ RULE = DiagnosisRule(
         ),
     ),
     limits=(
-        "That the client does not read the response is known from its sources, not from the"
-        " capture. A one-way send of these clients looks like one that is awaited, and is not told"
-        " of."
+        "The client's source code, not the capture, shows that it does not read the response. A"
+        " oneway send of these clients looks like a normal one, and is not reported."
     ),
     needs=frozenset((Need.GROUPS,)),
     lasts=None,

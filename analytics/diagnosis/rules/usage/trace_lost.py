@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
@@ -14,11 +15,16 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
-from ...refusals import MAX_NAMED, counted, counted_names
+from ...refusals import MAX_NAMED, counted_names
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ..refused.acl_signature import reason_of
 
-FEWEST: Final = 3
-"""refusals; a client asks twice for the route of one send"""
+FEWEST: Final = 2
+"""minimum refused route requests: a client requests twice for one send"""
+_RIGHTS_ADVICE: Final = (
+    "Give the account of these clients the right to send to the trace topic (mqadmin updateAcl; PUB"
+    " in conf/plain_acl.yml of 4.x), or turn traces off in the clients."
+)
 _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 
@@ -33,6 +39,7 @@ class _Fold(Fold):
         self.stored = False
         """a trace was stored, or may have been: it has no response"""
         self.unrouted, self.refused = Tally(), Tally()
+        self.without_right = False
         self.clients: Counter[str] = Counter()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -45,13 +52,14 @@ class _Fold(Fold):
             return
         tally = self.unrouted if row.request_code == _ROUTE else self.refused
         tally.add(shown(row))
-        if row.requester in self.clients or len(self.clients) < MAX_NAMED:
-            self.clients[row.requester] += 1
+        self.without_right = self.without_right or reason_of(row.remark) is not None
+        if row.client_address in self.clients or len(self.clients) < MAX_NAMED:
+            self.clients[row.client_address] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
         if self.stored:
             return
-        if self.refused.count >= FEWEST:
+        if self.refused.count:
             tally, why = self.refused, f"{counted(self.refused.count, 'trace')} refused"
         elif self.unrouted.count >= FEWEST and not self.routed:
             requests = counted(self.unrouted.count, "route request")
@@ -66,6 +74,8 @@ class _Fold(Fold):
         for endpoint, count in self.clients.items():
             clients[context.client(endpoint)] += count
         case.details.append(f"clients: {counted_names(clients)}")
+        if self.without_right:
+            case.advice = _RIGHTS_ADVICE
         yield case
 
 
@@ -85,29 +95,30 @@ RULE = DiagnosisRule(
         "message trace not found in dashboard",
     ),
     proof=(
-        "Requests for the route of the trace topic (105) get code 17 (TOPIC_NOT_EXIST), or sends to"
-        " it are refused, three times or more, and no trace is stored."
+        "Two or more route requests for the trace topic (105) get code 17 (TOPIC_NOT_EXIST), or"
+        " sends to it are refused, and no trace is stored."
     ),
     explanation=(
         "With message trace on, clients send a record of each message to a trace topic in the"
-        " background. No broker has that topic, so each record is dropped after a few attempts."
-        " Messages themselves are sent and consumed as usual; the dashboard shows no trace, and the"
-        " clients log errors and ask for the route again and again."
+        " background. No broker has that topic, or the account lacks the permission, so each record"
+        " is dropped after a few attempts. Messages themselves are sent and consumed as usual; the"
+        " dashboard shows no trace, and the clients log errors and request the route repeatedly."
     ),
     advice=(
         "Set traceTopicEnable=true (default false) on at least one broker and restart it, or create"
         f" the topic: mqadmin updateTopic -t {TRACE_TOPIC}. If nobody uses traces, turn them off in"
         " the clients (enableTrace, default false; the constructor's enableMsgTrace in 4.x)."
     ),
-    grpc="Clients of gRPC send no message traces.",
+    grpc="gRPC clients send no message traces.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, requests=frozenset((_ROUTE,))),
         Exchanges(key=_key, requests=SENDS),
     ),
     references=("apache/rocketmq-externals#563", "alibaba/spring-cloud-alibaba#1513"),
-    limits="A trace topic of another name, which a program chose itself, is not recognized.",
+    limits="A trace topic with a custom name is not recognized.",
     needs=frozenset((Need.ROUTES,)),
     rests_on_absence=True,
     lasts=None,
+    consequence_of=frozenset(("acl-signature", "no-permission", "topic-missing-on-broker")),
 )

@@ -20,11 +20,11 @@ from .traces import is_traced
 
 SHARE: Final = 0.2
 FEWEST: Final = 20
-"""sends of which a share says something"""
+"""minimum sends for a meaningful share"""
 
 
 class _Fold(Fold):
-    """All sends. Runs for each, so those that are not a trace are only counted."""
+    """All sends. Runs for each of them, so those that are no traces are only counted."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -39,7 +39,7 @@ class _Fold(Fold):
             self._count((row,))
             return
         if row.response_code not in (None, *STORED):
-            return  # a refused trace takes no disk, and nothing of it is kept
+            return  # a refused trace takes no disk space
         size = row.request_bytes or 0
         self.bytes += size
         if not self.traces.add_late(time_of(row)):
@@ -83,23 +83,23 @@ RULE = DiagnosisRule(
     title="Message traces are a large share of what producers send",
     searched=(TRACE_TOPIC, "enableMsgTrace", "message trace overhead"),
     proof=(
-        "Sends to RMQ_SYS_TRACE_TOPIC, or of a group of the tracer, are more than a fifth of the"
-        " bytes or of the requests of all sends; of 20 sends or more."
+        "Sends to RMQ_SYS_TRACE_TOPIC, or of the tracer's group, are more than a fifth of the bytes"
+        " or of the requests of all sends (at least 20 sends)."
     ),
     explanation=(
-        "With message trace on, producers and consumers write when they sent or consumed each"
-        " message, in small batches, to a topic of their own. For small messages the trace is as"
-        " large as the messages. It takes disk, page cache and threads of a broker."
+        "With message trace on, producers and consumers record when they sent or consumed each"
+        " message, in small batches, in a separate topic. For small messages, the trace is as large"
+        " as the messages. It uses disk, page cache, and threads of a broker."
     ),
     advice=(
-        "Turn the trace off where nobody looks at it (enableTrace, default false; the constructor's"
-        " enableMsgTrace in 4.x), or keep its topic on a broker of its own (traceTopicEnable=true"
-        " there only). traceMsgBatchNum (default 10) is how many messages one trace holds."
+        "Turn the trace off if nobody uses it (enableTrace, default false; the constructor's"
+        " enableMsgTrace in 4.x), or keep its topic on a dedicated broker (traceTopicEnable=true"
+        " only there). traceMsgBatchNum (default 10) is the number of messages per trace."
     ),
-    grpc="Clients of gRPC send no message traces.",
+    grpc="gRPC clients send no message traces.",
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=SENDS, of_flow=True),),
-    limits="Bytes of repeated attempts count too.",
+    limits="Bytes of repeated attempts count, too.",
     needs=frozenset((Need.SENDS,)),
     lasts=None,
 )

@@ -1,4 +1,4 @@
-"""Which sends are those of the message trace.
+"""Detect message trace sends.
 
 RocketMQ: TraceConstants, TopicValidator.RMQ_SYS_TRACE_TOPIC.
 """

@@ -22,11 +22,11 @@ from ...topics import is_own_topic
 from .traces import is_traced
 
 FEWEST_A_QUEUE: Final = 50
-"""messages for each queue on average, or chance is too strong"""
+"""minimum average messages per queue, against chance"""
 NORMAL_QUANTILE: Final = 3.090
-"""of the normal distribution: chance alone gives more in one case of 1000"""
+"""of the normal distribution: chance exceeds it in one case of 1000"""
 TIMES_THE_MEAN: Final = 2.0
-"""a queue with fewer is uneven, and hurts nobody"""
+"""a smaller ratio is uneven, but harmless"""
 MAX_QUEUES: Final = 4096
 _Queue = tuple[str, int]
 
@@ -40,20 +40,20 @@ class _Sends:
         self.count = 0
         self.first = first
         self.time = time_of(first)
-        """of the first one"""
+        """time of the first one"""
 
     def take_earlier(self, row: ExchangeRecord, time: int) -> None:
-        """Take a row at a time that is not later than that of the first one."""
+        """Add a row at a time not later than that of the first one."""
         if time < self.time or place_of(asked(row)) < place_of(asked(self.first)):
             self.first, self.time = row, time
 
 
-def _pass_over(rows: Sequence[ExchangeRecord]) -> None:
-    """Take nothing of sends that were refused."""
+def _ignore(rows: Sequence[ExchangeRecord]) -> None:
+    """Ignore refused sends."""
 
 
 class _Fold(Fold):
-    """One topic. It takes each send, so it counts and keeps the first row of a queue."""
+    """One topic. It takes all sends, so it counts and keeps only the first row of a queue."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -65,11 +65,11 @@ class _Fold(Fold):
         self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
-        """Return what takes sends of one client to one broker."""
+        """Return the function that adds sends of one client to one broker."""
         if flow.response_code is not None and flow.response_code not in STORED:
-            return _pass_over  # which queue was meant follows from retries, and nothing is in it
+            return _ignore  # depends on retries; nothing is stored
         known: dict[int, _Sends] = {}
-        responder, group = flow.responder, flow.group
+        server_address, group = flow.server_address, flow.group
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             counted = 0
@@ -79,7 +79,7 @@ class _Fold(Fold):
                     continue
                 sends = known.get(number)
                 if sends is None:
-                    sends = self._sends_to((responder, number), row)
+                    sends = self._sends_to((server_address, number), row)
                     if sends is None:
                         continue
                     known[number] = sends
@@ -98,7 +98,7 @@ class _Fold(Fold):
         return add
 
     def _sends_to(self, queue: _Queue, row: ExchangeRecord) -> _Sends | None:
-        """Return what is kept of a queue; None where there are too many."""
+        """Return the state of a queue, or None if the limit is reached."""
         sends = self.queues.get(queue)
         if sends is None and len(self.queues) < MAX_QUEUES:
             sends = self.queues[queue] = _Sends(row)
@@ -110,10 +110,10 @@ class _Fold(Fold):
             hosts = by_broker.setdefault(context.broker(address), {})
             queues = hosts.setdefault(host_of(address), {})
             queues[queue] = queues.get(queue, 0) + sends.count
-        routed = {one.name: one for one in context.brokers_of(self.key)}
+        routed = {broker.name: broker for broker in context.brokers_of(self.key)}
         for broker, hosts in sorted(by_broker.items()):
-            # A relay in front of a broker has its name: the same messages are seen at both.
-            host = max(hosts, key=lambda one: (sum(hosts[one].values()), one))
+            # A relay in front of a broker has its name: the same messages are captured at both.
+            host = max(hosts, key=lambda host: (sum(hosts[host].values()), host))
             counts, known = _counts(hosts[host], routed.get(broker))
             if _is_uneven(counts):
                 yield self._case(broker, host, counts, known)
@@ -147,7 +147,7 @@ class _Fold(Fold):
 
 
 def _counts(queues: dict[int, int], routed: RoutedBroker | None) -> tuple[list[int], bool]:
-    """Return the messages of each queue, and whether a route says how many queues there are."""
+    """Return the messages per queue, and whether a route has the number of queues."""
     seen = max(queues) + 1
     number = routed.write_queues if routed is not None else 0
     known = number >= seen
@@ -156,7 +156,7 @@ def _counts(queues: dict[int, int], routed: RoutedBroker | None) -> tuple[list[i
 
 
 def _is_uneven(counts: Sequence[int]) -> bool:
-    """Return whether chance alone would hardly do it (chi-square), and it is of any size."""
+    """Return whether the skew is significant (chi-square) and large enough to matter."""
     number, total = len(counts), sum(counts)
     if number < 2 or total < FEWEST_A_QUEUE * number:
         return False
@@ -183,19 +183,19 @@ RULE = DiagnosisRule(
     searched=("uneven distribution of messages", "queue skew", "MessageQueueSelector", "hot queue"),
     proof=(
         "Sends are counted by queue (queueId) of a broker, at least 50 per queue on average. One"
-        " queue has twice the mean or more, and a chi-square test says that chance does so less"
-        " than once in 1000."
+        " queue has at least twice the mean, and by a chi-square test, chance causes that less than"
+        " once in 1000 cases."
     ),
     explanation=(
-        "A producer takes the queues of a topic in turn unless it is told otherwise. Here it was"
-        " told: by a MessageQueueSelector, by a queue that is given, or by a sharding key of which"
-        " few values, or one very frequent value, are in use. One queue is consumed by one member"
-        " of a group only, so that the full queue lags while other members have nothing to do."
+        "By default, a producer uses the queues of a topic in turn. Here, a MessageQueueSelector, a"
+        " fixed queue, or a sharding key with few values, or with one very frequent value, chooses"
+        " the queue. Only one member of a group consumes a queue, so the full queue lags while"
+        " other members are idle."
     ),
     advice=(
-        "Look at the selector or the sharding key: it should have many values of similar frequency."
-        " Where messages need no order, send without a selector. More queues do not help against"
-        " one hot key."
+        "Check the selector or the sharding key: it should have many values of similar frequency."
+        " If messages need no order, send without a selector. More queues do not help against one"
+        " hot key."
     ),
     grpc=PROXY_CHOOSES,
     fold=_Fold,
@@ -210,9 +210,9 @@ RULE = DiagnosisRule(
         "alibaba/canal#1706",
     ),
     limits=(
-        "The sharding key is not looked at: an order that the application wants may be uneven on"
-        " purpose. Brokers are not compared with each other, as a producer avoids one that fails or"
-        " is slow. A batch counts as one message, and a send that was refused as none."
+        "The sharding key is not examined: the application may want an uneven order. Brokers are"
+        " not compared with each other, because a producer avoids one that fails or is slow. A"
+        " batch counts as one message, and a refused send as none."
     ),
     needs=frozenset((Need.SENDS,)),
     lasts=None,

@@ -1,4 +1,4 @@
-"""Write messages as JSON from their bytes, which is the fast way of nearly all of them.
+"""Write messages as JSON from their bytes, the fast path for nearly all.
 
-May import `remoting`, `json_bytes` and `plain_json`. What is odd is left to the slow way beside.
+Odd messages are left to the slow path.
 """

@@ -1,9 +1,8 @@
-"""Properties of a message that need no unescaping, written as JSON from where they stand.
+"""Write plain message properties as JSON from their bytes.
 
-Properties are plain if they are ASCII without quotes, backslashes and control characters other than
-the two separators, if no name is there twice, and if only UNIQ_KEY has parts (`ids.parts`). Plain
-properties are read as `decode_properties` reads them.
-RocketMQ: MessageDecoder.string2messageProperties.
+Properties are plain if they are ASCII without quotes, backslashes, and control characters other
+than the two separators, if no name occurs twice, and if only UNIQ_KEY has parts (`ids.parts`). They
+are read like `decode_properties` reads them. RocketMQ: MessageDecoder.string2messageProperties.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ...messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 
 UNIQUE_KEY: Final = "UNIQ_KEY"
 _NAMED: Final = (UNIQUE_KEY, "TAGS", "KEYS")
-"""what a message has a field for, or several, by the places below"""
+"""names with fields of their own in a message"""
 _KEY_PLACE: Final = 0
 _TAGS_PLACE: Final = 1
 _KEYS_PLACE: Final = 2
@@ -29,15 +28,15 @@ _NAME_END: Final[i64] = ord(NAME_VALUE_SEPARATOR)
 _VALUE_END: Final[i64] = ord(PROPERTY_SEPARATOR)
 _BLANK: Final = 0x20
 _MARKS: Final = 62
-"""bits in which names are marked as seen"""
+"""bits that mark names as seen"""
 _LEAST: Final = 8
-"""bytes that are read at a time"""
+"""bytes read at a time"""
 _NULL: Final = b"null"
 
 
 @final
 class PlainProperties:
-    """The properties of one message after another; `find` takes the next ones."""
+    """Properties of one message at a time; `find` loads the next ones."""
 
     __slots__ = ("_begin", "_data", "_keys_at", "_keys_end", "_maybe_twice", "_seen", "_tags_at",
                  "_tags_end", "_text", "key_at", "key_end")  # fmt: skip
@@ -53,12 +52,12 @@ class PlainProperties:
         self._keys_at: i64 = 0
         self._keys_end: i64 = 0
         self.key_at: i64 = 0
-        """where the value of UNIQ_KEY begins"""
+        """start of the value of UNIQ_KEY"""
         self.key_end: i64 = 0
-        """where it ends; 0: there is none"""
+        """its end; 0 if absent"""
 
     def find(self, data: bytes, at: i64, stop: i64) -> bool:
-        """Find the properties in a range of bytes; False: they are not plain."""
+        """Find the properties in a range of bytes; return False if they are not plain."""
         self._data, self._begin = data, at
         self.key_end = 0
         self._tags_end = 0
@@ -72,7 +71,7 @@ class PlainProperties:
             name_end: i64 = stop_from(data, at, stop)
             if name_end < 0:
                 return False
-            if name_end == stop or i64(data[name_end]) == _VALUE_END:  # it has no value
+            if name_end == stop or i64(data[name_end]) == _VALUE_END:  # no value
                 at = name_end + 1
                 continue
             if i64(data[name_end]) != _NAME_END:
@@ -86,9 +85,9 @@ class PlainProperties:
         return not self._maybe_twice or not self._has_one_twice(stop)
 
     def _add(self, at: i64, name_end: i64, end: i64) -> bool:
-        """Take a property; False: it is not plain."""
+        """Add a property; return False if it is not plain."""
         data = self._data
-        if at + _LEAST > len(data):  # what looks for names reads so many
+        if at + _LEAST > len(data):  # the name search reads that many bytes
             return False
         slot: i64 = slot_of(_TABLE, data, at, name_end)
         if slot == _KEY_PLACE:
@@ -109,7 +108,7 @@ class PlainProperties:
         return True
 
     def _mark(self, at: i64, length: i64) -> None:
-        """Mark a name as seen: two that are equal have the same mark."""
+        """Mark a name as seen: equal names have the same mark."""
         word: i64 = read_i64_le(self._data, at)
         if length < 8:
             word &= SEVEN >> ((7 - length) * 8)
@@ -129,7 +128,7 @@ class PlainProperties:
         return len(set(names)) < len(names)
 
     def write(self, out: BytesWriter) -> None:
-        """Write the properties, after those that have a field of their own."""
+        """Write the properties, except those with fields of their own."""
         out.write(b',"msgId":')
         self._put(out, self.key_at, self.key_end)
         out.write(b',"tags":')
@@ -149,7 +148,7 @@ class PlainProperties:
         out.append(QUOTE)
 
     def _put_keys(self, out: BytesWriter) -> None:
-        """Write the keys that stand between blanks."""
+        """Write the keys, which are separated by blanks."""
         data = self._data
         at: i64 = self._keys_at
         end: i64 = self._keys_end

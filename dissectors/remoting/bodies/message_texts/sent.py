@@ -1,8 +1,7 @@
-"""The message of a send as JSON, written from its body and its typed header.
+"""Write the message of a send as JSON from its body and its typed header.
 
-The text is what `shown_message` is written as, parts included; tests hold both to the same bytes. A
-message that is compressed or RocketMQ's own is left to it. The order of the fields is that of
-`ShownMessage`.
+The text equals that of `shown_message`, parts included; tests compare the bytes. Compressed
+messages and those of RocketMQ itself are left to it. Fields are in the order of `ShownMessage`.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from ..messages import number_in, text_in
 from .shared import Properties, Topic, put_content, put_transaction
 
 SENT_FORM: Final = "raw-message"
-"""the form of a body that is one message"""
+"""form of a body with one message"""
 
 
 @final
 class _Parts:
-    """What is kept from one message to the next."""
+    """State kept between messages."""
 
     __slots__ = ("properties", "topic")
 
@@ -36,16 +35,16 @@ class _Parts:
 
 
 _SPARE: Final[list[_Parts]] = []
-"""those that no thread uses now"""
+"""unused instances"""
 _MOST_KEPT: Final = 64 * 1024
-"""characters of properties up to which their memory is used again"""
+"""maximum characters of properties whose memory is reused"""
 
 
 def text_of_sent(body: bytes, fields: Mapping[str, object], near_ms: i64) -> bytes | None:
-    """Return the message of a send as a list in JSON; None where it is odd, or there is none.
+    """Return the message of a send as a JSON list, or None if it is odd or missing.
 
-    `fields` is the header of the request, typed. `near_ms` is a time near that of ids of messages
-    without a time, ms since the epoch.
+    `fields` is the typed request header. `near_ms` is a time near that of ids without a time, ms
+    since the epoch.
     """
     if not body or has_decoders():
         return None
@@ -55,7 +54,7 @@ def text_of_sent(body: bytes, fields: Mapping[str, object], near_ms: i64) -> byt
         parts = _Parts()
     written = text_in(fields, "properties")
     text = _text_of(parts.topic, parts.properties, body, fields, written, near_ms)
-    if len(written) <= _MOST_KEPT:  # else it has memory for as many bytes again
+    if len(written) <= _MOST_KEPT:  # otherwise it has memory for as many bytes again
         _SPARE.append(parts)
     return text
 
@@ -75,7 +74,7 @@ def _text_of(
         return None
     try:
         raw = written.encode()
-    except UnicodeEncodeError:  # half a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         return None
     properties.set(raw, 0, len(raw))
     born_ms: i64 = number_in(fields, "bornTimestamp")

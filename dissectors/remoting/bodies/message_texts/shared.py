@@ -1,4 +1,4 @@
-"""What messages of all kinds have in common, written as JSON."""
+"""Parts common to all kinds of messages, written as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .unique_key import put_unique_key
 
 ENCODER: Final = msgspec.json.Encoder()
 _LEAST: Final = 8
-"""bytes that are read at a time"""
+"""bytes read at a time"""
 _NO_PROPERTIES: Final[dict[str, str]] = {}
 _TRANSACTIONS: Final = {
     bits: b',"transaction":%b' % ENCODER.encode(name) for bits, name in TRANSACTION_NAMES.items()
@@ -29,7 +29,7 @@ _TRANSACTIONS: Final = {
 
 @final
 class Topic:
-    """The topic of one message after another, which most share."""
+    """Topic of one message at a time, shared by most."""
 
     __slots__ = ("_name", "is_own", "text")
 
@@ -41,14 +41,14 @@ class Topic:
         """RocketMQ itself writes messages of this topic"""
 
     def set(self, name: str) -> None:
-        """Take the topic of the next message."""
+        """Set the topic of the next message."""
         if name != self._name:
             self._name, self.text, self.is_own = name, ENCODER.encode(name), is_own_topic(name)
 
 
 @final
 class Properties:
-    """The properties of one message after another."""
+    """Properties of one message at a time."""
 
     __slots__ = ("_data", "_decoded", "_is_plain", "_plain")
 
@@ -59,14 +59,14 @@ class Properties:
         self._decoded = _NO_PROPERTIES
 
     def set(self, data: bytes, at: i64, stop: i64) -> None:
-        """Take the properties in a range of bytes."""
+        """Load the properties in a range of bytes."""
         self._data = data
         self._is_plain = self._plain.find(data, at, stop)
         if not self._is_plain:
             self._decoded = decode_properties(data[at:stop].decode("utf-8", "replace"))
 
     def write(self, out: BytesWriter) -> None:
-        """Write the properties, after those that have a field of their own."""
+        """Write the properties, except those with fields of their own."""
         if self._is_plain:
             self._plain.write(out)
             return
@@ -82,7 +82,7 @@ class Properties:
         out.write(ENCODER.encode(properties))
 
     def write_parts(self, out: BytesWriter, near_ms: i64) -> None:
-        """Write the parts of the properties that have any; `near_ms` is a time near their ids."""
+        """Write the parts of the properties; `near_ms` is a time near their ids."""
         plain, properties = self._plain, self._decoded
         if self._is_plain:
             if not plain.key_end:
@@ -102,12 +102,12 @@ class Properties:
 
 
 def put_transaction(out: BytesWriter, sys_flag: i64) -> None:
-    """Write what the bits of `SysFlag` say of a transaction."""
+    """Write the transaction state in the bits of `SysFlag`."""
     out.write(_TRANSACTIONS[sys_flag & TRANSACTION_MASK])
 
 
 def put_content(out: BytesWriter, content: bytes) -> None:
-    """Write the body of a message that is not compressed."""
+    """Write an uncompressed message body."""
     out.write(b',"compression":null,"bodySize":')
     put_number(out, len(content))
     if _is_plain(content):
@@ -124,7 +124,7 @@ def put_content(out: BytesWriter, content: bytes) -> None:
 
 
 def _is_plain(content: bytes) -> bool:
-    """Return whether bytes are a text in ASCII that JSON writes as it is."""
+    """Return whether bytes are ASCII that JSON writes unchanged."""
     size: i64 = len(content)
     if size < _LEAST:
         return False

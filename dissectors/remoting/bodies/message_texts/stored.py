@@ -1,8 +1,8 @@
-"""Stored messages as JSON, written from their records: the fast way of nearly all.
+"""Write stored messages as JSON from their records: the fast path for nearly all.
 
-The text is what `shown_message` is written as, parts included; tests hold both to the same bytes. A
-body in which anything is odd, compressed or RocketMQ's own is left to it. The order of the bytes is
-that of `record_layout`, the order of the fields that of `ShownMessage`.
+The text equals that of `shown_message`, parts included; tests compare the bytes. Bodies that are
+odd, compressed, or of RocketMQ itself are left to it. Bytes are in the order of `record_layout`,
+fields in that of `ShownMessage`.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from ..custom import has_decoders
 from .shared import ENCODER, Properties, Topic, put_content, put_transaction
 
 STORED_FORMS: Final = frozenset(("stored-messages", "stored-message"))
-"""forms of bodies that are made of records"""
+"""forms of bodies with stored records"""
 _FLAG: Final[i64] = FIELD_STARTS["flag"]
 _SECOND: Final[i64] = MAGIC_V2
 _CRC_ENTRY: Final[i64] = CRC_ENTRY_SIZE
 _CRC_NAME: Final[i64] = int.from_bytes(CRC_PROPERTY.encode(), "big")
-"""of the property, which has eight bytes"""
+"""name of the property, eight bytes"""
 _HOSTS: Final[dict[bytes, bytes]] = {}
-"""host and port as a record has them → JSON"""
+"""host and port of a record → JSON"""
 _ID_STARTS: Final[dict[bytes, bytes]] = {}
-"""the same → what ids of the messages stored there begin with"""
+"""host and port of a record → start of message ids of that host"""
 _MOST_HOSTS: Final = 4096
 
 
 def text_of_stored(body: bytes, near_ms: int) -> bytes | None:
-    """Return the messages of a body of stored records as a list in JSON; None where one is odd,
-    or there is none.
+    """Return the messages of a body of stored records as a JSON list, or None if one is odd or
+    there is none.
 
-    `near_ms` is a time near that of ids of messages without a time, ms since the epoch.
+    `near_ms` is a time near that of ids without a time, ms since the epoch.
     """
     if not body or has_decoders():
         return None
@@ -70,11 +70,11 @@ class _StoredTexts:
 
     @property
     def text(self) -> bytes:
-        """What was written."""
+        """JSON written so far."""
         return self._out.getvalue()
 
     def write(self) -> bool:
-        """Write all messages; False where one is odd."""
+        """Write all messages; return False if one is odd."""
         body, record, out = self._body, self._record, self._out
         at: i64 = 0
         while at < len(body):
@@ -86,7 +86,7 @@ class _StoredTexts:
         return True
 
     def _write_record(self) -> bool:
-        """Write the message of the record that was found; False where it is odd."""
+        """Write the message of the current record; return False if it is odd."""
         body, record, out, topic = self._body, self._record, self._out, self._topic
         at: i64 = record.at
         topic.set(body[record.topic_at : record.topic_stop].decode("utf-8", "replace"))
@@ -123,7 +123,7 @@ class _StoredTexts:
         return True
 
     def _has_sound_properties(self) -> bool:
-        """Return whether the properties fit their CRC, where they have one."""
+        """Return whether the properties match their CRC, if they have one."""
         body, record = self._body, self._record
         entry: i64 = record.stop - _CRC_ENTRY
         if entry < record.properties_at or read_i64_be(body, entry) != _CRC_NAME:
@@ -132,7 +132,7 @@ class _StoredTexts:
         return properties_crc_ok_of(body[record.at : record.stop], raw) is not False
 
     def _write_places(self) -> None:
-        """Write when and where the message was born and stored."""
+        """Write times and hosts of creation and storing."""
         body, record, out = self._body, self._record, self._out
         at: i64 = record.at
         store_host = body[record.store_host_at : record.store_host_stop]
@@ -173,7 +173,7 @@ def _host_text(host: bytes) -> bytes:
 
 
 def _id_start(host: bytes) -> bytes:
-    """Return what ids of the messages that a host of a record stores begin with."""
+    """Return the start of message ids that the host of a record assigns."""
     text = _ID_STARTS.get(host)
     if text is None:
         if len(_ID_STARTS) >= _MOST_HOSTS:

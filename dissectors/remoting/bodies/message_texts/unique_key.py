@@ -1,7 +1,7 @@
-"""The parts of a client's message id, written as JSON: it is in nearly every message.
+"""Write the parts of a client's message id as JSON; nearly every message has one.
 
-The text is what `property_parts` says of UNIQ_KEY; tests hold both to the same bytes.
-RocketMQ: MessageClientIDSetter.
+The text equals the parts of UNIQ_KEY in `property_parts`; tests compare the bytes. RocketMQ:
+MessageClientIDSetter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ...ids.parts import BORN_TIME, COUNTER, UTC_OFFSET, maker_parts
 
 _ENCODER: Final = msgspec.json.Encoder()
 _MAKERS: Final[dict[bytes, bytes]] = {}
-"""what the ids of a client begin with → JSON up to the time; empty: no id begins so"""
+"""start of a client's ids → JSON up to the time; empty if invalid"""
 _MOST_MAKERS: Final = 4096
 _BORN: Final = b',"%b":' % BORN_TIME.encode()
 _COUNTER: Final = b',"%b":' % COUNTER.encode()
@@ -47,7 +47,7 @@ _CASE: Final = 0x20
 
 
 def put_unique_key(out: BytesWriter, data: bytes, at: i64, end: i64, near_ms: i64) -> bool:
-    """Write the parts of the id in a range of bytes; False: it is no client's, nothing is written.
+    """Write the parts of the id in a range of bytes; return False if it is not a client's id.
 
     `near_ms` is a time near that of the id, ms since the epoch.
     """
@@ -78,7 +78,7 @@ def put_unique_key(out: BytesWriter, data: bytes, at: i64, end: i64, near_ms: i6
 
 
 def _start_of(maker: bytes) -> bytes:
-    """Return the JSON of a client, up to the time of an id; empty where no id begins so."""
+    """Return the JSON of a client, up to the time of an id; empty if invalid."""
     parts = maker_parts(maker.decode("utf-8", "replace"))
     if len(_MAKERS) >= _MOST_MAKERS:
         _MAKERS.clear()
@@ -88,7 +88,7 @@ def _start_of(maker: bytes) -> bytes:
 
 
 def _number_in(data: bytes, at: i64, end: i64) -> i64:
-    """Return the number that hexadecimal digits are, 15 at most; -1: they are none."""
+    """Parse at most 15 hexadecimal digits; return -1 if invalid."""
     number: i64 = 0
     while at < end:
         digit: i64 = i64(data[at]) - _ZERO

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
-
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from analytics.diagnosis.context import Context
 from analytics.diagnosis.producers import producers as of
 from analytics.diagnosis.producers.producer_sends import (
     ProducerSends,
-    _born_of,
-    _longest_of,
-    _mark_of,
-    _marks_of,
     process_digits,
 )
 from analytics.diagnosis.producers.producers import ProducerFold
@@ -47,9 +39,7 @@ def kept(*rows: ExchangeRecord) -> ProducerSends:
 def begins(sends: ProducerSends) -> list[int]:
     """When each attempt began, in ms from the start of the capture."""
     pytest.importorskip("numpy")
-    return [
-        (int(one) * 1000 - START) // 1_000_000 for one in sends.attempts([], (), Context()).begin
-    ]
+    return [(int(one) * 1000 - START) // 1_000_000 for one in sends.attempts([], Context()).begin]
 
 
 def test_an_attempt_begins_when_its_message_was_born() -> None:
@@ -85,25 +75,3 @@ def test_a_relay_sends_on_for_several_processes(monkeypatch: pytest.MonkeyPatch)
     for row in rows:
         fold.add_exchange(row)
     assert sorted(len(one.marks) for one in fold._of.values()) == [1, 2]
-
-
-@given(st.lists(st.text("0123456789abcdefABCDEFxX_ ٣", min_size=12, max_size=12), min_size=1))
-@example(["000000000001", "FFFFFFFFFFFF"])
-@example(["00 000000001"])
-def test_marks_together_are_those_of_each(ends: list[str]) -> None:
-    keys = [f"0A00000104D218B4AAC2{end}" for end in ends]
-    assert list(_marks_of(keys)) == [_mark_of(one) for one in keys]
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(-5, 1 << 48), st.integers(0, 1 << 52), st.integers(-1, 1 << 52)),
-        max_size=9,
-    )
-)
-@example([(BORN_MS << 16, START // 1000 + 40_000, START // 1000 + 50_000)])
-def test_the_longest_send_is_found_by_numpy_as_without(sends: list[tuple[int, int, int]]) -> None:
-    pytest.importorskip("numpy")
-    marks, begins, ends = (array("q", [one[at] for one in sends]) for at in range(3))
-    expected = [end - _born_of(mark, begin) for mark, begin, end in sends]
-    assert _longest_of(marks, begins, ends) == max(expected, default=0)

@@ -1,6 +1,8 @@
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -8,8 +10,11 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueByConfig;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 
 /** A push consumer that runs until it has consumed enough or its time has ended; with {@code until-end=true}, its input. */
@@ -37,8 +42,10 @@ public final class PushConsume {
 
     private boolean run() throws Exception {
         DefaultMQPushConsumer consumer = options.configure(new DefaultMQPushConsumer(
-            null, options.group(), options.hook(), new AllocateMessageQueueAveragely(), options.is("trace"), null));
-        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+            null, options.group(), options.hook(),
+            strategy(), options.is("trace"), null));
+        consumer.setConsumeFromWhere(options.is("from-last")
+            ? ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET : ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setConsumeThreadMin(2);
         consumer.setConsumeThreadMax(2);
         consumer.setPullThresholdForQueue(options.number("threshold", 1000));
@@ -52,6 +59,9 @@ public final class PushConsume {
         }
         if (options.text("sql", "").isEmpty()) {
             consumer.subscribe(options.topic(), options.text("expression", "*"));
+            if (!options.text("unsubscribe", "").isEmpty()) {
+                consumer.subscribe(options.text("unsubscribe", ""), "*");
+            }
         } else {
             consumer.subscribe(options.topic(), MessageSelector.bySql(options.text("sql", "")));
         }
@@ -64,6 +74,14 @@ public final class PushConsume {
         consumer.start();
         told.say("started");
         System.out.println("started");
+        if (options.number("suspend-after-ms", 0) > 0) {
+            Thread.sleep(options.number("suspend-after-ms", 0));
+            consumer.suspend();
+        }
+        if (!options.text("unsubscribe", "").isEmpty()) {
+            Thread.sleep(options.number("unsubscribe-after-ms", 0));
+            consumer.unsubscribe(options.text("unsubscribe", ""));
+        }
         if (options.is("until-end")) {
             while (System.in.read() >= 0) { }
         }
@@ -78,6 +96,20 @@ public final class PushConsume {
         }
         told.say("stopped");
         return complete;
+    }
+
+    /** Who gets which queue: averagely unless {@code circle=true} or {@code only=2} (the first two queues) say else. */
+    private AllocateMessageQueueStrategy strategy() {
+        if (options.number("only", 0) > 0) {
+            List<MessageQueue> queues = new ArrayList<>();
+            for (int i = 0; i < options.number("only", 0); i++) {
+                queues.add(new MessageQueue(options.topic(), "broker-a", i));
+            }
+            AllocateMessageQueueByConfig strategy = new AllocateMessageQueueByConfig();
+            strategy.setMessageQueueList(queues);
+            return strategy;
+        }
+        return options.is("circle") ? new AllocateMessageQueueAveragelyByCircle() : new AllocateMessageQueueAveragely();
     }
 
     private void listen(DefaultMQPushConsumer consumer) {
@@ -99,9 +131,11 @@ public final class PushConsume {
         return outcome;
     }
 
-    private void work() {
+    /** Works on each message for a while; on the one with the key {@code hang} for ever. */
+    private void work(MessageExt message) {
         try {
-            Thread.sleep(options.number("work-ms", 0));
+            boolean hangs = options.text("hang", "").equals(message.getKeys());
+            Thread.sleep(hangs ? Long.MAX_VALUE : options.number("work-ms", 0));
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }
@@ -130,7 +164,7 @@ public final class PushConsume {
         for (MessageExt message : messages) {
             System.out.println(message.getTopic() + " " + message.getQueueId() + " " + message.getQueueOffset()
                 + " " + message.getReconsumeTimes());
-            work();
+            work(message);
             forward(message);
             wanted.countDown();
         }

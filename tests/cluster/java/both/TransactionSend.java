@@ -12,7 +12,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 /**
  * Transactions: of four messages one is committed, one rolled back, one left unknown and committed at the first
  * check-back, one left unknown twice and rolled back at the second. With {@code undecided=true} all are left unknown
- * for ever; with {@code hang=true} the first local transaction never ends.
+ * for ever; with {@code hang=true} the first local transaction never ends. With {@code unknown-rolls-back=true} each
+ * check-back is answered with a rollback, as by a program that does not find the transaction.
  */
 public final class TransactionSend {
     private static final Map<String, Integer> CHECKS = new ConcurrentHashMap<>();
@@ -24,7 +25,7 @@ public final class TransactionSend {
             options.configure(new TransactionMQProducer(options.group(), options.hook()));
         options.tune(producer);
         Told told = new Told(options, producer.buildMQClientId());
-        producer.setTransactionListener(new Listener(options.is("undecided"), options.is("hang"), told));
+        producer.setTransactionListener(new Listener(options, told));
         producer.start();
         for (int i = 0; i < options.number("count", 4); i++) {
             Message message = options.message(i);
@@ -46,22 +47,23 @@ public final class TransactionSend {
     }
 
     private static final class Listener implements TransactionListener {
+        private final Options options;
         private final boolean undecided;
-        private final boolean hang;
         private final Told told;
 
-        Listener(boolean undecided, boolean hang, Told told) {
-            this.undecided = undecided;
-            this.hang = hang;
+        Listener(Options options, Told told) {
+            this.options = options;
+            this.undecided = options.is("undecided");
             this.told = told;
         }
 
         @Override
         public LocalTransactionState executeLocalTransaction(Message message, Object number) {
-            if (hang) {
+            if (options.is("hang")) {
                 System.out.println("executing");
                 LockSupport.parkNanos(Long.MAX_VALUE);
             }
+            LockSupport.parkNanos(options.number("work-ms", 0) * 1_000_000L);
             LocalTransactionState state = switch (undecided ? 2 : (Integer) number % 4) {
                 case 0 -> LocalTransactionState.COMMIT_MESSAGE;
                 case 1 -> LocalTransactionState.ROLLBACK_MESSAGE;
@@ -81,6 +83,9 @@ public final class TransactionSend {
         private LocalTransactionState stateOf(MessageExt message) {
             int checks = CHECKS.merge(message.getKeys(), 1, Integer::sum);
             System.out.println("check " + message.getKeys() + " " + checks);
+            if (options.is("unknown-rolls-back")) {
+                return LocalTransactionState.ROLLBACK_MESSAGE;
+            }
             if (undecided) {
                 return LocalTransactionState.UNKNOW;
             }

@@ -12,6 +12,7 @@ import org.apache.rocketmq.client.apis.ClientServiceProvider;
 import org.apache.rocketmq.client.apis.StaticSessionCredentialsProvider;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
+import org.apache.rocketmq.client.apis.consumer.FilterExpressionType;
 import org.apache.rocketmq.client.apis.consumer.PushConsumer;
 import org.apache.rocketmq.client.apis.consumer.SimpleConsumer;
 import org.apache.rocketmq.client.apis.message.Message;
@@ -132,10 +133,12 @@ public final class Grpc {
     private void push() throws Exception {
         try (PushConsumer consumer = PROVIDER.newPushConsumerBuilder()
             .setClientConfiguration(configuration()).setConsumerGroup(text("group", "sample_group"))
-            .setSubscriptionExpressions(Collections.singletonMap(topic(), new FilterExpression("*")))
-            .setConsumptionThreadCount(2)
+            .setSubscriptionExpressions(
+                Collections.singletonMap(topic(), expression()))
+            .setConsumptionThreadCount(2).setMaxCacheMessageCount(number("cache", 1024))
             .setMessageListener(view -> {
                 print("consumed " + view.getMessageId() + " attempt " + view.getDeliveryAttempt());
+                pause(number("work-ms", 0));
                 boolean refused = is("refuse-all") || is("refuse-first") && view.getDeliveryAttempt() < 2;
                 return refused ? ConsumeResult.FAILURE : ConsumeResult.SUCCESS;
             }).build()) {
@@ -176,6 +179,20 @@ public final class Grpc {
                 throw error;
             }
             print("failed " + error.getClass().getSimpleName() + " " + error.getMessage());
+        }
+    }
+
+    private FilterExpression expression() {
+        return values.containsKey("sql")
+            ? new FilterExpression(text("sql", ""), FilterExpressionType.SQL92)
+            : new FilterExpression(text("expression", "*"));
+    }
+
+    private static void pause(int milliseconds) {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
         }
     }
 

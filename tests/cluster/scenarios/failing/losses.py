@@ -127,6 +127,6 @@ LOSSES: tuple[Scenario, ...] = (
         store_lost,
         "A broker is killed and restarted with an empty store",
         "queues restart at offset 0, and the consumer requests offsets beyond the end",
-        shows=("queue-began-anew",),
+        shows=("queue-truncated",),
     ),
 )

@@ -15,7 +15,7 @@ from tests.cluster.clients.clients import (
 )
 from tests.cluster.scenarios.encrypted import agent_option, captured_with_secrets
 from tests.cluster.scenarios.refused import STRAINED_BOTH
-from tests.cluster.scenarios.scene import Scenario, Scene, single_5x, single_53
+from tests.cluster.scenarios.scene import EVERYTHING, Scenario, Scene, single_5x, single_53
 from tests.cluster.servers import faults
 from tests.cluster.servers.artifacts import GRPC_5, PROXY_5, PROXY_53
 from tests.cluster.servers.cluster import Cluster
@@ -135,6 +135,25 @@ def refused_behind(scene: Scene) -> None:
         grpc.tell(scene, printed)
 
 
+def hung_consumer(scene: Scene) -> None:
+    """The process of a gRPC push consumer is stopped for 32 s; two messages wait meanwhile."""
+    grpc.make_topics(scene)
+    with proxied(scene.cluster) as proxy:
+        grpc.run(proxy, topic="GrpcNormal", count=1)  # the first one is slow
+        only_calls = f"{EVERYTHING} and host {proxy.host} and port {proxy.port + 1}"
+        with scene.capture(only_calls):
+            push = grpc.start(proxy, kind="push", topic="GrpcNormal", group="still_pushers")
+            push.wait_for("ready", 60.0)
+            time.sleep(17.0)
+            with push.frozen():
+                time.sleep(16.0)
+                grpc.run(proxy, topic="GrpcNormal", count=2)
+                time.sleep(14.0)
+            time.sleep(14.0)
+            push.end_input()
+            push.finish()
+
+
 def throttled(scene: Scene) -> None:
     """Fourteen sends at once to a broker with one thread for sends and room for eight that wait."""
     grpc.make_topics(scene)
@@ -205,6 +224,16 @@ CALLERS: tuple[Scenario, ...] = (
         "as in a garbage collection: calls wait and get responses, none is retried",
         GRPC_5,
         shows=("call-slow",),
+    ),
+    Scenario(
+        "grpc-client-hung-5x",
+        single_5x,
+        hung_consumer,
+        "A gRPC push consumer hangs for 32 s, as in a long garbage collection",
+        "neither Heartbeat nor QueryAssignment is sent; its host acknowledges responses meanwhile",
+        GRPC_5,
+        shows=("client-hung",),
+        packed=True,
     ),
     Scenario(
         "grpc-throttled-5x",

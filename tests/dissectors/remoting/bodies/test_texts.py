@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from dissectors.remoting.bodies.body import RAW, Body, BodyInput
-from dissectors.remoting.bodies.texts import (
+from dissectors.remoting.bodies.registry import (
     decode_properties_text,
     decode_text,
     decode_timer_checkpoint,

@@ -17,10 +17,10 @@ from dissectors.remoting.framing.frame_decoder import (
     KEEP_MESSAGES,
     KEEP_NONE,
     MANY_PARTS,
+    ROUTE_LIMIT,
 )
 from dissectors.remoting.framing.layout import MAX_FRAME, PREFIX, encode_frame
 from dissectors.remoting.framing.search import MAX_SOUGHT_HEADER
-from dissectors.remoting.framing.wanted_bodies import ROUTE_LIMIT
 from dissectors.remoting.row_bodies import CARRYING_REQUESTS
 from tests.traffic.commands import Command, frame
 

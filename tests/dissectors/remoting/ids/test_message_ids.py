@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.foreign import integer_of
@@ -16,6 +16,7 @@ from dissectors.remoting.ids.message_ids import (
     decode_unique_key,
     encode_offset_id,
     encode_recall_handle,
+    key_time_of,
     physical_offset_at,
     physical_offset_of,
 )
@@ -159,3 +160,36 @@ def test_an_offset_is_the_same_within_other_bytes(text: str, around: bytes) -> N
     at = len(around)
     found = physical_offset_at(around + text.encode() + around, at, at + len(text))
     assert found == (-1 if (offset := physical_offset_of(text)) is None else offset)
+
+
+KEY = "7F00000100002A9F00000000000186A0"
+
+
+def test_a_key_tells_when_its_message_was_created() -> None:
+    """The month begins at another time in each zone, by whole quarters of an hour."""
+    key = decode_unique_key(KEY)
+    assert key is not None
+    assert key.month_offset == 1
+    for zone in (0, 15, 330, -210):
+        created = (1 + zone * 60_000) * 1000
+        assert key_time_of(KEY, created + 7000) == created
+        assert key_time_of(KEY, created - 999_000) == created, "a clock that steps"
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(-(2**60), 2**60))
+def test_a_message_is_created_within_15_minutes_before_its_request(offset: int, asked: int) -> None:
+    created = key_time_of(f"{KEY[:20]}{offset:08x}0001", asked)
+    assert created is not None
+    assert -1_000_000 <= asked - created < 15 * 60_000_000 - 1_000_000
+    assert (created - offset * 1000) % (15 * 60_000_000) == 0
+
+
+@given(st.text(max_size=60))
+@example("7F00000100002A9F-FFFFFFF000186A0")
+@example("7F00000100002A9F00000000000186AG")
+@example("é" * 16)
+@example("\ud800" * 32)
+def test_other_keys_tell_nothing(key: str) -> None:
+    end = key[-12:]
+    is_key = len(key) in (32, 56) and all(char in "0123456789abcdefABCDEF" for char in end)
+    assert key_time_of(key, 0) is None or is_key

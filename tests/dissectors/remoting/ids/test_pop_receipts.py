@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,6 @@ from dissectors.remoting.ids.pop_receipts import (
     decode_pop_record_id,
     encode_bit_set,
     encode_pop_list,
-    encode_pop_receipt,
 )
 
 from ..vectors import text_vectors
@@ -28,7 +29,6 @@ RECEIPT = "100 1700000000000 60000 3 0 broker-a 1 103"
 def test_a_receipt() -> None:
     receipt = PopReceipt(100, 1700000000000, 60000, 3, "0", "broker-a", 1, 103)
     assert decode_pop_receipt(RECEIPT) == receipt
-    assert encode_pop_receipt(receipt) == RECEIPT
     assert receipt.retry_topic("G", "T") == "T"
 
 
@@ -37,7 +37,6 @@ def test_a_receipt_of_a_proxy() -> None:
     receipt = decode_pop_receipt(RECEIPT + " 4711")
     assert receipt is not None
     assert (receipt.queue_offset, receipt.commit_log_offset) == (103, 4711)
-    assert encode_pop_receipt(receipt) == RECEIPT + " 4711"
     assert decode_pop_receipt(RECEIPT + " 4711 more of it") == receipt
     assert decode_pop_receipt(RECEIPT + "  ") == decode_pop_receipt(RECEIPT)
 
@@ -46,15 +45,15 @@ def test_a_receipt_of_a_range() -> None:
     receipt = decode_pop_receipt(RECEIPT.removesuffix(" 103"))
     assert receipt is not None
     assert receipt.queue_offset is None
-    assert encode_pop_receipt(receipt) == RECEIPT.removesuffix(" 103")
 
 
 def test_the_receipts_of_java() -> None:
     topics = []
     for name in ("pop_extra_info", "pop_extra_info_retry", "pop_extra_info_retry_v2"):
-        receipt = decode_pop_receipt(text_vectors()[name])
+        text = text_vectors()[name]
+        receipt = decode_pop_receipt(text)
         assert receipt is not None
-        assert encode_pop_receipt(receipt) == text_vectors()[name]
+        assert [str(field) for field in astuple(receipt) if field is not None] == text.split()
         topics.append(receipt.retry_topic("G", "T"))
     assert topics == ["T", "%RETRY%G_T", "%RETRY%G+T"]
 

@@ -79,6 +79,27 @@ def test_a_listing_filters_and_sorts_what_comes() -> None:
     store.close()
 
 
+def test_a_listing_is_put_in_order_once_all_rows_are_there() -> None:
+    store = RowStore(ExchangeRecord, COLUMNS)
+    growing = True
+    listing = Listing(store, timeline_of("exchanges"), lambda: growing)
+    rows = rows_like(a_row(), 0, 3000)
+    for place, one in enumerate(rows):
+        one.request_time = None if place % 100 == 99 else 10_000 - place
+    listing.choose(None, ListOrder("request_time", when_whole=True))
+    store.add(rows)
+    wait_for(lambda: listing.is_done)
+    assert list(listing.numbers()) == list(range(3000))
+    growing = False
+    wait_for(lambda: listing.is_done)
+    found = [store.row(number) for number in listing.numbers()]
+    times = [one.request_time for one in found if one is not None and one.request_time is not None]
+    assert times == sorted(times)
+    assert [one and one.request_time for one in found[len(times) :]] == [None] * 30
+    listing.close()
+    store.close()
+
+
 @pytest.mark.parametrize("text", ["topic ==", "latency > 5", "nonsense"])
 def test_a_wrong_expression_says_so(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -64,7 +64,7 @@ def test_without_colours_there_are_none_and_what_is_chosen_is_seen(
             strips = browser.screen._compositor.render_strips()
             for segment in (one for strip in strips for one in strip if one.style):
                 found |= {segment.style.color, segment.style.bgcolor}
-                if segment.text.startswith("responder"):
+                if segment.text.startswith("server_address"):
                     assert segment.style.underline
         assert all(one is None or one.is_default for one in found)
         await press(browser, pilot, "escape")

@@ -30,7 +30,7 @@ class View(NamedTuple):
 
 
 VIEWS: Final = {
-    "exchanges": View((*"jjmj",), ("CONTROLLER_GET_METADATA_INFO", "1 marked")),
+    "exchanges": View((*"jm",), ("CONTROLLER_GET_METADATA_INFO", "1 marked")),
     "exchanges-small-light": View((*"jjmj",), ("1 marked",), (80, 24), "textual-light"),
     "exchanges-wide": View((*"fstatus == unanswered", "enter"), ("1 of 68",), (160, 30)),
     "messages": View(("2",), ("stored", "LeaderTopic")),
@@ -38,7 +38,7 @@ VIEWS: Final = {
     "problems": View(("4", "j"), ("ERROR", "had no route", "LeaderTopic")),
     "summary": View(("5",), ("Operations", "Verdict")),
     "details": View(("G", "enter", *"jjjj"), ("Request: packet",)),
-    "sides": View(("y", *"jjjj"), ("│ Response: packet",)),
+    "sides": View(("j", "y", *"jjjj"), ("│ Response: packet",)),
     "life": View(("2", "L"), ("── stored ──",)),
     "help": View(("question_mark",), ("Keys", "down, up")),
     "timeline": View(("t", "space", "L", "L"), ("Enter:list this part",)),

@@ -39,9 +39,12 @@ def test_lists_are_sorted_by_time_latency_and_size_both_ways() -> None:
             await press(browser, pilot, view)
             table = browser.table
             assert table is not None
-            for what in ("time", "latency", "size"):
+            assert table.sort == "time"
+            for what in ("latency", "size", "", "time"):
                 await press(browser, pilot, "s")
                 assert table.sort == what
+                if not what:
+                    continue
                 column = sort_column(table.table, what)
                 for _ in range(2):
                     numbers = [table.number_at(place) for place in range(len(table))]
@@ -50,8 +53,6 @@ def test_lists_are_sorted_by_time_latency_and_size_both_ways() -> None:
                     assert there == sorted(there, reverse=table.descending)
                     assert found[len(there) :] == [None] * (len(found) - len(there))
                     await press(browser, pilot, "S")
-            await press(browser, pilot, "s")
-            assert table.sort == ""
 
     run(act, sample("acl-5x.pcap"))
 
@@ -88,7 +89,7 @@ def test_ways_from_request_to_response_and_from_an_exchange_to_its_connection() 
             node = tree.cursor_node
             return "" if node is None or node.data is None else node.data.text
 
-        await press(browser, pilot, *"jjjj", "r")
+        await press(browser, pilot, *"jjjjj", "r")
         await press(browser, pilot, "r") if at().startswith("Request:") else None
         assert at().startswith("Response: packet")
         await press(browser, pilot, "r")

@@ -82,7 +82,7 @@ def test_a_captured_address_is_refused(tmp_path: Path) -> None:
         row = browser.session.exchanges.row(0)
         assert row is not None
         await ask_target(browser, pilot)
-        await fill(browser, pilot, f"{row.responder} -o {tmp_path / 'run'}")
+        await fill(browser, pilot, f"{row.server_address} -o {tmp_path / 'run'}")
         await sees(browser, "It was not done")
         await sees(browser, "is an address of the capture")
 

@@ -23,12 +23,12 @@ def key_of(number: int) -> str:
 def send(
     at_ms: float, number: int, answer: int | None = 0, latency_ms: float = 1, **values: Any
 ) -> ExchangeRecord:
-    """Return a send of a message to broker-a, or where `responder` says, broker-b."""
+    """Return a send of a message to broker-a, or where `server_address` says, broker-b."""
     given = {
         "topic": "Orders",
         "group": "shop",
         "unique_key": key_of(number),
-        "broker_name": "broker-b" if values.get("responder") == OTHER else "broker-a",
+        "broker_name": "broker-b" if values.get("server_address") == OTHER else "broker-a",
         "queue_id": 0,
         "offset_msg_id": f"{number}{at_ms}" if answer == 0 else None,
     }

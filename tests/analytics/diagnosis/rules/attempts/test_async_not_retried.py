@@ -21,7 +21,7 @@ def test_a_refusal_that_synchronous_sends_retry() -> None:
     rows = [send(0, 9), send(500, 1, FULL), send(3000, 2)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "1 send of group shop was refused with SERVICE_NOT_AVAILABLE (1) and not tried at another"
+        "1 send of group shop was refused with SERVICE_NOT_AVAILABLE (1) and not retried on another"
         " broker"
     )
     assert one.confidence is Confidence.LIKELY
@@ -37,7 +37,7 @@ def test_the_go_client_is_information() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        [send(0, 9), send(500, 1, FULL), send(503, 1, responder=OTHER), send(3000, 2)],
+        [send(0, 9), send(500, 1, FULL), send(503, 1, server_address=OTHER), send(3000, 2)],
         [send(0, 9), send(500, 1, FULL)],
         [send(0, 1, FULL), send(3000, 2)],
         [send(0, 9), send(500, 1, ERROR, remark="AclException: signature failed"), send(3000, 2)],

@@ -14,9 +14,9 @@ from ...made_rows import problems_of_sample
 @pytest.mark.parametrize(
     ("name", "broker", "often"),
     [
-        ("fault-slow-5x.pcap", "broker-a", "twice, for up to 2.0 s"),
-        ("fault-kill-5x.pcap", "broker-b", "once, for up to 10.0 s"),
-        ("fault-kill-4x.pcap", "broker-b", "once, for up to 600.0 s"),
+        ("fault-slow-5x.pcap", "broker-a", "twice, for up to 2 s"),
+        ("fault-kill-5x.pcap", "broker-b", "once, for up to 10 s"),
+        ("fault-kill-4x.pcap", "broker-b", "once, for up to 10 min"),
     ],
 )
 def test_an_isolated_broker(name: str, broker: str, often: str) -> None:

@@ -18,14 +18,14 @@ def test_an_old_client() -> None:
     rows = [send(0, 9), *(send(500 + n, n, BUSY, **old) for n in (1, 2)), send(3000, 3)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "2 sends of group shop were refused by a busy broker and not tried at another one: clients"
-        " do that from 5.3.0 on"
+        "2 sends of group shop were refused by a busy broker and not retried on another one:"
+        " clients do so since 5.3.0"
     )
     assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
     assert same_in_any_order(RULE, rows)
 
 
 def test_a_new_client_that_tries_another_broker_is_silent() -> None:
-    rows = [send(0, 1, BUSY, version=V5_3_1), send(3, 1, responder=OTHER, version=V5_3_1)]
+    rows = [send(0, 1, BUSY, version=V5_3_1), send(3, 1, server_address=OTHER, version=V5_3_1)]
     assert problems(RULE, rows) == []
     assert problems_of_sample(RULE, "fault-disk-full-4x.pcap") == []

@@ -23,9 +23,9 @@ def test_clients_without_the_strategy(name: str, count: int, of: int) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.rule == STILL_USED
     assert one.title == (
-        "the fault strategy of producer group sample_group (127.0.0.1@producer) is off:"
-        f" {count} of {of} sends went to broker-a after it had failed or been slow, when a client"
-        " with sendLatencyFaultEnable avoids it"
+        f"the fault strategy of producer group sample_group (127.0.0.1@producer) is off: {count} of"
+        f" {of} sends went to broker-a after it had failed or been slow;"
+        " sendLatencyFaultEnable=true would have avoided it"
     )
     assert one.count == count
     assert one.evidence

@@ -14,8 +14,8 @@ from .made_sends import OTHER, send
 def test_a_client_of_43() -> None:
     (one,) = problems_of_sample(RULE, "fault-freeze-43.pcap")
     assert one.title == (
-        "broker-a answered 1 send to topic FaultTopic after up to 4.2 s, when the producer had"
-        " given up: stored, but taken for a failure"
+        "broker-a responded to 1 send to topic FaultTopic after up to 4.21 s, when the producer had"
+        " timed out: stored, but reported as failed"
     )
     assert (one.count, one.confidence) == (1, Confidence.LIKELY)
 
@@ -31,6 +31,9 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 
 def test_an_answer_that_came_after_the_next_attempt_is_late() -> None:
-    rows = [send(0, 1, latency_ms=900), send(500, 1, responder=OTHER, requester="10.0.0.9:40001")]
+    rows = [
+        send(0, 1, latency_ms=900),
+        send(500, 1, server_address=OTHER, client_address="10.0.0.9:40001"),
+    ]
     (one,) = problems(RULE, rows)
     assert one.details[-1] == "1 message had been sent again by then"

@@ -13,15 +13,15 @@ from ...made_rows import problems_of_sample, same_in_any_order, sample
 @pytest.mark.parametrize(
     ("name", "count", "start", "broker"),
     [
-        ("fault-disk-full-plain-5x.pcap", 16, "16 sends that failed at broker-a were", "broker-a"),
-        ("fault-kill-5x.pcap", 1, "1 send that failed at broker-b was", "broker-b"),
-        ("fault-reset-4x.pcap", 3, "3 sends that failed at broker-a were", "broker-a"),
+        ("fault-disk-full-plain-5x.pcap", 16, "16 sends that failed on broker-a were", "broker-a"),
+        ("fault-kill-5x.pcap", 1, "1 send that failed on broker-b was", "broker-b"),
+        ("fault-reset-4x.pcap", 3, "3 sends that failed on broker-a were", "broker-a"),
     ],
 )
 def test_retries_that_were_stored(name: str, count: int, start: str, broker: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     other = "broker-a" if broker == "broker-b" else "broker-b"
-    assert one.title == f"{start} tried again and stored on {other}"
+    assert one.title == f"{start} retried and stored on {other}"
     assert one.count == count
     assert one.subject == Subject(broker=broker, topic="FaultTopic", group="sample_group")
 

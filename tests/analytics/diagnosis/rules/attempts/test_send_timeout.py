@@ -20,15 +20,15 @@ SUBJECT = Subject(broker="broker-a", topic="FaultTopic", group="sample_group")
             "fault-freeze-5x.pcap",
             1,
             Confidence.LIKELY,
-            "broker-a did not answer 1 send to topic FaultTopic in time: the producer gave up"
+            "broker-a did not respond to 1 send to topic FaultTopic in time: the producer timed out"
             " after 1.5 s",
         ),
         (
             "fault-freeze-plain-5x.pcap",
             6,
             Confidence.CERTAIN,
-            "broker-a did not answer 6 sends to topic FaultTopic in time: the producer gave up"
-            " after 505 ms to 516 ms",
+            "broker-a did not respond to 6 sends to topic FaultTopic in time: the producer timed"
+            " out after 505 ms to 516 ms",
         ),
     ],
 )
@@ -76,4 +76,4 @@ def test_a_client_gave_up_at_its_own_fin_not_at_the_one_of_a_broker_that_was_fro
     sends = [given_up(at * 1000, at, 4000, at)[0] for at in (1, 5, 9)]
     ended = [connection(at * 1000 - 1, 4001, at, **late) for at in (1, 5, 9)]
     (one,) = problems(RULE, sends, ended)
-    assert one.title.endswith("the producer gave up after 1.0 s")
+    assert one.title.endswith("the producer timed out after 1 s")

@@ -12,16 +12,16 @@ PULL, BEAT = int(RequestCode.PULL_MESSAGE), int(RequestCode.HEART_BEAT)
 ONE, TWO = "10.0.0.8:1000", "10.0.0.9:2000"
 
 
-def beat(requester: str, client: str, model: str = "BROADCASTING") -> ExchangeRecord:
+def beat(client_address: str, client: str, model: str = "BROADCASTING") -> ExchangeRecord:
     facts = [f"client={client}", f"consumer=CONSUME_PASSIVELY {model} cg"]
-    return exchange(0, BEAT, requester=requester, facts=facts)
+    return exchange(0, BEAT, client_address=client_address, facts=facts)
 
 
-def pull(at_ms: float, requester: str, offset: int, following: int) -> ExchangeRecord:
+def pull(at_ms: float, client_address: str, offset: int, following: int) -> ExchangeRecord:
     return exchange(
         at_ms,
         PULL,
-        requester=requester,
+        client_address=client_address,
         topic="T",
         group="cg",
         queue_id=3,
@@ -43,12 +43,19 @@ def test_a_new_member_starts_behind_the_former_one() -> None:
     assert same_in_any_order(RULE, rows)
 
 
+def test_a_member_that_lost_its_offsets_starts_behind_itself() -> None:
+    same = [beat(ONE, "one"), beat(TWO, "one")]
+    (one,) = problems(RULE, [*same, pull(1000, ONE, 5, 7), pull(9000, TWO, 12, 13)])
+    assert ": member one stopped at " in one.title
+    assert " UTC and started again at " in one.title
+    goes_on = [*same, pull(1000, ONE, 5, 7), pull(9000, TWO, 7, 13)]
+    assert problems(RULE, goes_on) == [], "it has its file"
+
+
 def test_what_is_none() -> None:
     former, new = [pull(1000, ONE, 5, 7)], [pull(9000, TWO, 12, 13)]
     still = [pull(9500, ONE, 12, 13)]
     assert problems(RULE, [*BEATS, *former, *new, *still]) == [], "the other one lives"
     clustering = [beat(ONE, "one", "CLUSTERING"), beat(TWO, "two", "CLUSTERING")]
     assert problems(RULE, [*clustering, *former, *new]) == []
-    same = [beat(ONE, "one"), beat(TWO, "one")]
-    assert problems(RULE, [*same, *former, *new]) == [], "the same client id: it has its file"
     assert problems(RULE, [*BEATS, *former, pull(9000, TWO, 7, 9)]) == [], "no gap"

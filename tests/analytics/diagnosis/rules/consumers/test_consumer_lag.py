@@ -30,7 +30,7 @@ def test_a_real_consumer_that_is_too_slow(generation: str, most: int) -> None:
     assert one.title.startswith(
         f"lag_group falls behind in LagTopic: from 0 to {most} messages in "
     )
-    assert one.title.endswith(" a second arrive, 2.0 are fetched")
+    assert one.title.endswith("/s arrive, 2.0/s are fetched")
     assert (one.count, one.confidence) == (most, Confidence.LIKELY)
     assert (one.subject.client, one.subject.queue) == ("127.0.0.1@slow", 0)
 
@@ -38,8 +38,8 @@ def test_a_real_consumer_that_is_too_slow(generation: str, most: int) -> None:
 def test_a_group_that_is_slower_than_its_producers() -> None:
     (one,) = problems(RULE, BEHIND)
     assert one.title == (
-        "bills falls behind in orders: from 6 to 540 messages in 89 s; 8.0 a second arrive,"
-        " 2.0 are fetched"
+        "bills falls behind in orders: from 6 to 540 messages in 89 s; 8.0/s arrive, 2.0/s are"
+        " fetched"
     )
     assert (one.count, one.confidence) == (540, Confidence.CERTAIN)
     assert (one.subject.group, one.subject.topic, one.subject.queue) == ("bills", "orders", 0)
@@ -51,8 +51,8 @@ def test_a_group_that_fetches_all_and_consumes_little() -> None:
     commits = [oneway(5000 * at, COMMIT, queue_offset=5 * at, **OF) for at in range(1, 18)]
     (one,) = problems(RULE, [*pulls, *commits])
     assert one.title == (
-        "bills falls behind in orders: from 19 to 579 messages in 80 s; 8.0 a second arrive,"
-        " 1.0 are consumed"
+        "bills falls behind in orders: from 19 to 579 messages in 80 s; 8.0/s arrive, 1.0/s are"
+        " consumed"
     )
     assert one.evidence[0].what == "queue 0: consumed up to 5 of 24, 19 behind"
     assert same_in_any_order(RULE, [*pulls, *commits])
@@ -81,7 +81,7 @@ def test_a_burst_that_is_worked_off_is_normal() -> None:
 
 def test_both_hops_of_a_relay_are_one() -> None:
     inner = [
-        pull(1000 * second, 2 * second, 8 * second, responder="10.0.0.3:8080", broker_name="b")
+        pull(1000 * second, 2 * second, 8 * second, server_address="10.0.0.3:8080", broker_name="b")
         for second in range(1, 91)
     ]
     outer = [
@@ -93,27 +93,45 @@ def test_both_hops_of_a_relay_are_one() -> None:
 
 def test_members_of_a_broadcasting_group_each_have_their_own_place() -> None:
     rows = [
-        pull(1000 * second + number, (8 - 6 * number) * second, 8 * second, requester=requester)
+        pull(
+            1000 * second + number,
+            (8 - 6 * number) * second,
+            8 * second,
+            client_address=client_address,
+        )
         for second in range(1, 91)
-        for number, requester in enumerate(("10.0.0.7:1", "10.0.0.8:1"))
+        for number, client_address in enumerate(("10.0.0.7:1", "10.0.0.8:1"))
     ]
     assert problems(RULE, rows) == []
 
 
 def test_a_queue_that_moves_to_another_member_is_still_followed() -> None:
     rows = [
-        pull(1000 * second, 2 * second, 8 * second, requester=f"10.0.0.{1 + second // 45}:1")
+        pull(1000 * second, 2 * second, 8 * second, client_address=f"10.0.0.{1 + second // 45}:1")
         for second in range(1, 91)
     ]
     assert len(problems(RULE, rows)) == 1
+
+
+def test_the_message_that_holds_a_queue_up_is_named() -> None:
+    commits = [oneway(5000 * number, COMMIT, queue_offset=7, **OF) for number in range(20)]
+    blocking = pull(0, 20, 20, queue_offset=7)
+    blocking.facts = [*blocking.facts, "first_key=0A00000A1F9018B4AAC2000000000007"]
+    rows = [blocking, *commits]
+    (one,) = problems(RULE, rows)
+    assert "queue 0 of orders at message 0A00000A1F9018B4AAC2000000000007: its" in one.title
+    assert same_in_any_order(RULE, rows)
+    lock = exchange(0, int(RequestCode.LOCK_BATCH_MQ), 0, facts=["group=bills"])
+    (one,) = problems(RULE, [*rows, lock])
+    assert one.details[0].startswith("the group is orderly")
 
 
 def test_a_queue_that_stands_still() -> None:
     commits = [oneway(5000 * number, COMMIT, queue_offset=7, **OF) for number in range(20)]
     (one,) = problems(RULE, [pull(0, 20, 20), *commits])
     assert one.title == (
-        "bills stands still in queue 0 of orders: its stored offset has not moved for 95 s although"
-        " 13 messages are behind it"
+        "bills is stuck in queue 0 of orders at offset 7: its committed offset has not moved for"
+        " 95 s although 13 messages are behind it"
     )
     assert one.details == [
         "13 of them were fetched: a consumer that is not orderly may have consumed them, and gets"
@@ -138,10 +156,10 @@ def test_a_queue_that_stood_still_and_moved_on() -> None:
     rows = [pull(15_000, 20, 20), *before, *stood, *after]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "bills stood still in queue 0 of orders: its stored offset did not move for 95 s although"
-        " 13 messages were behind it, and then moved on"
+        "bills was stuck in queue 0 of orders at offset 7: its committed offset did not move for"
+        " 95 s although 13 messages were behind it, and then moved on"
     )
     assert one.state == "ended"
     assert same_in_any_order(RULE, rows)
     (other,) = problems(RULE, [*rows[:1], *before, *stood])
-    assert other.title.startswith("bills stands still in queue 0 of orders")
+    assert other.title.startswith("bills is stuck in queue 0 of orders")

@@ -33,7 +33,7 @@ def test_a_client_that_commits_and_does_not_pull() -> None:
         "consumer 10.0.0.9 of group shop owns 1 queue of Orders on 10.0.0.1:10911 and has not"
         " pulled since "
     )
-    assert one.title.endswith("(71.0 s)")
+    assert one.title.endswith("(71 s)")
     assert (one.subject.queue, one.state) == (1, ProblemState.GOING_ON)
     assert same_in_any_order(RULE, rows)
 
@@ -43,7 +43,7 @@ def test_a_client_that_commits_and_does_not_pull() -> None:
     [
         [pull(0), *commits(35_000)],
         [pull(0), pull(1000, None, end="open"), *commits(80_000)],  # a long poll is pending
-        [pull(0), pull(60_000, responder="10.0.0.2:10911", broker_name="a"),
+        [pull(0), pull(60_000, server_address="10.0.0.2:10911", broker_name="a"),
          pull(0, broker_name="a"), *commits(80_000)],  # from the slave
         commits(80_000),
         [pull(0, queue_id=2), *commits(80_000)],

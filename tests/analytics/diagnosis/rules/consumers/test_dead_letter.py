@@ -57,9 +57,9 @@ def test_refused_returns_do_not_count() -> None:
 
 def test_both_hops_of_a_relay_are_one_return() -> None:
     hops = [
-        back(at, place, responder=responder)
+        back(at, place, server_address=server_address)
         for at, place in ((0, 1), (10, 2))
-        for responder in ("10.0.0.1:10911", "10.0.0.3:8080")
+        for server_address in ("10.0.0.1:10911", "10.0.0.3:8080")
     ]
     assert problems(RULE, hops) == []
 

@@ -14,8 +14,12 @@ MEMBERS = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
 CONSUMER = "consumer=CONSUME_PASSIVELY CLUSTERING bills"
 
 
-def heartbeat(at_ms: float, requester: str, *facts: str, client: str = "c@1") -> ExchangeRecord:
-    return exchange(at_ms, HEARTBEAT, requester=requester, facts=[f"client={client}", *facts])
+def heartbeat(
+    at_ms: float, client_address: str, *facts: str, client: str = "c@1"
+) -> ExchangeRecord:
+    return exchange(
+        at_ms, HEARTBEAT, client_address=client_address, facts=[f"client={client}", *facts]
+    )
 
 
 TWINS = [
@@ -27,7 +31,7 @@ TWINS = [
         20,
         MEMBERS,
         group="bills",
-        requester="10.0.0.7:1",
+        client_address="10.0.0.7:1",
         facts=["members=2", "member=c@1", "member=c@1"],
     ),
 ]
@@ -38,7 +42,7 @@ def test_two_real_processes_with_one_id(generation: str) -> None:
     (one,) = problems_of_sample(RULE, f"client-id-twice-{generation}.pcap")
     assert one.title.startswith("127.0.0.1@twin is the client id of 2 processes at once (")
     assert one.title.endswith(
-        " in twin_group: they take the same queues, and nobody takes the others"
+        " in twin_group: both pull the same queues, and no one pulls the others"
     )
     assert (one.count, one.confidence) == (2, Confidence.CERTAIN)
 
@@ -46,8 +50,8 @@ def test_two_real_processes_with_one_id(generation: str) -> None:
 def test_two_processes_with_one_id() -> None:
     (one,) = problems(RULE, TWINS)
     assert one.title == (
-        "c@1 is the client id of 2 processes at once (10.0.0.7:1, 10.0.0.8:1) in bills: they take"
-        " the same queues, and nobody takes the others"
+        "c@1 is the client id of 2 processes at once (10.0.0.7:1, 10.0.0.8:1) in bills: both pull"
+        " the same queues, and no one pulls the others"
     )
     assert (one.severity, one.count) == (ProblemSeverity.ERROR, 2)
     assert (one.subject.group, one.subject.client) == ("bills", "c@1")
@@ -69,9 +73,9 @@ def test_different_groups_do_not_share_queues() -> None:
 
 def test_producers_with_one_id_are_a_warning() -> None:
     rows = [
-        heartbeat(at, requester, "producer=shop", "producer=CLIENT_INNER_PRODUCER")
+        heartbeat(at, client_address, "producer=shop", "producer=CLIENT_INNER_PRODUCER")
         for at in (0, 30_000)
-        for requester in ("10.0.0.7:1", "10.0.0.8:1")
+        for client_address in ("10.0.0.7:1", "10.0.0.8:1")
     ]
     (one,) = problems(RULE, rows)
     assert one.severity is ProblemSeverity.WARNING

@@ -31,7 +31,7 @@ def heartbeat(
         "subscription=bills %RETRY%bills TAG *",
         *(f"subscription=bills {one}" for one in subscribed),
     ]
-    return exchange(at_ms, HEARTBEAT, requester=f"10.0.0.9:{len(client)}", facts=facts)
+    return exchange(at_ms, HEARTBEAT, client_address=f"10.0.0.9:{len(client)}", facts=facts)
 
 
 def refused(at_ms: float, code: int = NOT_EXIST) -> ExchangeRecord:
@@ -161,12 +161,21 @@ SHORT = [heartbeat(0, "a@1", "orders TAG *"), heartbeat(2000, "bb@1", "bills TAG
 
 
 def test_a_client_lives_as_long_as_its_connection_between_heartbeats() -> None:
-    stays = connection(0, 3000, client=SHORT[0].requester)
+    stays = connection(0, 3000, client_address=SHORT[0].client_address)
     (one,) = problems(RULE, SHORT, [stays])
     assert one.title == (
         "members of bills subscribe differently: a@1 orders (all); bb@1 bills (all)"
     )
     assert problems(RULE, SHORT) == []
-    assert problems(RULE, SHORT, [connection(0, 1000, client=SHORT[0].requester)]) == []
+    assert (
+        problems(RULE, SHORT, [connection(0, 1000, client_address=SHORT[0].client_address)]) == []
+    )
     stop = exchange(1000, int(RequestCode.UNREGISTER_CLIENT), facts=["client=a@1"])
     assert problems(RULE, [*SHORT, stop], [stays]) == []
+
+
+def test_settings_of_grpc_clients_that_differ() -> None:
+    (one,) = problems_of_sample(RULE, "grpc-subscriptions-5x.pcap.gz")
+    assert one.title.startswith("members of split_push subscribe differently: ")
+    assert "GrpcNormal (tags TagA); " in one.title
+    assert one.title.endswith("GrpcNormal (tags TagB)")

@@ -28,12 +28,12 @@ def heartbeat(
     client: str, kind: str = "CONSUME_PASSIVELY CLUSTERING", topic: str = "Orders"
 ) -> ExchangeRecord:
     facts = [f"client={client}", f"consumer={kind} bills", f"subscription=bills {topic} TAG *"]
-    return exchange(0, HEARTBEAT, requester=endpoint(client), facts=facts)
+    return exchange(0, HEARTBEAT, client_address=endpoint(client), facts=facts)
 
 
 def members(at_s: float, *clients: str, **values: Any) -> ExchangeRecord:
     facts = [f"members={len(clients)}", *(f"member={client}" for client in clients)]
-    made = {"requester": endpoint(clients[0]), "group": "bills", "facts": facts, **values}
+    made = {"client_address": endpoint(clients[0]), "group": "bills", "facts": facts, **values}
     return exchange(at_s * 1000, MEMBERS, **made)
 
 
@@ -41,12 +41,17 @@ def route(*queues: int, topic: str = "Orders") -> ExchangeRecord:
     facts = [
         f"route=6 {number} 4 0 broker-{name}" for number, name in zip(queues, "ab", strict=False)
     ]
-    return exchange(1, ROUTE, responder=NAMESRV, topic=topic, facts=facts)
+    return exchange(1, ROUTE, server_address=NAMESRV, topic=topic, facts=facts)
 
 
 def pull(client: str, queue: int, code: int = PULL, at_s: float = 170) -> ExchangeRecord:
     return exchange(
-        at_s * 1000, code, requester=endpoint(client), topic="Orders", group="bills", queue_id=queue
+        at_s * 1000,
+        code,
+        client_address=endpoint(client),
+        topic="Orders",
+        group="bills",
+        queue_id=queue,
     )
 
 

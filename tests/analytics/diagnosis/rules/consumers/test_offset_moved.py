@@ -15,7 +15,7 @@ MOVED = int(ResponseCode.PULL_OFFSET_MOVED)
 @pytest.mark.parametrize(
     ("generation", "severity", "why"),
     [
-        ("4x", ProblemSeverity.ERROR, "its offset is not of this queue"),
+        ("4x", ProblemSeverity.ERROR, "the offset is outside the queue"),
         (
             "5x",
             ProblemSeverity.WARNING,
@@ -38,7 +38,7 @@ def test_an_offset_that_is_of_another_queue(generation: str) -> None:
     (one,) = problems_of_sample(RULE, f"offset-moved-{generation}.pcap")
     assert one.title == (
         "moved_group pulls MovedTopic on broker-a at offset 500 where the queue ends at 2, in 2"
-        " queues: its offset is not of this queue"
+        " queues: the offset is outside the queue"
     )
     assert (one.count, one.subject.client) == (2, "127.0.0.1@consumer")
 

@@ -37,8 +37,8 @@ ROWS = [
 def test_a_response_below_the_last_commit() -> None:
     (one,) = problems(RULE, ROWS)
     assert one.title == (
-        "10.0.0.1:10911 lost offsets of group shop: 20 was committed in 1 queue of Orders, and its"
-        " later answer is 0; up to 20 messages redelivered"
+        "10.0.0.1:10911 lost offsets of group shop: 20 was committed in 1 queue of Orders, and it"
+        " later returned 0; up to 20 messages redelivered"
     )
     assert one.details == ["queue 0 of Orders: offset 20 → 0"]
     assert (one.subject.group, one.subject.queue) == ("shop", 0)
@@ -54,7 +54,7 @@ def test_a_response_below_the_last_commit() -> None:
         [commit(0, 20), commit(1990, 3), query(2000, 3)],
         [commit(0, 20), query(500, 0)],  # not stored yet: the queue changes hands
         [commit(0, 20), query(2000, 0, group="other")],
-        [commit(0, 20), query(2000, 0, responder="10.0.0.2:10911")],
+        [commit(0, 20), query(2000, 0, server_address="10.0.0.2:10911")],
         [query(0, 30), query(2000, 0)],
     ],
 )

@@ -23,7 +23,7 @@ REFUSED = [lock(20_000 * number, 2, 0) for number in range(5)]
 @pytest.mark.parametrize(("generation", "count"), [("4x", 8), ("5x", 97)])
 def test_the_heir_of_a_consumer_that_was_killed(generation: str, count: int) -> None:
     (one,) = problems_of_sample(RULE, f"orderly-lock-lost-{generation}.pcap")
-    assert one.title.startswith(f"127.0.0.1@heir of lock_group asked {count} times in ")
+    assert one.title.startswith(f"127.0.0.1@heir of lock_group requested locks {count} times in ")
     assert (one.count, one.confidence) == (count, Confidence.LIKELY)
     assert one.details[0] == "others that got locks: 127.0.0.1@killed"
 
@@ -31,8 +31,8 @@ def test_the_heir_of_a_consumer_that_was_killed(generation: str, count: int) -> 
 def test_a_consumer_that_asks_in_vain() -> None:
     (one,) = problems(RULE, [*REFUSED, lock(10, 4, 4, "holder@1")])
     assert one.title == (
-        "heir@1 of bills asked 5 times in 80 s for locks that 10.0.0.1:10911 did not give: it did"
-        " not consume these queues meanwhile"
+        "heir@1 of bills requested locks 5 times in 80 s, and 10.0.0.1:10911 did not grant them: it"
+        " did not consume these queues meanwhile"
     )
     assert (one.count, one.confidence) == (5, Confidence.CERTAIN)
     assert (one.subject.client, one.subject.group) == ("heir@1", "bills")

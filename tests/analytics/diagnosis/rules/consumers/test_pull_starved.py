@@ -42,8 +42,8 @@ def serial() -> list[ExchangeRecord]:
 def test_messages_wait_while_the_client_does() -> None:
     (one,) = problems(RULE, serial())
     assert one.title == (
-        "consumer 10.0.0.9 of group cg pulls one queue after the other: while it waited at queues 0"
-        " and 2, 6 messages of queue 1 of T waited up to 18.0 s for its next pull"
+        "consumer 10.0.0.9 of group cg pulls its queues one by one: while it waited for queues 0"
+        " and 2, 6 messages of queue 1 of T waited up to 18 s for its next pull"
     )
     assert (one.count, one.subject.queue) == (2, 1)
     assert same_in_any_order(RULE, serial())
@@ -68,7 +68,7 @@ def test_a_pull_consumer_that_waits_at_empty_queues(name: str) -> None:
         client="127.0.0.1@consumer@STREAM",
         queue=1,
     )
-    assert " waited at queues 0 and 2, " in one.title
+    assert " waited for queues 0 and 2, " in one.title
     assert same_in_any_order(RULE, sample(name).exchanges)
 
 

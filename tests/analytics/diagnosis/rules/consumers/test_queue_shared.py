@@ -14,14 +14,14 @@ OF = {"group": "shop", "topic": "Orders", "queue_id": 1}
 ONE, OTHER = "10.0.0.9:40000", "10.0.0.10:40000"
 
 
-def pull(at_s: float, requester: str, **values: Any) -> ExchangeRecord:
+def pull(at_s: float, client_address: str, **values: Any) -> ExchangeRecord:
     code = int(RequestCode.PULL_MESSAGE)
-    return exchange(at_s * 1000, code, 0, **{**OF, "requester": requester, **values})
+    return exchange(at_s * 1000, code, 0, **{**OF, "client_address": client_address, **values})
 
 
-def query(at_s: float, requester: str) -> ExchangeRecord:
+def query(at_s: float, client_address: str) -> ExchangeRecord:
     code = int(RequestCode.QUERY_CONSUMER_OFFSET)
-    return exchange(at_s * 1000, code, 0, **{**OF, "requester": requester})
+    return exchange(at_s * 1000, code, 0, **{**OF, "client_address": client_address})
 
 
 def beat(model: str = "CLUSTERING", kind: str = "CONSUME_PASSIVELY") -> ExchangeRecord:

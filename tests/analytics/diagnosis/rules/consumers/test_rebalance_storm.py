@@ -26,8 +26,8 @@ def changes(number: int, every_ms: int, receivers: int = 3) -> list[ExchangeReco
             at * every_ms + receiver,
             CHANGED,
             group="bills",
-            requester=BROKER,
-            responder=f"10.0.1.{receiver}:4000",
+            client_address=BROKER,
+            server_address=f"10.0.1.{receiver}:4000",
         )
         for at in range(number)
         for receiver in range(receivers)
@@ -36,12 +36,12 @@ def changes(number: int, every_ms: int, receivers: int = 3) -> list[ExchangeReco
 
 def members(*clients: str) -> ExchangeRecord:
     facts = [f"members={len(clients)}", *(f"member={client}" for client in clients)]
-    return exchange(0, MEMBERS, group="bills", requester=CLIENT, facts=facts)
+    return exchange(0, MEMBERS, group="bills", client_address=CLIENT, facts=facts)
 
 
 @pytest.mark.parametrize("generation", ["4x", "5x"])
 def test_consumers_that_come_and_go(generation: str) -> None:
-    (one,) = problems_of_sample(RULE, f"rebalance-storm-{generation}.pcap")
+    (one,) = problems_of_sample(RULE, f"rebalance-storm-{generation}.pcap.gz")
     assert one.title.startswith("the members of storm_group changed 15 times in ")
     assert (one.count, one.subject.group) == (15, "storm_group")
 
@@ -49,8 +49,8 @@ def test_consumers_that_come_and_go(generation: str) -> None:
 def test_members_that_change_four_times_a_minute() -> None:
     (one,) = problems(RULE, [*changes(20, 15_000), members("10.0.0.7@1", "10.0.0.8@1")])
     assert one.title == (
-        "the members of bills changed 20 times in 285 s, as 10.0.0.1:10911 told them: each time its"
-        " consumers rebalance"
+        "the members of bills changed 20 times in 4 min 45 s, as 10.0.0.1:10911 notified them: each"
+        " change causes a rebalance"
     )
     assert (one.count, one.subject.group) == (20, "bills")
 

@@ -12,7 +12,7 @@ AGAIN = [back(10 * place, place, limit=16) for place in range(1, 5)]
 def test_a_message_that_is_returned_again_and_again() -> None:
     (one,) = problems(RULE, AGAIN)
     assert one.title == (
-        "bills failed to consume message K1 4 times; the broker delivers it again and again"
+        "bills failed to consume message K1 4 times; the broker keeps redelivering it"
     )
     assert (one.count, one.subject.message, one.subject.topic) == (1, "K1", "orders")
 

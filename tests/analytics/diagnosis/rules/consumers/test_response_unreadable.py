@@ -37,8 +37,8 @@ def test_the_same_offset_is_pulled_again_and_again() -> None:
     rows, connections = [pull(one) for one in range(3)], [ended(one) for one in range(3)]
     (one,) = problems(RULE, rows, connections)
     assert one.title == (
-        "10.0.0.9 of group cg ends its connection to broker-a when the response to its pull of"
-        " queue 0 of T has arrived (20,000 bytes), and pulls offset 7 again: 3 times"
+        "10.0.0.9 of group cg closes its connection to broker-a when the response to its pull of"
+        " queue 0 of T arrives (20,000 bytes), and pulls offset 7 again: 3 times"
     )
     assert same_in_any_order(RULE, rows, connections)
 

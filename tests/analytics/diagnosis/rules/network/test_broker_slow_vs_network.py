@@ -35,7 +35,7 @@ def test_a_network_that_loses_packets() -> None:
     (one,) = problems(RULE, used(), rows)
     assert one.title == (
         f"the network between clients and broker-a ({BROKER}) loses packets: 30 of 3,000 segments"
-        " (1.0%) were sent again"
+        " (1.0%) were retransmitted"
     )
     assert (one.count, one.subject) == (30, Subject(broker="broker-a"))
     assert same_in_any_order(RULE, used(), rows)
@@ -43,11 +43,11 @@ def test_a_network_that_loses_packets() -> None:
 
 def test_ends_that_do_not_read() -> None:
     (one,) = problems(RULE, used(), [connection(0, 9, server_zero_windows=5)])
-    assert "does not read what it is sent: its window was 0 in 5 packets" in one.title
+    assert "does not read from its connections: its window was 0 in 5 packets" in one.title
     (one,) = problems(RULE, used(), [connection(0, 9, client_zero_windows=5)])
     assert one.title == (
-        f"clients of broker-a ({BROKER}) do not read what it sends: their windows were 0 in 5"
-        " packets, 10.0.0.9 (5)"
+        f"clients of broker-a ({BROKER}) do not read from their connections: their windows were 0"
+        " in 5 packets, 10.0.0.9 (5)"
     )
 
 
@@ -79,7 +79,7 @@ def test_segments_that_arrive_late_though_the_handshake_was_quick() -> None:
     (one,) = problems(RULE, used(), rows)
     assert one.title == (
         f"the network between clients and broker-a ({BROKER}) is slow: 4 segments took up to"
-        " 300 ms or longer to arrive, their round trip was 100 µs at first"
+        " 300 ms or longer to arrive; the round trip was 100 µs at first"
     )
     assert same_in_any_order(RULE, used(), rows)
 

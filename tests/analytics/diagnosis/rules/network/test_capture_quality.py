@@ -24,7 +24,7 @@ from ...made_rows import connection, problems, problems_of_sample, same_in_any_o
 )
 def test_captures_that_are_not_whole(name: str, count: int, title: str) -> None:
     (one,) = problems_of_sample(RULE, name)
-    assert one.title == f"the capture is not whole: {title}"
+    assert one.title == f"the capture is incomplete: {title}"
     assert (one.count, one.severity, one.subject) == (count, ProblemSeverity.INFO, Subject())
 
 
@@ -44,7 +44,7 @@ def test_silent_of_whole_captures(name: str) -> None:
 def test_packets_captured_twice() -> None:
     twice = connection(0, 9, client_packets=50, server_packets=50, client_retransmissions=50)
     (one,) = problems(RULE, [], [twice])
-    assert one.title == "the capture is not whole: packets were captured twice"
+    assert one.title == "the capture is incomplete: packets were captured twice"
 
 
 def test_the_order_of_rows_does_not_matter() -> None:

@@ -11,8 +11,8 @@ from ...made_rows import connection, problems, problems_of_sample, same_in_any_o
 def test_a_producer_over_tls() -> None:
     (one,) = problems_of_sample(RULE, "tls-5x.pcap")
     assert one.title == (
-        "2 connections to 127.77.0.11:10911 (1), 127.77.0.1:9876 (1) are encrypted (TLS 1.3): what"
-        " is in them is not judged"
+        "2 connections to 127.77.0.11:10911 (1), 127.77.0.1:9876 (1) are encrypted (TLS 1.3): their"
+        " contents are not checked"
     )
     assert (one.count, one.severity, one.subject) == (2, ProblemSeverity.INFO, Subject())
     assert one.details[-1] == "no client says which server name it expects"

@@ -29,7 +29,9 @@ def test_silent_where_tls_or_a_slave_is_spoken(name: str) -> None:
 
 
 def test_a_web_server_is_none_of_ours() -> None:
-    assert problems(RULE, [], [connection(0, 9, protocol="HTTP", server="10.0.0.7:80")]) == []
+    assert (
+        problems(RULE, [], [connection(0, 9, protocol="HTTP", server_address="10.0.0.7:80")]) == []
+    )
 
 
 def test_the_order_of_rows_does_not_matter() -> None:

@@ -33,7 +33,7 @@ def test_recorded_at_a_namesrv_and_a_broker() -> None:
 
 
 def preface(server: str) -> ConversationRecord:
-    return connection(0, 5, protocol="HTTP/2", server=server, server_bytes=0, commands=0)
+    return connection(0, 5, protocol="HTTP/2", server_address=server, server_bytes=0, commands=0)
 
 
 def test_only_at_ports_of_remoting() -> None:
@@ -41,10 +41,10 @@ def test_only_at_ports_of_remoting() -> None:
     assert problems(RULE, [], [preface("10.0.0.5:8081")]) == []
     (one,) = problems(RULE, [], [preface("10.0.0.5:9876")])
     assert one.confidence == "likely"
-    route = exchange(0, int(RequestCode.GET_ROUTEINFO_BY_TOPIC), responder=NAMESRV, topic="T")
+    route = exchange(0, int(RequestCode.GET_ROUTEINFO_BY_TOPIC), server_address=NAMESRV, topic="T")
     (one,) = problems(RULE, [route], [preface(NAMESRV)])
     assert one.confidence == "certain"
-    answered = connection(0, 5, protocol="HTTP/2", server=BROKER)
+    answered = connection(0, 5, protocol="HTTP/2", server_address=BROKER)
     assert problems(RULE, [], [answered]) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analytics.diagnosis.problem import Subject
-from analytics.diagnosis.rules.network import connection_cut
+from analytics.diagnosis.rules.network import connection_cut, packets_unacknowledged
 from analytics.diagnosis.rules.network.idle_close import RULE
 from dissectors.remoting.codes import RequestCode
 
@@ -64,3 +64,24 @@ def test_two_minutes_alone_tell_and_a_close_that_hits_nothing_is_by_design() -> 
     assert problems(RULE, [], [idle]) == []
     short = connection(0, 121_001, facts=["idle_ms=9000", "after_fin=1"], **closed)
     assert problems(RULE, [lost], [short]) == []
+
+
+def test_a_load_balancer_that_forgets_in_silence() -> None:
+    name = "idle-silent-5x.pcap.gz"
+    assert problems_of_sample(RULE, name) == [], "the other rule has the stalls"
+    (one,) = problems_of_sample(packets_unacknowledged.RULE, name)
+    assert one.rule == RULE.id
+    assert one.title == (
+        "packets on 1 connection to broker-a (127.77.0.11:10911) are lost after an idle time of"
+        " 65 s, and nobody says so: it answers on other connections"
+    )
+    assert one.advice.startswith("Raise the idle timeout of the load balancer")
+    rows = sample(name)
+    assert same_in_any_order(packets_unacknowledged.RULE, rows.exchanges, rows.connections)
+    (lost,) = [row for row in rows.connections if any("stall=" in one for one in row.facts)]
+    for fact in list(lost.facts):
+        if fact.startswith("idle_ms="):
+            lost.facts.remove(fact)
+    (other,) = problems(packets_unacknowledged.RULE, rows.exchanges, rows.connections)
+    assert other.rule == packets_unacknowledged.RULE.id, "it was not idle"
+    sample.cache_clear()

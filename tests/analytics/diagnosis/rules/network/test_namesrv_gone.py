@@ -43,7 +43,10 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 
 def test_the_only_one_is_an_error() -> None:
-    route = exchange(1, int(RequestCode.GET_ROUTEINFO_BY_TOPIC), responder=NAMESRV, topic="T")
-    rows = [connection(0, 100, server=NAMESRV), refused_connect(900, 1, server=NAMESRV)]
+    route = exchange(1, int(RequestCode.GET_ROUTEINFO_BY_TOPIC), server_address=NAMESRV, topic="T")
+    rows = [
+        connection(0, 100, server_address=NAMESRV),
+        refused_connect(900, 1, server_address=NAMESRV),
+    ]
     (one,) = problems(RULE, [route], rows)
     assert one.severity is ProblemSeverity.ERROR

@@ -42,9 +42,9 @@ def test_what_a_client_sends_is_lost() -> None:
     ]
     (one,) = problems(RULE, used(), rows)
     assert one.title.startswith(
-        f"broker-a ({BROKER}) did not acknowledge what clients sent, on 2 connections, from "
+        f"broker-a ({BROKER}) did not acknowledge data from clients, on 2 connections, from "
     )
-    assert one.title.endswith(" UTC (4.0 s), and once more: one segment was sent again 5 times")
+    assert one.title.endswith(" UTC (4 s), and once more: one segment was retransmitted 5 times")
     assert (one.severity, one.count) == (ProblemSeverity.ERROR, 2)
     assert (one.state, one.subject) == (ProblemState.OVER, Subject(broker="broker-a"))
     assert same_in_any_order(RULE, used(), rows)
@@ -53,7 +53,7 @@ def test_what_a_client_sends_is_lost() -> None:
 def test_what_the_broker_sends_is_lost() -> None:
     facts = [stalled(CLIENT, 1200, 4000), stalled(SERVER, 1000, 4000)]
     (one,) = problems(RULE, used(), [connection(0, 9000, facts=facts)])
-    assert one.title.startswith(f"what broker-a ({BROKER}) sent to its clients was not ")
+    assert one.title.startswith(f"clients did not acknowledge data from broker-a ({BROKER}), on ")
 
 
 def test_what_is_short_is_a_warning_and_what_goes_on_is_not_over() -> None:
@@ -89,10 +89,16 @@ def test_a_request_that_did_not_arrive_is_no_sign_of_a_broker_that_hangs() -> No
 @pytest.mark.parametrize(
     ("name", "who"),
     [
-        ("lost-to-broker-5x.pcap", "broker-a (127.77.0.11:10911) did not acknowledge what"),
-        ("lost-to-broker-4x.pcap", "broker-a (127.77.0.11:10911) did not acknowledge what"),
-        ("lost-from-broker-5x.pcap", "what broker-a (127.77.0.11:10911) sent to its clients was"),
-        ("lost-from-broker-4x.pcap", "what broker-a (127.77.0.11:10911) sent to its clients was"),
+        ("lost-to-broker-5x.pcap", "broker-a (127.77.0.11:10911) did not acknowledge data"),
+        ("lost-to-broker-4x.pcap", "broker-a (127.77.0.11:10911) did not acknowledge data"),
+        (
+            "lost-from-broker-5x.pcap",
+            "clients did not acknowledge data from broker-a (127.77.0.11:10911)",
+        ),
+        (
+            "lost-from-broker-4x.pcap",
+            "clients did not acknowledge data from broker-a (127.77.0.11:10911)",
+        ),
     ],
 )
 def test_recorded(name: str, who: str) -> None:
@@ -121,7 +127,7 @@ def test_full_segments_only_are_a_path_mtu() -> None:
         connection(0, 9000, 1, facts=[stalled_full(4000, 6000)]),
     ]
     (one,) = problems(RULE, short, rows)
-    assert one.title.startswith("full segments (1,460 bytes) of clients do not reach broker-a")
+    assert one.title.startswith("full segments (1,460 bytes) from clients do not reach broker-a")
     assert one.advice.startswith("Compare the MTU")
     assert one.confidence == "certain"
     assert same_in_any_order(RULE, short, rows)
@@ -144,6 +150,6 @@ def test_a_host_that_answers_others_meanwhile_did_not_stall() -> None:
     rows = [connection(0, 9000, facts=[stalled(CLIENT, 1000, 5000)])]
     (one,) = problems(RULE, [*used(), exchange(2000, SEND, conversation=7)], rows)
     assert "its host did not stall" in one.details[-1]
-    assert "pauses or moves of virtual machines" not in one.advice
+    assert "pauses or migrations of virtual machines" not in one.advice
     (other,) = problems(RULE, used(), rows)
-    assert "pauses or moves of virtual" in other.advice
+    assert "pauses or migrations of virtual" in other.advice

@@ -52,7 +52,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 def route(address: str) -> ExchangeRecord:
     code = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-    return exchange(1, code, responder=NAMESRV, topic="T", brokers=[f"broker-a={address}"])
+    return exchange(1, code, server_address=NAMESRV, topic="T", brokers=[f"broker-a={address}"])
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_addresses_that_are_wrong_for_everybody_else(address: str, what: str) ->
         f"the route names broker-a at {address}, {what}: no connect was seen, none succeeded"
     )
     assert one.confidence is Confidence.LIKELY
-    (one,) = problems(RULE, [route(address)], [refused_connect(9, server=address)])
+    (one,) = problems(RULE, [route(address)], [refused_connect(9, server_address=address)])
     assert (one.count, one.confidence) == (1, Confidence.CERTAIN)
-    assert problems(RULE, [route(address)], [connection(9, 9, server=address)]) == []
+    assert problems(RULE, [route(address)], [connection(9, 9, server_address=address)]) == []
 
 
 def test_an_address_of_the_same_network_is_fine() -> None:
@@ -81,7 +81,7 @@ def test_an_address_of_the_same_network_is_fine() -> None:
 
 def test_a_host_name_behind_which_nobody_connects() -> None:
     named = [route("rocketmq-001:10911")]
-    nameserver = connection(0, 2000, server=NAMESRV)
+    nameserver = connection(0, 2000, server_address=NAMESRV)
     (one,) = problems(RULE, named, [nameserver])
     assert one.title.startswith("the route names broker-a by a host name, rocketmq-001:10911")
     assert one.advice.startswith("Check that each client resolves rocketmq-001")
@@ -90,9 +90,9 @@ def test_a_host_name_behind_which_nobody_connects() -> None:
 
 
 def test_a_proxy_that_names_itself_needs_its_own_remedy() -> None:
-    connects = [refused_connect(at, at, server="10.0.0.77:8080") for at in range(3)]
+    connects = [refused_connect(at, at, server_address="10.0.0.77:8080") for at in range(3)]
     (one,) = problems(RULE, [route("10.0.0.77:8080")], connects)
     assert one.advice.startswith("Set remotingAccessAddr in rmq-proxy.json")
-    connects = [refused_connect(at, at, server="10.0.0.77:10911") for at in range(3)]
+    connects = [refused_connect(at, at, server_address="10.0.0.77:10911") for at in range(3)]
     (one,) = problems(RULE, [route("10.0.0.77:10911")], connects)
     assert one.advice.startswith("Set brokerIP1")

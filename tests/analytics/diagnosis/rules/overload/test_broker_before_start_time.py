@@ -20,7 +20,7 @@ def test_names_the_broker_and_counts() -> None:
     check_made(
         RULE,
         rows,
-        "broker-a refused 2 sends: it is set to take none before 2026-11-22 10:00:00,000 "
+        "broker-a refused 2 sends: it accepts none before 2026-11-22 10:00:00,000 "
         "(the broker's local time)",
     )
 
@@ -35,13 +35,13 @@ def test_another_remark_is_another_matter() -> None:
         (
             "not-yet-open-4x.pcap",
             6,
-            "broker-a refused 6 sends: it is set to take none before 2026-11-22 "
+            "broker-a refused 6 sends: it accepts none before 2026-11-22 "
             "09:34:07,000 (the broker's local time)",
         ),
         (
             "not-yet-open-5x.pcap",
             6,
-            "broker-a refused 6 sends: it is set to take none before 2026-11-22 "
+            "broker-a refused 6 sends: it accepts none before 2026-11-22 "
             "09:20:06,000 (the broker's local time)",
         ),
     ],

@@ -41,8 +41,8 @@ def test_recorded(name: str, count: int) -> None:
     (one,) = problems_of_sample(RULE, name)
     sends = "1 send" if count == 1 else f"{count} sends"
     assert one.title == (
-        f"broker-a refused {sends}: by its answer its disk is full (in use: commit log 6 %,"
-        " consume queues 6 %, index 6 %) or its store cannot write"
+        f"broker-a refused {sends}: its disk is full (in use: commit log 6 %,"
+        " consume queues 6 %, index 6 %) or its store is not writable"
     )
     assert one.subject == Subject(broker="broker-a", topic="FaultTopic", group="sample_group")
     assert one.count == count

@@ -27,4 +27,4 @@ def test_servers_of_each_generation(remark: str) -> None:
         broker_name="broker-a",
     )
     (one,) = problems(RULE, [send])
-    assert one.title == "broker-a refused 1 send: it cannot make the next file of its commit log"
+    assert one.title == "broker-a refused 1 send: it cannot create the next file of its commit log"

@@ -53,8 +53,8 @@ def test_says_who_sends_how_much() -> None:
     send, stored = int(RequestCode.SEND_MESSAGE_V2), int(ResponseCode.SUCCESS)
     rows = [
         refused(0, 205, 12),
-        *(exchange(number, send, stored, requester="10.0.0.7:1234") for number in range(5)),
-        exchange(9, send, stored, requester="10.0.0.8:1234", responder="10.0.0.2:10911"),
+        *(exchange(number, send, stored, client_address="10.0.0.7:1234") for number in range(5)),
+        exchange(9, send, stored, client_address="10.0.0.8:1234", server_address="10.0.0.2:10911"),
     ]
     (one,) = problems(RULE, rows)
     assert "sends to it, the refused ones included: 10.0.0.7 (5), 10.0.0.9 (1)" in one.details

@@ -14,13 +14,13 @@ from ...made_rows import exchange, problems, problems_of_sample, same_in_any_ord
 @pytest.mark.parametrize(
     ("name", "topic", "count", "said"),
     [
-        ("ha-replication-5x.pcap", "ReplicaTopic", 2, "FLUSH_SLAVE_TIMEOUT after 3.1 s"),
+        ("ha-replication-5x.pcap", "ReplicaTopic", 2, "FLUSH_SLAVE_TIMEOUT after 3.07 s"),
         ("ha-replication-4x.pcap", "ReplicaTopic", 2, "SLAVE_NOT_AVAILABLE"),
         (
             "namesrv-gone-4x.pcap",
             "TwoTopic",
             2,
-            "FLUSH_SLAVE_TIMEOUT after 3.0 s, SLAVE_NOT_AVAILABLE",
+            "FLUSH_SLAVE_TIMEOUT after 3.01 s, SLAVE_NOT_AVAILABLE",
         ),
         ("registration-4x.pcap", "FreshTopic", 1, "SLAVE_NOT_AVAILABLE"),
     ],
@@ -38,7 +38,7 @@ def test_the_disk() -> None:
     row = exchange(0, int(RequestCode.SEND_MESSAGE_V2), code, 5002, broker_name="broker-a")
     (one,) = problems(RULE, [row])
     assert one.title == (
-        "broker-a stored 1 message that was not on disk in time (FLUSH_DISK_TIMEOUT after 5.0 s)"
+        "broker-a stored 1 message that was not on disk in time (FLUSH_DISK_TIMEOUT after 5 s)"
     )
 
 
@@ -53,3 +53,10 @@ def test_a_healthy_master_with_a_slave_is_silent() -> None:
 def test_a_recall_without_broker_is_another_matter() -> None:
     code = int(ResponseCode.SLAVE_NOT_AVAILABLE)
     assert not problems(RULE, [exchange(0, int(RequestCode.RECALL_MESSAGE), code)])
+
+
+def test_what_a_proxy_says_of_its_broker() -> None:
+    rows = sample("grpc-flush-late-5x.pcap.gz")
+    (one,) = problems(RULE, [row for row in rows.exchanges if row.request_code is None])
+    assert one.title.startswith("a broker behind proxy 127.77.0.71:18081 stored 9 messages")
+    assert one.advice.startswith("Look for a slow or busy disk")

@@ -27,4 +27,4 @@ def test_servers_of_each_generation(remark: str) -> None:
         broker_name="broker-a",
     )
     (one,) = problems(RULE, [send])
-    assert one.title == "broker-a refused 1 send: the queue of its threads was full"
+    assert one.title == "broker-a refused 1 send: its thread pool queue was full"

@@ -31,12 +31,12 @@ def send(at_ms: float, answer: int | None, **values: Any) -> ExchangeRecord:
 
 def named() -> ExchangeRecord:
     """Return a send that tells the name of the other broker."""
-    return send(0, 0, responder=OTHER, broker_name="broker-b")
+    return send(0, 0, server_address=OTHER, broker_name="broker-b")
 
 
 def test_a_queue_that_was_chosen_for_another_broker() -> None:
     code = int(ResponseCode.INVALID_PARAMETER)
-    rows = [named(), send(10, code, remark=REMARK, responder=OTHER)]
+    rows = [named(), send(10, code, remark=REMARK, server_address=OTHER)]
     (one,) = problems(RULE, rows)
     assert one.title == (
         "broker-b refused 1 send to queue 6 of topic Orders, it has 4 queues; the queue was chosen"
@@ -56,7 +56,7 @@ def test_an_old_route() -> None:
 
 def test_a_retry_with_the_header_of_the_first_attempt_that_was_stored() -> None:
     first = send(10, None, unique_key=KEY, end="reset")
-    again = send(20, 0, unique_key=KEY, responder=OTHER, conversation=1)
+    again = send(20, 0, unique_key=KEY, server_address=OTHER, conversation=1)
     (one,) = problems(RULE, [named(), send(1, 0), first, again])
     assert one.title == (
         "1 retry of topic Orders went to broker-b with the queue number that was chosen for"
@@ -69,7 +69,7 @@ def test_a_retry_with_the_header_of_the_first_attempt_that_was_stored() -> None:
 def test_a_retry_that_was_refused_is_counted_once() -> None:
     first = send(10, None, unique_key=KEY, end="reset")
     code = int(ResponseCode.INVALID_PARAMETER)
-    values: dict[str, Any] = {"responder": OTHER, "conversation": 1, "remark": REMARK}
+    values: dict[str, Any] = {"server_address": OTHER, "conversation": 1, "remark": REMARK}
     again = send(20, code, unique_key=KEY, **values)
     (one,) = problems(RULE, [named(), send(1, 0), first, again])
     assert (one.count, one.severity) == (1, ProblemSeverity.ERROR)
@@ -77,7 +77,7 @@ def test_a_retry_that_was_refused_is_counted_once() -> None:
 
 def test_a_synchronous_retry_is_normal() -> None:
     first = send(10, None, unique_key=KEY, end="reset")
-    values: dict[str, Any] = {"responder": OTHER, "conversation": 1, "broker_name": "broker-b"}
+    values: dict[str, Any] = {"server_address": OTHER, "conversation": 1, "broker_name": "broker-b"}
     again = send(20, 0, unique_key=KEY, **values)
     assert not problems(RULE, [named(), send(1, 0), first, again])
 

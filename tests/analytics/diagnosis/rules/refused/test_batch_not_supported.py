@@ -29,11 +29,11 @@ def refused(answer: ResponseCode, **values: Any) -> ExchangeRecord:
             " request type 320 not supported",
             "it does not know the request SEND_BATCH_MESSAGE (320)",
         ),
-        (ResponseCode.MESSAGE_ILLEGAL, RETRY_GROUP, "it takes none to a retry topic"),
+        (ResponseCode.MESSAGE_ILLEGAL, RETRY_GROUP, "it accepts none for a retry topic"),
         (
             ResponseCode.MESSAGE_ILLEGAL,
             ILLEGAL,
-            "its store takes none, though no length is over the limit",
+            "its store accepts none, although no length exceeds the limit",
         ),
     ],
 )

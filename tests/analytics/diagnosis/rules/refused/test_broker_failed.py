@@ -31,13 +31,12 @@ def test_a_client_that_is_too_old_for_the_broker() -> None:
     rows = [failed(at) for at in range(3)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "broker-a failed on 3 sends of group bills: an error in its own program"
-        " (NullPointerException), not a refusal"
+        "broker-a failed on 3 sends of group bills with an internal error (NullPointerException)"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.ERROR, Confidence.CERTAIN)
     assert one.subject == Subject(broker="broker-a", topic="T", group="bills")
-    assert one.details[0] == f"it answers: {NULL}"
-    assert "the clients say: JAVA V3_2_6 (3)" in one.details
+    assert one.details[0] == f"response: {NULL}"
+    assert "client versions: JAVA V3_2_6 (3)" in one.details
     assert same_in_any_order(RULE, rows)
     assert problems(OTHERWISE, rows) == []
 
@@ -61,4 +60,6 @@ def test_what_is_thrown_to_refuse_something(remark: str | None) -> None:
 def test_two_errors_of_one_broker() -> None:
     (one,) = problems(RULE, [failed(0, "java.lang.NoSuchMethodError: x"), failed(1), failed(2)])
     assert one.count == 3
-    assert one.details[0].startswith("also: broker-a failed on 1 send of group bills: an error")
+    assert one.details[0].startswith(
+        "also: broker-a failed on 1 send of group bills with an internal error"
+    )

@@ -44,7 +44,7 @@ def test_without_a_broker_the_calls_speak_alone() -> None:
 
 
 def test_requests_of_remoting_and_answers_that_are_none_are_not_its() -> None:
-    call = {"request_code": None, "request_name": "ReceiveMessage", "responder": PROXY}
+    call = {"request_code": None, "request_name": "ReceiveMessage", "server_address": PROXY}
     rows = [
         exchange(0, 310, 14, remark="x"),
         exchange(1, 11, 40401, **call),

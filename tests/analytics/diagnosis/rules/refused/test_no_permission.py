@@ -16,7 +16,7 @@ ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
 def route(*brokers: str, topic: str = "Orders", at_ms: float = 0) -> ExchangeRecord:
     facts = [f"route={one}" for one in brokers]
-    return exchange(at_ms, ROUTE, 0, responder=NAMESRV, topic=topic, facts=facts)
+    return exchange(at_ms, ROUTE, 0, server_address=NAMESRV, topic=topic, facts=facts)
 
 
 @pytest.mark.parametrize("name", ["fault-no-permission-4x.pcap", "fault-no-permission-5x.pcap"])
@@ -36,8 +36,8 @@ def test_a_refusal_with_the_route_that_shows_it(name: str) -> None:
 def test_routes_alone(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.title == (
-        "broker-a is read-only for topic FaultTopic (permission 4 in the route): producers pass it"
-        " over, consumers can go on"
+        "broker-a is read-only for topic FaultTopic (permission 4 in the route): producers skip it,"
+        " consumers are not affected"
     )
     assert one.subject == Subject(broker="broker-a", topic="FaultTopic")
     assert (one.count, one.severity) == (2, ProblemSeverity.WARNING)

@@ -30,15 +30,15 @@ def refused(code: int = int(RequestCode.SEND_MESSAGE_V2), **values: Any) -> Exch
     [
         (
             {"body_bytes": 5_000_000},
-            "a body of 5,000,000 bytes, 4,194,304 are allowed",
+            "a body of 5,000,000 bytes (limit 4,194,304)",
         ),
         (
             {"body_bytes": 9, "facts": ["properties_bytes=40000"]},
-            "properties of 40,000 bytes, 32,767 are allowed",
+            "properties of 40,000 bytes (limit 32,767)",
         ),
         (
             {"remark": "message topic length too long 300", "topic": "T" * 300},
-            "a topic of 300 characters, 127 are allowed",
+            "a topic of 300 characters (limit 127)",
         ),
         (
             {"body_bytes": 70_000, "remark": "msg body must be less 64KB"},
@@ -49,7 +49,7 @@ def refused(code: int = int(RequestCode.SEND_MESSAGE_V2), **values: Any) -> Exch
 def test_says_what_is_too_long(values: dict[str, Any], why: str) -> None:
     rows = [refused(**values)]
     (one,) = problems(RULE, rows)
-    assert one.title == f"broker-a refused 1 send as too long or not well formed: {why}"
+    assert one.title == f"broker-a refused 1 send as too long or malformed: {why}"
     assert one.subject == Subject(broker="broker-a", topic=rows[0].topic, group="shop")
     assert one.confidence is Confidence.CERTAIN
     assert same_in_any_order(RULE, rows)
@@ -58,7 +58,7 @@ def test_says_what_is_too_long(values: dict[str, Any], why: str) -> None:
 def test_it_is_not_sure_where_nothing_is_too_long() -> None:
     (one,) = problems(RULE, [refused(body_bytes=10)])
     assert one.confidence is Confidence.LIKELY
-    assert one.title.endswith(": a body of 10 bytes, 4,194,304 would be allowed")
+    assert one.title.endswith(": a body of 10 bytes (limit 4,194,304)")
 
 
 def test_a_short_batch_is_refused_as_a_batch() -> None:
@@ -82,16 +82,16 @@ def test_limit_in() -> None:
         (
             "message-too-large-4x.pcap",
             4,
-            "broker-a refused 4 sends as too long or not well formed: a body of 20,006 "
-            "bytes, 16,384 are allowed; properties of 33,088 bytes, 32,767 are allowed; "
-            "a topic of 130 characters, 127 are allowed",
+            "broker-a refused 4 sends as too long or malformed: a body of 20,006 "
+            "bytes (limit 16,384); properties of 33,088 bytes (limit 32,767); "
+            "a topic of 130 characters (limit 127)",
         ),
         (
             "message-too-large-5x.pcap",
             4,
-            "broker-a refused 4 sends as too long or not well formed: a body of 20,006 "
-            "bytes, 16,384 are allowed; properties of 33,089 bytes, 32,767 are allowed; "
-            "a topic of 130 characters, 127 are allowed",
+            "broker-a refused 4 sends as too long or malformed: a body of 20,006 "
+            "bytes (limit 16,384); properties of 33,089 bytes (limit 32,767); "
+            "a topic of 130 characters (limit 127)",
         ),
     ],
 )

@@ -23,8 +23,8 @@ def test_a_client_that_is_too_old_for_a_proxy() -> None:
     rows = [refused(at, int(ResponseCode.VERSION_NOT_SUPPORTED), FIELD) for at in range(3)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "broker-a refused 3 sends of group bills with VERSION_NOT_SUPPORTED (15): Request doesn't"
-        " have field bname"
+        "proxy 10.0.0.1:10911 refused 3 sends of group bills with VERSION_NOT_SUPPORTED (15):"
+        " Request doesn't have field bname"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.ERROR, Confidence.CERTAIN)
     assert one.advice.startswith("Use a client of 5.x")

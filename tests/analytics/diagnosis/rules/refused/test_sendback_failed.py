@@ -20,7 +20,7 @@ def test_names_what_was_refused() -> None:
     check_made(
         RULE,
         rows,
-        "broker-a did not take 2 messages that group shop sent back: look message by offset failed",
+        "broker-a refused 2 messages returned by group shop: look message by offset failed",
     )
 
 
@@ -42,14 +42,14 @@ def test_access_control_is_another_matter() -> None:
         (
             "return-failed-4x.pcap",
             2,
-            "broker-a did not take 2 messages that group back_group sent back: look "
-            "message by offset failed",
+            "broker-a refused 2 messages returned by group back_group: look message by offset"
+            " failed",
         ),
         (
             "return-failed-5x.pcap",
             2,
-            "broker-a did not take 2 messages that group back_group sent back: look "
-            "message by offset failed",
+            "broker-a refused 2 messages returned by group back_group: look message by offset"
+            " failed",
         ),
     ],
 )

@@ -23,7 +23,7 @@ def refused(code: int, topic: str) -> ExchangeRecord:
 def test_recorded() -> None:
     (one,) = problems_of_sample(RULE, "fault-unknown-topic-5x.pcap")
     assert one.title == (
-        "topic NobodysTopic does not exist and broker-a and broker-b do not make it: 6 sends"
+        "topic NobodysTopic does not exist, and broker-a and broker-b do not create it: 6 sends"
         " refused"
     )
     assert one.subject == Subject(topic="NobodysTopic", group="sample_group")
@@ -63,12 +63,14 @@ def test_retry_topics_administrators_and_routes_are_left_out(code: int, topic: s
         (
             "topic-deleted-4x.pcap",
             41,
-            "topic OrphanTopic does not exist and broker-a does not make it: 41 requests refused",
+            "topic OrphanTopic does not exist, and broker-a does not create it: 41 requests"
+            " refused",
         ),
         (
             "topic-deleted-5x.pcap",
             48,
-            "topic OrphanTopic does not exist and broker-a does not make it: 48 requests refused",
+            "topic OrphanTopic does not exist, and broker-a does not create it: 48 requests"
+            " refused",
         ),
     ],
 )

@@ -38,8 +38,10 @@ def test_an_old_broker() -> None:
 
 
 def test_a_request_to_the_wrong_server() -> None:
-    route = exchange(0, int(RequestCode.GET_ROUTEINFO_BY_TOPIC), responder=NAMESRV, topic="Orders")
-    (one,) = problems(RULE, [route, refused(RequestCode.GET_CONSUME_STATS, responder=NAMESRV)])
+    route = exchange(
+        0, int(RequestCode.GET_ROUTEINFO_BY_TOPIC), server_address=NAMESRV, topic="Orders"
+    )
+    (one,) = problems(RULE, [route, refused(RequestCode.GET_CONSUME_STATS, server_address=NAMESRV)])
     assert one.title == (
         "10.0.0.2:9876 does not know GET_CONSUME_STATS: 1 request refused, because it is a"
         " NameServer, and they are for a broker"

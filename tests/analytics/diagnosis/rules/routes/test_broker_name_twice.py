@@ -21,8 +21,8 @@ def registers(
         exchange(
             1000 * at,
             REGISTER,
-            requester=f"{address.rpartition(':')[0]}:{port}",
-            responder=namesrv,
+            client_address=f"{address.rpartition(':')[0]}:{port}",
+            server_address=namesrv,
             broker_name="broker-a",
             brokers=[f"broker-a={address}"],
         )
@@ -32,7 +32,7 @@ def registers(
 
 def route(second: int, *addresses: str) -> ExchangeRecord:
     brokers = [f"broker-a={address}" for address in addresses]
-    return exchange(1000 * second, ROUTE, responder=NAMESRV, topic="T", brokers=brokers)
+    return exchange(1000 * second, ROUTE, server_address=NAMESRV, topic="T", brokers=brokers)
 
 
 BOTH = [*registers(FIRST, 0, 30, 60), *registers(SECOND, 10, 40, 70)]
@@ -42,8 +42,8 @@ def test_two_masters_of_one_name() -> None:
     rows = [*BOTH, route(5, FIRST), route(45, SECOND), route(62, FIRST)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        f"2 brokers are registered as broker-a with one id at once: {FIRST} and {SECOND}; clients"
-        " are told of one of them, now this and now that"
+        f"2 brokers are registered as broker-a with the same id: {FIRST} and {SECOND}; clients get"
+        " the address of either one"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.ERROR, Confidence.CERTAIN)
     assert (one.subject, one.count) == (Subject(broker="broker-a"), 6)

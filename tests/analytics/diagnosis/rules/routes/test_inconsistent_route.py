@@ -22,7 +22,7 @@ def route(second: float, server: str, *brokers: tuple[str, str]) -> ExchangeReco
         second * 1000,
         int(RequestCode.GET_ROUTEINFO_BY_TOPIC),
         0 if brokers else int(ResponseCode.TOPIC_NOT_EXIST),
-        responder=server,
+        server_address=server,
         topic="Orders",
         facts=[f"route={numbers}" for numbers, _ in brokers],
         brokers=[address for _, address in brokers],
@@ -118,7 +118,7 @@ def test_live_masters_of_one_name_are_of_two_clusters() -> None:
     moved = ("6 4 4 0 broker-a", "broker-a=10.0.0.4:10911")
     rows = [route(0, ONE, A), route(3, OTHER, moved)]
     beats = [
-        exchange(at, int(RequestCode.HEART_BEAT), responder=address, facts=["client=a@1"])
+        exchange(at, int(RequestCode.HEART_BEAT), server_address=address, facts=["client=a@1"])
         for at, address in enumerate(("10.0.0.1:10911", "10.0.0.4:10911"))
     ]
     assert len(problems(RULE, [*rows, beats[0]])) == 1

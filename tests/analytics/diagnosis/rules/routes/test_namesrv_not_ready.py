@@ -15,13 +15,13 @@ from ...refusal_checks import check_recorded
 
 def route(at_ms: float, remark: str | None) -> ExchangeRecord:
     code, error = int(RequestCode.GET_ROUTEINFO_BY_TOPIC), int(ResponseCode.SYSTEM_ERROR)
-    return exchange(at_ms, code, error, remark=remark, responder=NAMESRV, topic="Orders")
+    return exchange(at_ms, code, error, remark=remark, server_address=NAMESRV, topic="Orders")
 
 
 def test_says_how_long() -> None:
     rows = [route(0, "name server not ready"), route(4000, "name server not ready")]
     (one,) = problems(RULE, rows)
-    assert one.title == "NameServer 10.0.0.2:9876 gave no routes yet: 2 requests refused over 4.0 s"
+    assert one.title == "NameServer 10.0.0.2:9876 gave no routes yet: 2 requests refused over 4 s"
     assert one.subject == Subject(server=NAMESRV)
     assert one.count == 2
     assert same_in_any_order(RULE, rows)

@@ -47,7 +47,7 @@ def route(at_ms: float, *addresses: tuple[str, str]) -> ExchangeRecord:
     return exchange(
         at_ms,
         int(RequestCode.GET_ROUTEINFO_BY_TOPIC),
-        responder=NAMESRV,
+        server_address=NAMESRV,
         topic="Orders",
         facts=[
             f"route=6 4 4 {ids} broker-a",
@@ -73,7 +73,7 @@ def test_a_master_that_came_back() -> None:
 def test_messages_that_a_slave_could_not_take_back() -> None:
     remark = "no master available along with 10.0.0.3"
     code, error = int(RequestCode.CONSUMER_SEND_MSG_BACK), int(ResponseCode.SYSTEM_ERROR)
-    back = exchange(40_000, code, error, remark=remark, responder=SLAVE)
+    back = exchange(40_000, code, error, remark=remark, server_address=SLAVE)
     (one,) = problems(RULE, [route(30_000, ("1", SLAVE)), back])
     assert one.details[-1] == "1 message sent back by consumers not taken"
     (one,) = problems(RULE, [back])
@@ -107,5 +107,5 @@ def test_namesrvs_of_two_clusters_tell_of_two_brokers() -> None:
     other = route(1000, ("0", SLAVE))
     rows = [route(0, ("0", MASTER)), other]
     assert len(problems(RULE, rows)) == 1
-    other.responder = "10.0.9.9:9876"
+    other.server_address = "10.0.9.9:9876"
     assert problems(RULE, rows) == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from analytics.diagnosis.context import Context
 from analytics.diagnosis.problem import Confidence, ProblemState, Subject, clock
 from analytics.diagnosis.rules.routes.no_route import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -19,14 +20,14 @@ MISSING = int(ResponseCode.TOPIC_NOT_EXIST)
 
 def route(at_ms: float, topic: str, answer: int = MISSING, **values: Any) -> ExchangeRecord:
     code = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-    return exchange(at_ms, code, answer, **{"responder": NAMESRV, "topic": topic, **values})
+    return exchange(at_ms, code, answer, **{"server_address": NAMESRV, "topic": topic, **values})
 
 
 @pytest.mark.parametrize("name", ["no-route-4x.pcap", "no-route-5x.pcap"])
 def test_neither_the_topic_nor_the_pattern_of_new_ones(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.title == (
-        "topic NobodysTopic has no route, nor has TBW102, from which a producer would make it: 2"
+        "topic NobodysTopic has no route, and neither has TBW102, the template for new topics: 2"
         " requests of 127.0.0.1 refused, nothing was sent"
     )
     assert one.subject == Subject(topic="NobodysTopic")
@@ -38,7 +39,7 @@ def test_neither_the_topic_nor_the_pattern_of_new_ones(name: str) -> None:
 def test_a_route_that_was_lost() -> None:
     (one,) = problems_of_sample(RULE, "outage-5x.pcap")
     assert one.title == (
-        "topic OutageTopic had no route from 04:05:06 to 04:05:19 UTC: no broker of it was"
+        "topic OutageTopic had no route from 04:05:06 to 04:05:19 UTC: none of its brokers was"
         " registered (5 requests of 127.0.0.1 refused)"
     )
     assert one.subject == Subject(topic="OutageTopic")
@@ -98,7 +99,7 @@ def test_a_missing_answer_for_the_default_topic_proves_nothing() -> None:
         5,
         int(RequestCode.GET_ROUTEINFO_BY_TOPIC),
         None,
-        responder=NAMESRV,
+        server_address=NAMESRV,
         topic="TBW102",
     )
     assert not problems(RULE, [route(0, "Orders"), asked, route(20, "Orders")])
@@ -127,7 +128,7 @@ def test_it_ends_when_a_broker_of_the_topic_registers() -> None:
     def register(at_ms: float, name: str) -> ExchangeRecord:
         code = int(RequestCode.REGISTER_BROKER)
         brokers = [f"{name}=10.0.0.1:10911"]
-        return exchange(at_ms, code, 0, responder=NAMESRV, brokers=brokers)
+        return exchange(at_ms, code, 0, server_address=NAMESRV, brokers=brokers)
 
     had = route(0, "Orders", 0, brokers=["broker-a=10.0.0.1:10911"])
     lost = [had, route(10_000, "Orders"), register(17_000, "broker-b"), route(90_000, "T", 0)]
@@ -139,3 +140,21 @@ def test_it_ends_when_a_broker_of_the_topic_registers() -> None:
     assert one.title.startswith(f"topic Orders had no route from {begin} to {end} UTC")
     assert one.state is ProblemState.OVER
     assert same_in_any_order(RULE, rows)
+
+
+def test_a_route_that_is_missing_while_the_capture_goes_on() -> None:
+    context = Context()
+    fold = RULE.new_fold("*")
+    for row in (route(0, "Orders", 0), *(route(at, "Orders") for at in (5000, 9000))):
+        context.add_exchange(row)
+        context.add_span([row])
+        fold.add_exchange(row)
+    (ended,) = fold.cases(context)
+    assert " had no route from " in ended.title
+    assert " UTC to the end of the capture: none of its brokers was registered" in ended.title
+    context.goes_on = True
+    (now,) = fold.cases(context)
+    assert now.title.startswith("topic Orders has no route since ")
+    assert ": none of its brokers is registered (2 requests" in now.title
+    assert now.advice is not None
+    assert now.advice.startswith("Start the brokers of the topic")

@@ -27,19 +27,22 @@ ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 def in_vain(
     server: str, count: int = 5, every_ms: int = 600, **values: Any
 ) -> list[ConversationRecord]:
-    return [refused_connect(every_ms * one, one, server=server, **values) for one in range(count)]
+    return [
+        refused_connect(every_ms * one, one, server_address=server, **values)
+        for one in range(count)
+    ]
 
 
 def test_a_namesrv_that_is_not_there() -> None:
     (one,) = problems(RULE, [], in_vain(NAMESRV))
-    assert one.title == f"nobody listens at {NAMESRV}: 10.0.0.9 (5) tried to connect"
+    assert one.title == f"nothing listens at {NAMESRV}: 10.0.0.9 (5) tried to connect"
     assert (one.severity, one.confidence) == (ProblemSeverity.ERROR, Confidence.LIKELY)
     assert one.subject == Subject(server=NAMESRV)
 
 
 def test_another_port_beside_a_namesrv() -> None:
-    rows = [exchange(0, ROUTE, responder=NAMESRV, topic="T")]
-    gone, there = (connection(0, ms, 9, server=NAMESRV) for ms in (10, 9000))
+    rows = [exchange(0, ROUTE, server_address=NAMESRV, topic="T")]
+    gone, there = (connection(0, ms, 9, server_address=NAMESRV) for ms in (10, 9000))
     assert problems(RULE, rows, [*in_vain("10.0.0.2:9999"), gone]) == []
     (one,) = problems(RULE, rows, [*in_vain("10.0.0.2:9999"), there])
     assert (one.severity, one.confidence) == (ProblemSeverity.WARNING, Confidence.POSSIBLE)
@@ -53,27 +56,30 @@ def test_few_connects_or_one_that_works() -> None:
     assert problems(RULE, [], in_vain(NAMESRV, 5, 10, **silent)) == []
     assert len(problems(RULE, [], in_vain(NAMESRV, 5, **silent))) == 1
     assert problems(RULE, [], in_vain(NAMESRV, 2)) == []
-    assert problems(RULE, [], [*in_vain(NAMESRV), connection(9000, 10, 9, server=NAMESRV)]) == []
+    assert (
+        problems(RULE, [], [*in_vain(NAMESRV), connection(9000, 10, 9, server_address=NAMESRV)])
+        == []
+    )
 
 
 def test_few_connects_that_were_refused() -> None:
     (one,) = problems(RULE, [], in_vain(NAMESRV, 3, 10))
     assert (one.count, one.confidence) == (3, Confidence.LIKELY)
-    rows = [exchange(0, ROUTE, responder=NAMESRV, topic="T")]
-    there = connection(0, 9000, 9, server=NAMESRV)
+    rows = [exchange(0, ROUTE, server_address=NAMESRV, topic="T")]
+    there = connection(0, 9000, 9, server_address=NAMESRV)
     (one,) = problems(RULE, rows, [*in_vain("10.0.0.2:9999", 3, 10), there])
     assert (one.count, one.confidence) == (3, Confidence.POSSIBLE)
-    stranger = in_vain("10.0.0.2:9999", 3, 10, client="10.0.0.7:1")
+    stranger = in_vain("10.0.0.2:9999", 3, 10, client_address="10.0.0.7:1")
     assert problems(RULE, rows, [*stranger, there]) == []
 
 
 def test_an_address_in_a_list_with_a_namesrv() -> None:
-    rows = [exchange(0, ROUTE, responder=NAMESRV, topic="T")]
+    rows = [exchange(0, ROUTE, server_address=NAMESRV, topic="T")]
     dead = in_vain("10.0.0.3:9877", 4, 2000)
-    used = [connection(2000 * one + 30, 10, 9 + one, server=NAMESRV) for one in range(3)]
+    used = [connection(2000 * one + 30, 10, 9 + one, server_address=NAMESRV) for one in range(3)]
     (one,) = problems(RULE, rows, [*dead, *used])
     assert one.title == (
-        "nobody listens at 10.0.0.3:9877: 10.0.0.9 (4) tried to connect and used NameServer"
+        "nothing listens at 10.0.0.3:9877: 10.0.0.9 (4) tried to connect and used NameServer"
         f" {NAMESRV} instead"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.WARNING, Confidence.POSSIBLE)
@@ -82,7 +88,7 @@ def test_an_address_in_a_list_with_a_namesrv() -> None:
 
 
 def test_a_broker_of_a_route_is_told_of_by_others() -> None:
-    route = exchange(0, ROUTE, responder=NAMESRV, topic="T", brokers=[f"broker-a={BROKER}"])
+    route = exchange(0, ROUTE, server_address=NAMESRV, topic="T", brokers=[f"broker-a={BROKER}"])
     assert problems(RULE, [route], in_vain(BROKER)) == []
     assert problems(RULE, [route], in_vain("10.0.0.1:10909")) == []
 

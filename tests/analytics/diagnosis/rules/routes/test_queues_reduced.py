@@ -20,7 +20,7 @@ ERROR = int(ResponseCode.SYSTEM_ERROR)
 def route(at_ms: float, queues: int, topic: str = "T", perm: int = 6) -> ExchangeRecord:
     facts = [f"route={perm} {queues} {queues} 0 broker-a"]
     brokers = [f"broker-a={BROKER}"]
-    return exchange(at_ms, ROUTE, responder=NAMESRV, topic=topic, facts=facts, brokers=brokers)
+    return exchange(at_ms, ROUTE, server_address=NAMESRV, topic=topic, facts=facts, brokers=brokers)
 
 
 def refused(at_ms: float, queue: int, has: int = 2) -> ExchangeRecord:
@@ -37,7 +37,7 @@ def test_eight_queues_become_two() -> None:
     (one,) = problems(RULE, rows)
     assert one.title == (
         "broker-a has 2 queues of topic T and had 8: messages that are left in queues 2 to 7 are"
-        " delivered to nobody"
+        " not delivered"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.WARNING, Confidence.CERTAIN)
     assert (one.subject, one.count) == (Subject(broker="broker-a", topic="T"), 2)
@@ -69,10 +69,10 @@ def test_more_queues_or_the_same_are_well() -> None:
 def test_namesrvs_that_differ_are_told_of_elsewhere() -> None:
     assert problems(RULE, [route(0, 8), route(10, 2), route(20, 8), route(30, 2)]) == []
 
-    other = [replace(route(at, 2), responder="10.0.0.8:9876") for at in (20, 30)]
+    other = [replace(route(at, 2), server_address="10.0.0.8:9876") for at in (20, 30)]
     assert problems(RULE, [route(0, 8), route(10, 8), *other]) == []
 
 
 def test_one_queue_less() -> None:
     (one,) = problems(RULE, [route(0, 4), route(10, 3)])
-    assert one.title.endswith(": messages that are left in queue 3 are delivered to nobody")
+    assert one.title.endswith(": messages that are left in queue 3 are not delivered")

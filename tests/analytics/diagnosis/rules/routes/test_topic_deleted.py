@@ -11,16 +11,18 @@ from ...made_rows import NAMESRV, exchange, problems, same_in_any_order
 SEND = int(RequestCode.SEND_MESSAGE_V2)
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 MISSING = int(ResponseCode.TOPIC_NOT_EXIST)
-DELETED = exchange(1000, int(RequestCode.DELETE_TOPIC_IN_BROKER), topic="T", requester="10.0.0.7:1")
+DELETED = exchange(
+    1000, int(RequestCode.DELETE_TOPIC_IN_BROKER), topic="T", client_address="10.0.0.7:1"
+)
 REFUSED = [
     exchange(1500, SEND, MISSING, topic="T", group="bills"),
     exchange(1600, SEND, MISSING, topic="T", group="bills"),
-    exchange(9000, ROUTE, MISSING, topic="T", responder=NAMESRV),
+    exchange(9000, ROUTE, MISSING, topic="T", server_address=NAMESRV),
 ]
 
 
 def test_a_topic_that_is_in_use() -> None:
-    before = exchange(10, ROUTE, MISSING, topic="T", responder=NAMESRV)
+    before = exchange(10, ROUTE, MISSING, topic="T", server_address=NAMESRV)
     other = exchange(1700, SEND, MISSING, topic="U")
     rows = [before, DELETED, *REFUSED, other]
     (one,) = problems(RULE, rows)

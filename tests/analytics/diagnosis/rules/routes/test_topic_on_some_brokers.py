@@ -17,7 +17,7 @@ def route(at_ms: float, topic: str, *brokers: str, perm: int = 7) -> ExchangeRec
     code = ResponseCode.SUCCESS if brokers else ResponseCode.TOPIC_NOT_EXIST
     facts = [f"route={perm} 4 4 0 {name}" for name in brokers]
     return exchange(
-        at_ms, ROUTE, int(code), topic=topic, group=None, responder=NAMESRV, facts=facts
+        at_ms, ROUTE, int(code), topic=topic, group=None, server_address=NAMESRV, facts=facts
     )
 
 

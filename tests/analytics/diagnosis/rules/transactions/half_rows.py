@@ -34,7 +34,11 @@ def end(at_ms: float, decision: str, key: str = "K1", **values: Any) -> Exchange
 
 def check(at_ms: float, key: str = "K1", **values: Any) -> ExchangeRecord:
     """Return a question of the broker."""
-    chosen = {"requester": BROKER, "responder": CLIENT, "facts": [f"transaction_id={key}"]}
+    chosen = {
+        "client_address": BROKER,
+        "server_address": CLIENT,
+        "facts": [f"transaction_id={key}"],
+    }
     return oneway(at_ms, CHECK, **{**chosen, **values})
 
 

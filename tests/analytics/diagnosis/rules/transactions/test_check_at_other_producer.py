@@ -14,15 +14,15 @@ OTHER = "10.0.0.10:40000"
 
 
 def beat(endpoint: str, client: str) -> ExchangeRecord:
-    return exchange(0, HEARTBEAT, requester=endpoint, facts=[f"client={client}"])
+    return exchange(0, HEARTBEAT, client_address=endpoint, facts=[f"client={client}"])
 
 
-def answered(decision: str, requester: str = OTHER, **values: Any) -> ExchangeRecord:
+def answered(decision: str, client_address: str = OTHER, **values: Any) -> ExchangeRecord:
     facts = [f"decision={decision}", "transaction_id=K1", "checked=1"]
-    return end(6005, decision, requester=requester, facts=facts, **values)
+    return end(6005, decision, client_address=client_address, facts=facts, **values)
 
 
-KNOWN = [beat(CLIENT, "pay@1"), beat(OTHER, "refund@2"), half(0), check(6000, responder=OTHER)]
+KNOWN = [beat(CLIENT, "pay@1"), beat(OTHER, "refund@2"), half(0), check(6000, server_address=OTHER)]
 
 
 def test_another_client_rolls_it_back() -> None:
@@ -40,8 +40,8 @@ def test_another_client_rolls_it_back() -> None:
     "rows",
     [
         [*KNOWN, answered("commit")],  # it found the transaction
-        [*KNOWN, answered("rollback", requester=CLIENT)],
-        [half(0), check(6000, responder=OTHER), answered("rollback")],  # ids unknown
+        [*KNOWN, answered("rollback", client_address=CLIENT)],
+        [half(0), check(6000, server_address=OTHER), answered("rollback")],  # ids unknown
         [beat(CLIENT, "pay@1"), beat(OTHER, "pay@1"), half(0), answered("rollback")],
     ],
 )

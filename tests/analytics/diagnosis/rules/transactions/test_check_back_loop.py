@@ -35,7 +35,7 @@ def test_a_producer_that_never_knows() -> None:
 
 def test_nobody_answers() -> None:
     (one,) = problems(RULE, [check(1000 * number) for number in range(3)])
-    assert one.title == "the broker checked back 3 times for half message K1: nobody answered"
+    assert one.title == "the broker checked back 3 times for half message K1: no one answered"
 
 
 def test_a_decision_ends_it() -> None:
@@ -48,7 +48,7 @@ def test_two_checks_are_normal() -> None:
 
 
 def test_both_hops_of_a_relay_are_one_check() -> None:
-    inner = [check(6000 * number + 1, requester="10.0.0.3:8080") for number in range(1, 3)]
+    inner = [check(6000 * number + 1, client_address="10.0.0.3:8080") for number in range(1, 3)]
     assert problems(RULE, [*LOOP[:3], *inner]) == []
 
 
@@ -58,7 +58,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 def test_checks_that_rotate_over_producers_are_counted_together() -> None:
     producers = [f"10.0.0.{9 + number % 4}:40000" for number in range(8)]
-    rows = [half(0), *(check(6000 + 30_000 * n, responder=p) for n, p in enumerate(producers))]
+    rows = [half(0), *(check(6000 + 30_000 * n, server_address=p) for n, p in enumerate(producers))]
     (one,) = problems(RULE, rows)
     assert one.title.startswith("the broker checked back 8 times for half message K1")
     assert one.details[0].startswith("producers: 10.0.0.10, 10.0.0.11")

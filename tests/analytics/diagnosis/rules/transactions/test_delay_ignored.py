@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.transactions.delay_ignored import RULE
+from dissectors.grpc.columns import columns_of
+from dissectors.grpc.names import OK
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+from ...made_rows import START, exchange, problems, problems_of_sample, same_in_any_order
 from ...show import SAMPLES, diagnosis_of
 
+PROXY = "10.0.0.8:8081"
 PULL = int(RequestCode.PULL_MESSAGE)
 
 
@@ -31,7 +35,7 @@ def test_a_broker_that_does_not_know_the_timer() -> None:
     rows = [pull(1, "10000 8 -"), pull(2, "10000 30 -"), pull(2, "10000 30 -", "other")]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "2 messages of T on broker-a asked for a delay of 10.0 s and were delivered after 8 ms to"
+        "2 messages of T on broker-a asked for a delay of 10 s and were delivered after 8 ms to"
         " 30 ms: the broker ignored the delay"
     )
     assert one.count == 2, "a message that two groups got is one"
@@ -42,8 +46,8 @@ def test_messages_that_come_late() -> None:
     (one,) = problems(RULE, [pull(1, "5000 32000 27000"), pull(2, "5000 5900 900")])
     assert (one.rule, one.count) == ("delivered-late", 1)
     assert one.title == (
-        "1 message of T on broker-a asked for a delay of 5.0 s and was delivered after 32.0 s: up"
-        " to 27.0 s after they were due"
+        "1 message of T on broker-a asked for a delay of 5 s and was delivered after 32 s: up"
+        " to 27 s late"
     )
 
 
@@ -61,7 +65,7 @@ def test_a_broker_that_was_shut_down_when_messages_were_due() -> None:
     found = diagnosis_of([str(SAMPLES / "timer-late-5x.pcap")]).problems
     (late,) = [one for one in found if one.rule == "delivered-late"]
     assert late.consequence_of == "broker-gone"
-    assert " asked for a delay of 5.8 s and was delivered after 37.5 s: " in late.title
+    assert " asked for a delay of 5.76 s and was delivered after 37.5 s: " in late.title
 
 
 def test_the_release_of_the_broker_chooses_the_advice() -> None:
@@ -73,3 +77,55 @@ def test_the_release_of_the_broker_chooses_the_advice() -> None:
     row.facts = [*row.facts[:-1], "server_version=5.3.3"]
     (new,) = problems(RULE, [row])
     assert new.advice.startswith("Set timerWheelEnable=true")
+
+
+def receive(at_ms: float, key: str, timer: str) -> ExchangeRecord:
+    """What a call received; its proxy popped it from broker-a 2 ms before."""
+    return exchange(
+        at_ms,
+        0,
+        OK,
+        request_code=None,
+        request_name="ReceiveMessage",
+        server_address=PROXY,
+        topic="T",
+        group="cg",
+        queue_id=0,
+        queue_offset=1,
+        unique_key=key,
+        facts=["client=host@7", f"timer={timer}"],
+    )
+
+
+def test_a_message_that_a_call_received() -> None:
+    asked = exchange(0, 0, OK, request_code=None, request_name="QueryRoute", server_address=PROXY)
+    rows = [asked, receive(10, "A", "2000 14000 12000"), receive(20, "B", "2000 2300 300")]
+    (one,) = problems(RULE, rows)
+    assert one.title == (
+        f"1 message of T on proxy {PROXY} asked for a delay of 2 s and was delivered after 14 s: up"
+        " to 12 s late"
+    )
+    assert one.subject == Subject(topic="T", group="cg", server=PROXY)
+    assert same_in_any_order(RULE, rows)
+    popped = pull(1, "2000 14000 12000")
+    popped.facts.append("first_key=A")
+    popped.request_time, popped.response_time = START, START + 1_000_000
+    (both,) = problems(RULE, [*rows, popped])
+    assert (both.count, both.subject.broker) == (1, "broker-a"), "the proxy's pop is the same one"
+    (early,) = problems(RULE, [asked, receive(10, "A", "9000 8 -")])
+    assert early.rule == RULE.id
+
+
+def test_delays_are_those_that_a_message_says() -> None:
+    system = {
+        "message_id": "01",
+        "delivery_timestamp": {"seconds": 12},
+        "born_timestamp": {"seconds": 10},
+        "store_timestamp": {"seconds": 12, "nanos": 600_000_000},
+    }
+    told = {"message": {"system_properties": system}}
+    assert columns_of("ReceiveMessageResponse", told).facts[1:] == ["timer=2000 2600 600"]
+    system["store_timestamp"] = {"seconds": 10, "nanos": 8_000_000}
+    assert columns_of("ReceiveMessageResponse", told).facts[1:] == ["timer=2000 8 -"]
+    del system["delivery_timestamp"]
+    assert columns_of("ReceiveMessageResponse", told).facts == ["stored_ms=10008"]

@@ -22,8 +22,8 @@ LATE = [ack(10_000, 8000), ack(12_000, 7500), ack(12_000, 20_000)]
 def test_real_acknowledgements_that_came_too_late() -> None:
     (one,) = problems_of_sample(RULE, "pop-late-5x.pcap")
     assert one.title == (
-        "late_group acknowledged 2 messages of LateTopic too late, by up to 3.4 s: the broker"
-        " delivers such messages again"
+        "late_group acknowledged 2 messages of LateTopic too late, by up to 3.37 s: the broker"
+        " redelivers such messages"
     )
     assert one.details == ["2 of 5 acknowledgements were late"]
 
@@ -31,8 +31,8 @@ def test_real_acknowledgements_that_came_too_late() -> None:
 def test_acknowledgements_after_the_invisible_time() -> None:
     (one,) = problems(RULE, LATE)
     assert one.title == (
-        "bills acknowledged 2 messages of orders too late, by up to 4.5 s: the broker delivers such"
-        " messages again"
+        "bills acknowledged 2 messages of orders too late, by up to 4.5 s: the broker redelivers"
+        " such messages"
     )
     assert (one.count, one.confidence) == (2, Confidence.LIKELY)
     assert one.details[0] == "2 of 3 acknowledgements were late"
@@ -58,8 +58,8 @@ def test_a_group_that_acknowledges_nothing() -> None:
     """As the Java consumer does where each message takes longer than popInvisibleTime."""
     (one,) = problems(RULE, POPPED)
     assert one.title == (
-        "bills popped 24 messages of orders in 33.0 s and acknowledged none: the broker delivers"
-        " them again and again"
+        "bills popped 24 messages of orders in 33 s and acknowledged none: the broker keeps"
+        " redelivering them"
     )
     assert (one.count, one.confidence) == (24, Confidence.POSSIBLE)
     assert same_in_any_order(RULE, POPPED)
@@ -82,8 +82,8 @@ def test_an_acknowledgement_by_grpc_that_the_proxy_refuses() -> None:
     row.request_code, row.request_name, row.response_code = None, "AckMessage", 40013
     (one,) = problems(RULE, [row])
     assert one.title == (
-        "bills acknowledged 1 message of orders too late, by up to 4.0 s: the broker delivers such"
-        " messages again"
+        "bills acknowledged 1 message of orders too late, by up to 4 s: the broker redelivers such"
+        " messages"
     )
     assert one.confidence == Confidence.CERTAIN
     row.response_code = 20000

@@ -6,7 +6,7 @@ from ...made_rows import problems, problems_of_sample, same_in_any_order
 from .half_rows import end, half
 
 OTHER = "10.0.0.10:40000"
-ROWS = [half(0), end(5, "rollback"), end(6005, "commit", requester=OTHER)]
+ROWS = [half(0), end(5, "rollback"), end(6005, "commit", client_address=OTHER)]
 
 
 def test_the_first_decision_counts() -> None:

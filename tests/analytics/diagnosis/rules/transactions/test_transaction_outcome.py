@@ -68,3 +68,12 @@ def test_contradictory_ends_are_neither_committed_nor_rolled_back() -> None:
         ": 1 committed, 1 committed and rolled back; the broker checked back once"
     )
     assert one.details[0] == "K1: committed first and rolled back later; checked once"
+
+
+def test_transactions_by_grpc_are_seen_without_the_hop_behind_the_proxy() -> None:
+    rows = sample("grpc-send-5x.pcap")
+    calls = [row for row in rows.exchanges if row.request_code is None]
+    (one,) = problems(RULE, calls)
+    assert one.title.endswith(": 2 committed, 1 rolled back; the broker checked back once")
+    (whole,) = problems(RULE, rows.exchanges)
+    assert whole.count == one.count == 3

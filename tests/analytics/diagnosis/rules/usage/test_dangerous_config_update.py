@@ -16,8 +16,8 @@ def change(
     at_ms: float, *names: str, code: int = BROKER_CONFIG, answer: int | None = 0
 ) -> ExchangeRecord:
     facts = [f"setting={name}" for name in names]
-    responder = NAMESRV if code == NAMESRV_CONFIG else "10.0.0.1:10911"
-    return exchange(at_ms, code, answer, facts=facts, responder=responder)
+    server_address = NAMESRV if code == NAMESRV_CONFIG else "10.0.0.1:10911"
+    return exchange(at_ms, code, answer, facts=facts, server_address=server_address)
 
 
 ATTACK = [change(0, "rocketmqHome", "filterServerNums"), change(10, "rocketmqHome")]
@@ -26,8 +26,8 @@ ATTACK = [change(0, "rocketmqHome", "filterServerNums"), change(10, "rocketmqHom
 def test_a_broker_of_4x_takes_them() -> None:
     first, second = problems_of_sample(RULE, "config-dangerous-4x.pcap")
     assert first.title == (
-        "127.0.0.1 changed brokerConfigPath, rocketmqHome of broker-a, twice: by these settings a"
-        " server can be made to run commands"
+        "127.0.0.1 changed brokerConfigPath, rocketmqHome of broker-a, twice: attackers can use"
+        " these settings to run commands"
     )
     assert (first.count, first.severity) == (2, ProblemSeverity.ERROR)
     assert second.title.startswith("127.0.0.1 tried to change configStorePath of 127.77.0.1:9876, ")
@@ -44,8 +44,8 @@ def test_servers_of_5x_refuse_them() -> None:
 def test_settings_that_run_commands() -> None:
     (one,) = problems(RULE, ATTACK)
     assert one.title == (
-        "10.0.0.9 changed filterServerNums, rocketmqHome of 10.0.0.1:10911, twice: by these"
-        " settings a server can be made to run commands"
+        "10.0.0.9 changed filterServerNums, rocketmqHome of 10.0.0.1:10911, twice: attackers can"
+        " use these settings to run commands"
     )
     assert (one.count, one.severity, one.subject.client) == (2, ProblemSeverity.ERROR, "10.0.0.9")
 

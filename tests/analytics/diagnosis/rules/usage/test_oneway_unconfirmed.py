@@ -12,7 +12,7 @@ from ...made_rows import problems_of_sample, same_in_any_order, sample
 def test_one_way_sends_are_counted(generation: str) -> None:
     (one,) = problems_of_sample(RULE, f"send-oneway-{generation}.pcap")
     assert one.title == (
-        "8 messages were sent one-way to OnewayTopic by sample_group: nobody can tell whether the"
+        "8 messages were sent oneway to OnewayTopic by sample_group: it is unknown whether the"
         " broker stored them"
     )
     assert (one.count, one.severity) == (8, ProblemSeverity.INFO)

@@ -12,8 +12,8 @@ COMMIT = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 def test_offsets_that_the_go_client_stores() -> None:
     (one,) = problems_of_sample(RULE, "go-client-5x.pcap")
     assert one.title == (
-        "192.0.2.10@go-consumer (GO) stored offsets 4 times without the one-way flag: brokers"
-        " answer, and nobody reads the answers"
+        "192.0.2.10@go-consumer (GO) committed offsets 4 times without the oneway flag: the client"
+        " ignores the responses"
     )
     assert (one.count, one.severity) == (4, ProblemSeverity.INFO)
     assert one.subject.group == "go_consumer_group"

@@ -8,7 +8,15 @@ from analytics.diagnosis.rules.usage.trace_lost import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order
+from ...made_rows import (
+    NAMESRV,
+    SAMPLES,
+    exchange,
+    problems,
+    problems_of_sample,
+    same_in_any_order,
+)
+from ...show import diagnosis_of
 
 SEND = int(RequestCode.SEND_MESSAGE_V2)
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
@@ -17,7 +25,7 @@ TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 
 def asked(at_ms: float, answer: int = MISSING, topic: str = TOPIC) -> ExchangeRecord:
-    return exchange(at_ms, ROUTE, answer, responder=NAMESRV, topic=topic)
+    return exchange(at_ms, ROUTE, answer, server_address=NAMESRV, topic=topic)
 
 
 def sent(at_ms: float, answer: int | None = 0, **values: Any) -> ExchangeRecord:
@@ -51,9 +59,21 @@ def test_nothing_is_concluded(more: list[ExchangeRecord]) -> None:
 
 
 def test_a_client_asks_twice_for_one_send() -> None:
-    assert problems(RULE, [asked(0), asked(1)]) == []
+    assert problems(RULE, [asked(0)]) == []
+    assert len(problems(RULE, [asked(0), asked(1)])) == 1
 
 
 @pytest.mark.parametrize("name", ["send-trace-4x.pcap", "send-trace-5x.pcap"])
 def test_healthy_traces(name: str) -> None:
     assert problems_of_sample(RULE, name) == []
+
+
+def test_an_account_without_the_right_to_the_trace_topic() -> None:
+    (one,) = problems_of_sample(RULE, "trace-refused-5x.pcap.gz")
+    assert one.title == (
+        f"message traces to {TOPIC} are lost: 1 trace refused; messages are not affected"
+    )
+    assert one.advice.startswith("Give the account of these clients the right to send")
+    cause, follows = diagnosis_of([str(SAMPLES / "trace-refused-5x.pcap.gz")]).problems
+    assert (cause.rule, cause.impact) == ("acl-signature", {}), "a trace is no message of a user"
+    assert (follows.rule, follows.consequence_of) == (RULE.id, cause.rule)

@@ -16,7 +16,7 @@ ROUTE = exchange(
     0,
     int(RequestCode.GET_ROUTEINFO_BY_TOPIC),
     topic="orders",
-    responder=NAMESRV,
+    server_address=NAMESRV,
     facts=["route=6 4 4 0 broker-a"],
 )
 
@@ -31,7 +31,7 @@ ONE_QUEUE = [ROUTE, *(send(number, 1) for number in range(204))]
 
 @pytest.mark.parametrize("generation", ["4x", "5x"])
 def test_a_real_producer_with_a_selector(generation: str) -> None:
-    (one,) = problems_of_sample(RULE, f"uneven-queues-{generation}.pcap")
+    (one,) = problems_of_sample(RULE, f"uneven-queues-{generation}.pcap.gz")
     assert one.title == (
         "all of 204 messages to SkewTopic went to queue 1 of the 4 queues of broker-a"
     )
@@ -85,7 +85,7 @@ def test_topics_of_one_queue_are_no_skew() -> None:
 
 
 def test_both_hops_of_a_relay_are_one() -> None:
-    inner = [send(number + 0.5, 1, responder="10.0.0.3:8080") for number in range(204)]
+    inner = [send(number + 0.5, 1, server_address="10.0.0.3:8080") for number in range(204)]
     (one,) = problems(RULE, [*ONE_QUEUE, *inner])
     assert one.count == 204
 

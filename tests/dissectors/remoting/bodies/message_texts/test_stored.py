@@ -5,12 +5,13 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dissectors.decode.command_row import command_line_of, command_row_of, json_of
+from dissectors.decode.command_row import CommandLineWriter, command_row_of
 from dissectors.decode.pipeline import Decode
 from dissectors.remoting.bodies.body import Body, BodyInput
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
@@ -42,11 +43,12 @@ def holds(body: bytes) -> bool:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_lines_of_commands_are_those_of_rows(path: Path) -> None:
-    run, again = Decode([str(path)]), Decode([str(path)])
-    names = run.sources
-    lines = [command_line_of(one, names) for batch in run.commands() for one in batch]
-    rows = [command_row_of(one, names) for batch in again.commands() for one in batch]
-    assert lines == list(map(json_of, rows))
+    run = Decode([str(path)])
+    writer = CommandLineWriter(run.sources)
+    for batch in run.commands():
+        for one in batch:
+            line = writer.line_of(one)
+            assert line == msgspec.json.encode(command_row_of(one, run.sources)) + b"\n"
 
 
 CHECK_POINT = "0 1700000000000 60000 1 0 broker-a 0 5"

@@ -17,8 +17,8 @@ final class Decoder {
         }
     }
 
-    /** Number and endpoints, as the rows have them, of the flow from requester to responder. */
-    private record Conversation(int number, String requester, String responder) {}
+    /** Number and endpoints, as the rows have them, of the flow from client to server. */
+    private record Conversation(int number, String client, String server) {}
 
     private final ExchangeWriter writer;
     private final Consumer<Command> observer;
@@ -120,7 +120,7 @@ final class Decoder {
     private void write(Flow flow, Command request, Command response) {
         exchanges++;
         Conversation of = conversations.computeIfAbsent(flow, this::conversationOf);
-        writer.write(of.number, of.requester, of.responder, request, response);
+        writer.write(of.number, of.client, of.server, request, response);
     }
 
     private Conversation conversationOf(Flow flow) {

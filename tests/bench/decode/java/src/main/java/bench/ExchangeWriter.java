@@ -22,14 +22,14 @@ final class ExchangeWriter {
 
     /** Either of the two may be null, not both. */
     void write(
-            int conversation, String requester, String responder, Command request,
+            int conversation, String client, String server, Command request,
             Command response) {
         try {
             out.writeStartObject();
             out.writeStringField("capture", capture);
             out.writeNumberField("conversation", conversation);
-            out.writeStringField("requester", requester);
-            out.writeStringField("responder", responder);
+            out.writeStringField("client_address", client);
+            out.writeStringField("server_address", server);
             out.writeStringField("status", statusOf(request, response));
             writeBoth(request, response);
             if (request != null) {

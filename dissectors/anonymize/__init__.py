@@ -1,0 +1,1 @@
+"""Rewrite captures and rows for sharing: keyed, consistent, and of the same length."""

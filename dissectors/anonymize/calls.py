@@ -1,0 +1,233 @@
+"""Rewrite messages and metadata of gRPC calls, keeping every length.
+
+Rules: fields are rewritten by the tables of `apache.rocketmq.v2`; unknown texts and bytes become
+zeros, and are counted. Numbers stay, except ports. Nothing passes unread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+from ..foreign import Unreadable
+from ..grpc.commands import unescaped
+from ..grpc.definition import METHODS, STRING, Field, FieldKind
+from ..grpc.tree import TABLES, Tree, decode_message, text_at, tree_at
+from ..grpc.wire import BYTES, fields_of, varint
+from ..remoting.ids.trace_context import TRACEPARENT
+from ..remoting.messages.properties import property_of
+from .frames import FrameRewriter
+from .pseudonyms import Pseudonyms
+
+_MESSAGE: Final = "Message"
+_SYSTEM: Final = "SystemProperties"
+_ENTRY: Final = "Message.UserPropertiesEntry"
+_IDS: Final = frozenset(("message_id", "transaction_id"))
+_REMARKS: Final = frozenset(("message", "remark", "thread_stack_trace", "platform"))
+_VERSIONS: Final = frozenset(("version", "x-mq-client-version"))
+_VERSION: Final = re.compile(r"v?\d+(?:\.\d+)*(?:[-.]?(?:rc|beta|alpha|SNAPSHOT|M)[-.]?\d*)*")
+_RESOURCES: Final = frozenset(("topic", "group"))
+_ADDRESSES: Final = frozenset(("host", "born_host", "store_host"))
+_DIGESTS: Final[dict[str, Callable[[bytes], str]]] = {
+    "CRC32": lambda data: f"{zlib.crc32(data):X}",
+    "MD5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest().upper(),
+    "SHA1": lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest().upper(),
+}
+_PATHS: Final = frozenset(method.path for method in METHODS)
+_PLAIN: Final = frozenset(
+    (
+        *(":method", ":scheme", ":status", "content-type", "content-length", "te", "date"),
+        *("grpc-encoding", "grpc-accept-encoding", "accept-encoding", "grpc-timeout"),
+        *("grpc-status", "x-mq-language", "x-mq-protocol", "x-mq-client-version"),
+        *("x-mq-date-time", "user-agent"),
+    )
+)
+"""Metadata with gRPC keywords, versions, and times."""
+_PLAIN_VALUE: Final = re.compile(
+    r"POST|https?|application/grpc(?:\+proto)?|trailers|v?[\d.:,; -]*\w?|\d{8}T\d{6}Z|[A-Z_]{2,11}"
+    r"|grpc-[a-z+-]{1,20}/[\w.-]*(?: grpc-c/[\w.]+)?(?: \([\w; ]*\))?"
+    r"|(?:identity|deflate|gzip|,\s*)+"
+)
+_NAMES: Final = _PLAIN | {
+    *(":authority", ":path", "authorization", "grpc-message", "x-mq-client-id", "x-mq-namespace"),
+    *("x-mq-request-id", "x-mq-session-token", "cookie"),
+}
+_SECRETS: Final = frozenset(("x-mq-session-token", "cookie"))
+_AUTHORIZATION: Final = re.compile(
+    r"(?P<name>Credential=|SignedHeaders=|Signature=|Security-Token=)(?P<value>[^,\s]*)", re.I
+)
+_CUT: Final = re.compile(rb"(?P<key>[\x80-\xff][\x01-\x7f]|[\x08-\x7f])[\x80-\xff]{0,3}[\0-\x7f]")
+"""key and length of a field"""
+FREE: Final = frozenset(("x-mq-request-id", "authorization", *_SECRETS))
+"""Metadata whose length does not matter: values may become shorter."""
+
+
+class CallRewriter:
+    """Rewrites the contents of calls."""
+
+    def __init__(self, names: Pseudonyms, frames: FrameRewriter) -> None:
+        self._names = names
+        self._frames = frames
+
+    def message(self, type_name: str, data: bytes) -> bytes:
+        """Return a message of the same length; everything after its first hole becomes zeros."""
+        tree = decode_message(type_name, data).tree if type_name == _MESSAGE else {}
+        return self._message(type_name, data, "", tree)
+
+    def _message(self, type_name: str, data: bytes, parent: str, message: Tree) -> bytes:
+        """`parent`: the enclosing field; `message`: the enclosing RocketMQ message."""
+        if type_name == _MESSAGE:
+            message = decode_message(type_name, data).tree
+        table = TABLES[type_name]
+        out = bytearray()
+        entry = decode_message(type_name, data).tree if type_name == _ENTRY else {}
+        try:
+            for number, kind, value, stop in fields_of(data):
+                field = table.get(number)
+                raw = data[len(out) : stop]
+                if isinstance(value, int):
+                    out += self._number(field, raw, value)
+                    continue
+                head = raw[: len(raw) - len(value)]
+                if kind != BYTES:
+                    new = value if field is not None else self._zeros(value)
+                elif field is None:
+                    new = self._zeros(value)
+                elif field.kind is FieldKind.MESSAGE:
+                    new = self._message(field.of, value, field.name, message)
+                elif field.kind is STRING:
+                    new = self._string(type_name, field.name, parent, value, message, entry)
+                elif field.kind is FieldKind.BYTES:
+                    new = self._body(value, message)
+                else:
+                    new = value  # packed numbers
+                out += head + new
+        except Unreadable:
+            out += self._cut(table, data[len(out) :])
+        return bytes(out)
+
+    def _cut(self, table: dict[int, Field], rest: bytes) -> bytes:
+        """Return key and length of a truncated field, and zeros."""
+        keep = 0
+        match = _CUT.match(rest)
+        if match is not None:
+            key = match["key"]
+            number = key[0] >> 3 & 0xF | (key[1] << 4 if len(key) > 1 else 0)
+            keep = match.end() if number in table else 0
+        self._frames.dropped["fields of gRPC messages that are cut"] += len(rest) - keep
+        return rest[:keep] + bytes(len(rest) - keep)
+
+    def _zeros(self, data: bytes) -> bytes:
+        self._frames.dropped["fields of gRPC messages that no definition has"] += len(data)
+        return bytes(len(data))
+
+    def _number(self, field: Field | None, raw: bytes, value: int) -> bytes:
+        if field is not None and field.name == "port":
+            new = self._names.port(value)
+            return raw[:-3] + varint(new) if new != value else raw
+        if field is not None:
+            return raw
+        head = 1
+        while head < len(raw) and raw[head - 1] >= 0x80:
+            head += 1
+        size = len(raw) - head
+        self._frames.dropped["fields of gRPC messages that no definition has"] += size
+        return raw[:head] + b"\x80" * (size - 1) + b"\0"
+
+    def _string(
+        self, type_name: str, name: str, parent: str, data: bytes, message: Tree, entry: Tree
+    ) -> bytes:
+        names = self._names
+        if type_name == "Digest":
+            return self._digest(data, message)
+
+        def change(text: str) -> str:
+            if name in _IDS:
+                return names.message_id(text)
+            if name in _VERSIONS and _VERSION.fullmatch(text):
+                return text
+            if name in _REMARKS:
+                return names.remark(text)
+            if name in _ADDRESSES:
+                return names.value(text)
+            if name == "recall_handle":
+                return names.recall_handle(text)
+            if name == "trace_context":
+                return names.trace_context(TRACEPARENT, text) or names.name(text)
+            if type_name == _ENTRY:
+                return self._property(name, text, entry)
+            return names.name(text, parent if parent in _RESOURCES else name)
+
+        return self._frames.changed(data, change)
+
+    def _property(self, member: str, text: str, entry: Tree) -> str:
+        key = str(entry.get("key", ""))
+        known = property_of(key) is not None
+        if member == "key":
+            return text if known or key == TRACEPARENT else self._names.name(text)
+        if known:
+            return self._frames.property_value(key, text)
+        return self._names.trace_context(key, text) or self._names.name(text)
+
+    def _digest(self, data: bytes, message: Tree) -> bytes:
+        """Return the checksum of the rewritten body."""
+        system = tree_at(message, "system_properties")
+        make = _DIGESTS.get(text_at(system, "body_digest", "type") or "")
+        body = message.get("body")
+        if make is None or not isinstance(body, bytes):
+            return b"0" * len(data)
+        made = make(self._body(body, message)).encode()
+        return made.rjust(len(data), b"0") if len(made) <= len(data) else made[: len(data)]
+
+    def _body(self, body: bytes, message: Tree) -> bytes:
+        topic = text_at(message, "topic", "name") or ""
+        if text_at(message, "system_properties", "body_encoding") == "GZIP":
+            return self._frames.compressed("gzip", body)
+        return self._frames.plain_body(topic, body)
+
+    # -- metadata ---------------------------------------------------------------------------------
+
+    def header_name(self, name: str) -> str:
+        """Return the rewritten name of a header."""
+        known = not name or name in _NAMES or property_of(name) is not None or name == TRACEPARENT
+        return name if known else self._names.name(name)
+
+    def header(self, name: str, text: str) -> str:
+        """Return the rewritten value of a header."""
+        names = self._names
+        if name == ":path":
+            return text if text in _PATHS else names.name(text)
+        if name in _PLAIN and _PLAIN_VALUE.fullmatch(text):
+            return text
+        if name in _VERSIONS and _VERSION.fullmatch(text):
+            return text
+        if name in _SECRETS:
+            return "x" * len(text)
+        if name == "authorization":
+            return _AUTHORIZATION.sub(self._authorized, text)
+        if name == "grpc-message":
+            return self._escaped_remark(text)
+        if name == ":authority":
+            return text if text == "IPAuthority" else names.value(text)
+        if name == "x-mq-client-id":
+            return names.name(text, "clientId")
+        return names.trace_context(name, text) or names.name(text)
+
+    def _authorized(self, match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
+        if name.lower() == "credential=":
+            account, slash, rest = value.partition("/")
+            return name + self._names.name(account) + slash + self._names.name(rest)
+        return name + (value if name.lower() == "signedheaders=" else "x" * len(value))
+
+    def _escaped_remark(self, text: str) -> str:
+        if "%" not in text:
+            return self._names.remark(text)
+        new = self._names.remark(unescaped(text)).encode()
+        shown = (
+            chr(byte) if 0x20 <= byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in new
+        )
+        return "".join(shown)

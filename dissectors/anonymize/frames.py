@@ -1,0 +1,509 @@
+"""Rewrite headers and bodies of commands in place, keeping every length.
+
+Rules: JSON is rewritten text by text; bytes around the texts stay. Stored messages are rewritten by
+their layout, with new CRCs. Data that is not understood becomes blanks, and is counted; nothing
+passes unread.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Final
+
+from ..foreign import hexadecimal_of, natural_of
+from ..remoting.bodies.trace import FIELD_SEPARATOR, RECORD_SEPARATOR, form_of
+from ..remoting.code_sets import SENDS
+from ..remoting.codes import RequestCode
+from ..remoting.header_codec import BINARY_TYPE
+from ..remoting.headers import SECRET_FIELDS, SECRET_WORDS
+from ..remoting.messages.counting import MAGIC_FILLER, MAGIC_V2, MIN_FILLER_SIZE, RECORD_MAGICS
+from ..remoting.messages.properties import property_of
+from ..remoting.messages.record_layout import (
+    CRC_ENTRY_SIZE,
+    CRC_MASK,
+    CRC_PROPERTY,
+    FIELD_ENDS,
+    FIXED,
+    SIZE_AND_MAGIC,
+    SYS_FLAG,
+    SYS_FLAG_AT,
+    crc_digits,
+)
+from ..remoting.send_fields import V2, send_fields_of
+from ..remoting.sysflag import compression_of
+from ..remoting.topic_names import is_internal_topic, is_trace_topic
+from .pseudonyms import Pseudonyms
+from .vocabulary import FIELDS, MEMBERS, MESSAGE_IDS, NAMED, REMARK_WORDS, SETTINGS
+
+_JSON: Final = re.compile(
+    rb'"(?P<text>(?:[^"\\]|\\.)*)"(?P<colon>\s*:)?'
+    rb"|(?P<number>-?\d+)(?P<rest>(?:\.\d+)?(?:[eE][-+]?\d+)?)(?P<after>\s*:)?(?![\w.])"
+    rb"|(?P<word>true|false|null)(?!\w)"
+    rb"|(?P<other>[^][{}:,\s]+)",
+    re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)|(.)", re.DOTALL)
+_SHORT_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_HASHES: Final = re.compile(rb'("(?:codeSet|tagsCode)"\s*:\s*\[?)([-\d,\s]*)()')
+_DIGITS: Final = re.compile(r"\d+")
+_LOWER_MEMBERS: Final = frozenset(name.lower() for name in MEMBERS | FIELDS)
+_SETTING: Final = re.compile(r"([\w.$-]+)=(.*)")
+_SECRETS: Final = frozenset(name.lower() for name, shown in SECRET_FIELDS.items() if not shown)
+_HEADER_NAMES: Final = NAMED | {V2.topic, V2.default_topic, V2.producer_group, V2.broker_name}
+_RECALL_HANDLE: Final = "recallHandle"
+_BITS: Final = "b"
+"""Member of an acknowledgement batch: base64 of bits."""
+_LEAST_NUMBER: Final = 4
+"""Minimum digits of a number that may be a name, in unknown fields."""
+_OPAQUE_SENDS: Final = SENDS | {RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2}
+_BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
+_BATCH_HEAD: Final = struct.Struct(">iIiii")
+_INT: Final = struct.Struct(">i")
+_SHORT: Final = struct.Struct(">H")
+
+
+class FrameRewriter:
+    """Rewrites commands; counts unreadable data."""
+
+    def __init__(self, names: Pseudonyms) -> None:
+        self._names = names
+        self.dropped: Counter[str] = Counter()
+        """kind of data replaced by blanks → bytes"""
+
+    def header(self, serialize_type: int, header: bytes) -> bytes:
+        """Return a header of the same length."""
+        if serialize_type == BINARY_TYPE:
+            return self._binary_header(header)
+        return self._json(header, self._header_text)
+
+    def body(self, code: int, is_response: bool, fields: dict[str, str], body: bytes) -> bytes:
+        """Return a body of the same length; `fields`: the ext fields of its header."""
+        if not body:
+            return body
+        if not is_response and code in _OPAQUE_SENDS:
+            names = send_fields_of(code)
+            topic = fields.get(names.topic, "")
+            if code == _BATCH or fields.get(names.batch) == "true":
+                return self._batch(topic, body)
+            return self._message_body(topic, _number(fields.get(names.sys_flag, "0")), body)
+        if not is_response and code == RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT:
+            return self._message_body("", _number(fields.get("sysFlag", "0")), body)
+        if len(body) >= 8 and SIZE_AND_MAGIC.unpack_from(body)[1] in RECORD_MAGICS:
+            return self._records(body)
+        if body.lstrip()[:1] in (b"{", b"["):
+            return self.json_body(body)
+        settings = self._settings(body)
+        if settings is not None:
+            return settings
+        return self.blank("bodies that are neither JSON nor messages", body)
+
+    def _settings(self, body: bytes) -> bytes | None:
+        """Rewrite lines of `name=value`; return None for anything else."""
+        lines = body.decode("utf-8", "replace").split("\n")
+        matches = [_SETTING.fullmatch(line) for line in lines if line]
+        if not all(matches):
+            return None
+
+        def changed(text: str) -> str:
+            return _SETTING.sub(lambda match: self._setting(match[1], match[2]), text)
+
+        return self.changed(body, lambda text: "\n".join(map(changed, text.split("\n"))))
+
+    def _setting(self, name: str, value: str) -> str:
+        if _is_secret(name):
+            return f"{name}={'x' * len(value.encode())}"
+        shown = name if name in REMARK_WORDS or name in SETTINGS else self._names.name(name)
+        return f"{shown}={self._names.value(value)}"
+
+    def blank(self, what: str, data: bytes) -> bytes:
+        """Return blanks for data that is not understood, and count it."""
+        self.dropped[what] += len(data)
+        return b" " * len(data)
+
+    def json_body(self, body: bytes) -> bytes:
+        """Rewrite a JSON body: texts, and hash codes of tags."""
+        whole = self._json(body, self._body_text)
+        return _HASHES.sub(
+            lambda found: found[1] + self._hashes(found[2]) + found[3],
+            whole,
+        )
+
+    def properties(self, text: str) -> str:
+        """Rewrite the properties of a message."""
+        return "\x02".join(map(self._property, text.split("\x02")))
+
+    # -- headers ----------------------------------------------------------------------------------
+
+    def _header_text(self, text: str, name: str | None) -> str:
+        if name is None:
+            return text if text in FIELDS else self._names.name(text)
+        return self._field(name, text)
+
+    def _field(self, name: str, text: str) -> str:
+        if _is_secret(name):
+            return "x" * len(text.encode())
+        if name == "remark":
+            return self._names.remark(text)
+        if "\x01" in text:
+            return self.properties(text)
+        if name in MESSAGE_IDS:
+            return self._names.message_id(text)
+        if name == _RECALL_HANDLE:
+            return self._names.recall_handle(text)
+        is_name = name in _HEADER_NAMES or name not in FIELDS
+        return self._names.name(text, name) if is_name else self._names.value(text)
+
+    def _binary_header(self, header: bytes) -> bytes:
+        out = bytearray(header)
+        at = 13  # code, language, version, opaque, flag
+        try:
+            (size,) = _INT.unpack_from(header, at)
+            at += 4
+            self._put(out, at, size, self._names.remark)
+            at += size
+            (size,) = _INT.unpack_from(header, at)
+            at += 4
+            end = at + size
+            while at < end:
+                (size,) = _SHORT.unpack_from(header, at)
+                name = header[at + 2 : at + 2 + size].decode("utf-8", "replace")
+                if name not in FIELDS:
+                    self._put(out, at + 2, size, self._names.name)
+                at += 2 + size
+                (size,) = _INT.unpack_from(header, at)
+                self._put(out, at + 4, size, partial(self._field, name))
+                at += 4 + size
+            if at != len(header):
+                raise ValueError("more than its fields")
+        except (struct.error, ValueError):
+            out[at:] = self.blank("damaged headers", bytes(out[at:]))
+        return bytes(out)
+
+    def _put(self, out: bytearray, at: int, size: int, change: Callable[[str], str]) -> None:
+        """Replace a text in place."""
+        if size < 0 or at + size > len(out):
+            raise ValueError("a length beyond the end")
+        out[at : at + size] = self.changed(bytes(out[at : at + size]), change)
+
+    def changed(self, data: bytes, change: Callable[[str], str]) -> bytes:
+        """Rewrite a text; return blanks if it is not text or its length would change."""
+        try:
+            new = change(data.decode()).encode()
+        except UnicodeError:
+            return self.blank("texts that are not UTF-8", data)
+        return new if len(new) == len(data) else self.blank("texts", data)
+
+    # -- JSON -------------------------------------------------------------------------------------
+
+    def _json(self, data: bytes, change: Callable[[str, str | None], str]) -> bytes:
+        """Rewrite JSON texts with `change(text, member)`; member None: for a member name."""
+        member = ""
+
+        def changed(match: re.Match[bytes]) -> bytes:
+            nonlocal member
+            if match["text"] is None:
+                if match["after"] is not None:
+                    member = ""
+                return self._bare(match, member)
+            raw, colon = match["text"], match["colon"] or b""
+            if colon:
+                member = raw.decode("utf-8", "replace")
+                new = self._escaped(raw, lambda text: change(text, None))
+            else:
+                new = self._escaped(raw, lambda text: change(text, member))
+            return b'"' + new + b'"' + colon
+
+        return _JSON.sub(changed, data)
+
+    def _bare(self, match: re.Match[bytes], member: str) -> bytes:
+        """Rewrite bytes outside JSON texts: numbers, booleans, or invalid JSON."""
+        if match["word"] is not None:
+            return match[0]
+        number = match["number"]
+        if number is None:
+            return self.blank("what is not JSON in a body", match[0])
+        is_known = not member or member.isdigit() or member.lower() in _LOWER_MEMBERS
+        if _is_secret(member):
+            return b"1" * len(match[0])
+        if match["rest"] or is_known or len(number) < _LEAST_NUMBER:
+            return match[0]
+        return self._hashes(number)
+
+    def _escaped(self, raw: bytes, change: Callable[[str], str]) -> bytes:
+        """Rewrite the value of a JSON text, keeping the escape form of each character."""
+        if b"\\" not in raw:
+            return self.changed(raw, change)
+        try:
+            parts = [(_unescaped(match), match[0]) for match in _ESCAPE.finditer(raw.decode())]
+            new = change("".join(char for char, _ in parts))
+        except UnicodeError:
+            return self.blank("texts that are not UTF-8", raw)
+        if len(new) != len(parts):
+            return self.blank("texts", raw)
+        out = []
+        for char, (old, spelled) in zip(new, parts, strict=True):
+            if char == old:
+                out.append(spelled)
+            elif len(spelled) == 6 and spelled[1] == "u":
+                out.append(f"\\u{ord(char):04x}")
+            else:
+                out.append(char)
+        encoded = "".join(out).encode("utf-8", "surrogatepass")
+        return encoded if len(encoded) == len(raw) else self.blank("texts", raw)
+
+    def _body_text(self, text: str, member: str | None) -> str:
+        if member is None:
+            is_number = text.isdigit() and len(text) < _LEAST_NUMBER
+            if text in MEMBERS or text in FIELDS or is_number:
+                return text
+            if text.lower() in _LOWER_MEMBERS and not self._names.is_seen(text):
+                return text  # fastjson ignores case
+            return self._names.name(text)
+        if _is_secret(member):
+            return "x" * len(text.encode())
+        if member in MESSAGE_IDS:
+            return self._names.message_id(text)
+        if member == _BITS:
+            return text
+        if "\x01" in text:
+            return self.properties(text)
+        if text[:2] == "[ ":  # uptime of a broker, as text
+            return self._names.remark(text)
+        if text[:1] in ("{", "[") and text[-1:] in ("}", "]"):
+            return self._json(text.encode(), self._body_text).decode()
+        return self._names.name(text, member) if member in NAMED else self._names.value(text)
+
+    def _hashes(self, numbers: bytes) -> bytes:
+        return _DIGITS.sub(
+            lambda found: self._names.number_text(found[0]), numbers.decode()
+        ).encode()
+
+    # -- messages ---------------------------------------------------------------------------------
+
+    def _property(self, entry: str) -> str:
+        name, separator, value = entry.partition("\x01")
+        if not separator:
+            return self._names.name(entry) if entry else entry
+        known = property_of(name)
+        if known is None:
+            context = self._names.trace_context(name, value)
+            if context is not None:
+                return f"{name}{separator}{context}"
+            return f"{self._names.name(name)}{separator}{self._names.name(value)}"
+        return f"{name}{separator}{self.property_value(name, value)}"
+
+    def property_value(self, name: str, value: str) -> str:
+        """Rewrite the value of a property that RocketMQ itself sets or reads."""
+        if name in MESSAGE_IDS:
+            return self._names.message_id(value)
+        return self._names.name(value, name) if name in NAMED else self._names.value(value)
+
+    def _message_body(self, topic: str, sys_flag: int, body: bytes) -> bytes:
+        kind = compression_of(sys_flag)
+        if kind is not None:
+            return self.compressed(kind, body)
+        return self.plain_body(topic, body)
+
+    def plain_body(self, topic: str, body: bytes) -> bytes:
+        """Rewrite the body of a message of a topic."""
+        if is_trace_topic(topic):
+            return self.changed(body, self._trace)
+        if is_internal_topic(topic):
+            if body[:1] in (b"{", b"["):
+                return self.json_body(body)
+            if not body.strip(b"0123456789,;- \n"):
+                return body
+        return self._names.body(body)
+
+    def _trace(self, text: str) -> str:
+        """Rewrite the contexts of the message trace."""
+        return RECORD_SEPARATOR.join(map(self._trace_record, text.split(RECORD_SEPARATOR)))
+
+    def _trace_record(self, text: str) -> str:
+        kind, *values = text.split(FIELD_SEPARATOR)
+        names = form_of(kind, len(values)) or ()
+        new = [self.property_value(name, value) for name, value in zip(names, values, strict=False)]
+        new += map(self._names.name, values[len(names) :])
+        return FIELD_SEPARATOR.join((self._names.value(kind), *new))
+
+    def compressed(self, kind: str, body: bytes) -> bytes:
+        """Return a body of the same codec and length: stored letters."""
+        room = len(body) - _OVERHEAD[kind](len(body))
+        if room < 0:
+            return self.blank("compressed bodies that are too short", body)
+        content = self._names.body(body)[:room]
+        made = _STORED[kind](content)
+        return made if len(made) == len(body) else self.blank("compressed bodies", body)
+
+    def _batch(self, topic: str, body: bytes) -> bytes:
+        """Rewrite the messages of a batch: size, magic, CRC, flag, body, properties."""
+        out = bytearray(body)
+        at = 0
+        try:
+            while at < len(body):
+                size, magic, _, _, length = _BATCH_HEAD.unpack_from(body, at)
+                end = at + size
+                start = at + _BATCH_HEAD.size
+                if size < _BATCH_HEAD.size or end > len(body) or not 0 <= length <= end - start:
+                    raise ValueError("a length beyond the end")
+                new = self.plain_body(topic, body[start : start + length])
+                out[start : start + length] = new
+                if magic and _INT.unpack_from(body, at + 8)[0]:
+                    _INT.pack_into(out, at + 8, zlib.crc32(new) & CRC_MASK)
+                (size,) = _SHORT.unpack_from(body, start + length)
+                if start + length + 2 + size != end:
+                    raise ValueError("more than its fields")
+                self._put(out, start + length + 2, size, self.properties)
+                at = end
+        except (struct.error, ValueError):
+            out[at:] = self.blank("damaged batches", bytes(out[at:]))
+        return bytes(out)
+
+    def _records(self, body: bytes) -> bytes:
+        out = bytearray(body)
+        at = 0
+        while at < len(body):
+            if len(body) - at < MIN_FILLER_SIZE:
+                out[at:] = self.blank("damaged records", bytes(out[at:]))
+                break
+            size, magic = SIZE_AND_MAGIC.unpack_from(body, at)
+            end = at + size
+            if size < MIN_FILLER_SIZE or end > len(body):
+                out[at:] = self.blank("records that are cut", bytes(out[at:]))
+                break
+            if magic == MAGIC_FILLER:
+                out[at + 8 : end] = bytes(size - 8)
+            else:
+                out[at:end] = self.record(bytes(body[at:end]))
+            at = end
+        return bytes(out)
+
+    def record(self, record: bytes) -> bytes:
+        """Rewrite a stored message."""
+        out = bytearray(record)
+        try:
+            (sys_flag,) = SYS_FLAG.unpack_from(record, SYS_FLAG_AT)
+            hosts = sys_flag >> 4 & 3
+            fixed, ends = FIXED[hosts], FIELD_ENDS[hosts]
+            values = fixed.unpack_from(record)
+            for place in (9, 12):
+                address, port = values[place], values[place + 1]
+                out[ends[place] : ends[place + 1]] = self._names.address(address)
+                _INT.pack_into(out, ends[place + 1], self._names.port(port))
+            start = fixed.size
+            topic_at = start + values[16]
+            if not start <= topic_at < len(record):
+                raise ValueError("a length beyond the end")
+            width = 2 if values[1] == MAGIC_V2 else 1
+            size = int.from_bytes(record[topic_at : topic_at + width], "big")
+            topic = record[topic_at + width : topic_at + width + size].decode("utf-8", "replace")
+            new = self._message_body(topic, sys_flag, record[start:topic_at])
+            out[start:topic_at] = new
+            if values[2]:
+                _INT.pack_into(out, 8, zlib.crc32(new) & CRC_MASK)
+            self._put(out, topic_at + width, size, partial(self._names.name, field="topic"))
+            at = topic_at + width + size
+            (size,) = _SHORT.unpack_from(record, at)
+            if at + 2 + size != len(record):
+                raise ValueError("more than its fields")
+            self._put(out, at + 2, size, self.properties)
+            properties = bytes(out[at + 2 : at + 2 + size])
+            if properties[-CRC_ENTRY_SIZE:].startswith(CRC_PROPERTY.encode()):
+                digits = crc_digits(bytes(out[: at + 2 + size])).encode()
+                place = at + 2 + size - len(digits) - 1
+                out[place : place + len(digits)] = digits
+        except (struct.error, ValueError):
+            return record[:8] + self.blank("damaged records", record[8:])
+        return bytes(out)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code, short, plain = match.groups()
+    if code:
+        return chr(hexadecimal_of(code) or 0)
+    return _SHORT_ESCAPES.get(short, short) if short else str(plain)
+
+
+@lru_cache(1024)
+def _is_secret(name: str) -> bool:
+    lower = name.lower()
+    plain = lower.rpartition(".")[2].replace("-", "").replace("_", "")
+    return plain in _SECRETS or any(word in lower for word in SECRET_WORDS)
+
+
+def _number(text: str) -> int:
+    return natural_of(text) or 0
+
+
+_STORED_BLOCK: Final = 0xFFFF
+_ZSTD_BLOCK: Final = 1 << 17
+_LZ4_BLOCK: Final = 1 << 22
+
+
+def _blocks(size: int, most: int) -> int:
+    return max(1, -(-size // most))
+
+
+def _zlib_overhead(total: int) -> int:
+    return 6 + 5 * _blocks(max(0, total - 11), _STORED_BLOCK)
+
+
+def _lz4_overhead(total: int) -> int:
+    return 11 + 4 * _blocks(max(0, total - 15), _LZ4_BLOCK)
+
+
+def _zstd_overhead(total: int) -> int:
+    return 6 + 3 * _blocks(max(0, total - 9), _ZSTD_BLOCK)
+
+
+def _zlib(content: bytes) -> bytes:
+    parts = [b"\x78\x01"]
+    count = _blocks(len(content), _STORED_BLOCK)
+    for place in range(count):
+        block = content[place * _STORED_BLOCK : (place + 1) * _STORED_BLOCK]
+        size = len(block)
+        parts += [struct.pack("<BHH", place == count - 1, size, size ^ 0xFFFF), block]
+    return b"".join(parts) + zlib.adler32(content).to_bytes(4, "big")
+
+
+def _lz4(content: bytes) -> bytes:
+    # version 1, independent blocks, blocks of up to 4 MiB; then the checksum of these two bytes
+    parts = [b"\x04\x22\x4d\x18\x60\x70\x73"]
+    for place in range(_blocks(len(content), _LZ4_BLOCK)):
+        block = content[place * _LZ4_BLOCK : (place + 1) * _LZ4_BLOCK]
+        parts += [struct.pack("<I", len(block) | 0x80000000), block]
+    return b"".join(parts) + bytes(4)
+
+
+def _zstd(content: bytes) -> bytes:
+    parts = [b"\x28\xb5\x2f\xfd\x00\x58"]  # a window of 2 MiB
+    count = _blocks(len(content), _ZSTD_BLOCK)
+    for place in range(count):
+        block = content[place * _ZSTD_BLOCK : (place + 1) * _ZSTD_BLOCK]
+        head = len(block) << 3 | (place == count - 1)
+        parts += [head.to_bytes(3, "little"), block]
+    return b"".join(parts)
+
+
+def _gzip_overhead(total: int) -> int:
+    return 18 + 5 * _blocks(max(0, total - 23), _STORED_BLOCK)
+
+
+def _gzip(content: bytes) -> bytes:
+    size = (len(content) & 0xFFFFFFFF).to_bytes(4, "little")
+    check = zlib.crc32(content).to_bytes(4, "little")
+    return b"\x1f\x8b\x08" + bytes(6) + b"\xff" + _zlib(content)[2:-4] + check + size
+
+
+_OVERHEAD: Final = {
+    "gzip": _gzip_overhead,
+    "zlib": _zlib_overhead,
+    "lz4": _lz4_overhead,
+    "zstd": _zstd_overhead,
+}
+_STORED: Final = {"gzip": _gzip, "zlib": _zlib, "lz4": _lz4, "zstd": _zstd}

@@ -1,0 +1,188 @@
+"""Rewrite rows of decoded logs, JSON lines and Parquet, with the pseudonyms of captures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import msgspec
+
+from ..decode.decoded_log import FINDING_COLUMNS
+from ..expert import ExpertKind
+from ..foreign import Unreadable, json_of
+from ..remoting.row_facts import names as facts
+from ..rows import conversation_facts as tcp
+from ..rows.bounded_lines import LONGEST_LINE, BoundedLines, LineTooLong
+from ..rows.column import NAMES
+from ..rows.conversation_record import CONVERSATION_COLUMNS
+from ..rows.message_record import MESSAGE_COLUMNS
+from ..rows.parquet import load_pyarrow
+from ..rows.record import COLUMNS
+from .pseudonyms import Pseudonyms
+from .vocabulary import MEMBERS, MESSAGE_IDS, OWN_WORDS, REMARK_WORDS, SETTINGS
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_CRC: Final = "body_crc"
+_WORDS: Final = frozenset(
+    (
+        *("status", "request_name", "response_name", "language", "version_name", "end"),
+        *("serialize_type", "outcome_class", "event", "covers", "body_form", "protocol", "start"),
+        *("ended_by", "kind", "severity", "directions"),
+    )
+)
+"""Columns with words of rmqtool and the protocol."""
+_STAY: Final = {
+    name
+    for columns in (COLUMNS, MESSAGE_COLUMNS, CONVERSATION_COLUMNS, FINDING_COLUMNS)
+    for column in columns
+    if column.type not in ("string", "list") or column.name in _WORDS
+    if column.name != _CRC
+    for name in NAMES.get(column.name, (column.name,))
+}
+"""Columns that stay: words, numbers, and times, including former column names."""
+_LISTS_OF_FACTS: Final = frozenset(("facts", "brokers"))
+_FACTS_OF_IDS: Final = frozenset((facts.FIRST_KEY, facts.TRANSACTION_ID))
+_FACTS_OF_NAMES: Final = frozenset(
+    (
+        *(facts.CLIENT, facts.CONSUMER, facts.PRODUCER, facts.CONSUME_FROM, facts.SUBSCRIPTION),
+        *(facts.GROUP, facts.MEMBER, facts.ACCOUNT, facts.MESSAGE_GROUP, facts.CORRELATION),
+    )
+)
+_FACTS_OF_WORDS: Final = frozenset(
+    (
+        *(facts.TRANSACTION, facts.DECISION, facts.CHECKED, facts.CLIENT_TYPE, facts.MESSAGE_TYPE),
+        *(facts.STREAM_RESET, facts.FAULT, tcp.STALL, tcp.LATE, tcp.TLS_OFFERED, tcp.TLS_CHOSEN),
+        *(tcp.TLS_ALERT, tcp.TLS_SUITE, tcp.TLS_RESUMED, tcp.TLS_EARLY_DATA),
+        *(tcp.TLS_NOT_BEFORE, tcp.TLS_NOT_AFTER),
+    )
+)
+_LOWER_MEMBERS: Final = frozenset(map(str.lower, MEMBERS))
+_CHUNK: Final = 1 << 20
+_ROWS: Final = msgspec.json.Decoder(dict[str, Any])
+_COMMANDS: Final = frozenset(("ext_fields", "header", "messages"))
+
+
+class RowsError(ValueError):
+    """Rows cannot be rewritten; the text says which, and why."""
+
+
+def json_lines(file: BinaryIO, names: Pseudonyms) -> Iterator[bytes]:
+    """Yield rewritten JSON lines; raise RowsError for lines that are not rows of a decoded log."""
+    for number, line in enumerate(_lines_of(file), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json_of(_ROWS, line)
+        except Unreadable as error:
+            raise RowsError(f"line {number} is not a JSON object: {error}") from None
+        if not _COMMANDS.isdisjoint(row):
+            raise RowsError(f"line {number} has a command; anonymize its capture instead")
+        for name in sorted(row, key=_is_said):
+            row[name] = _changed(names, name, row[name])
+        yield msgspec.json.encode(row) + b"\n"
+
+
+def _lines_of(file: BinaryIO) -> Iterator[bytes]:
+    lines = BoundedLines(LONGEST_LINE)
+    try:
+        for chunk in iter(partial(file.read, _CHUNK), b""):
+            yield from lines.receive(chunk)
+    except LineTooLong as error:
+        raise RowsError(str(error)) from None
+    yield lines.finish()
+
+
+def parquet(path: str, out: BinaryIO, names: Pseudonyms) -> None:
+    """Rewrite a Parquet file; raise RowsError if it is damaged."""
+    load_pyarrow()
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with (
+            pyarrow.parquet.ParquetFile(path) as file,
+            pyarrow.parquet.ParquetWriter(out, file.schema_arrow) as writer,
+        ):
+            for batch in file.iter_batches(8192):
+                writer.write_table(_table(pyarrow.Table.from_batches([batch]), names))
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).partition(".")[0]
+        raise RowsError(f"it is a damaged Parquet file: {reason}") from None
+
+
+def _table(table: pyarrow.Table, names: Pseudonyms) -> pyarrow.Table:
+    import pyarrow
+
+    columns = sorted(enumerate(table.schema), key=lambda pair: _is_said(pair[1].name))
+    for place, column in columns:
+        if column.name in _STAY:
+            continue
+        changed = [_changed(names, column.name, value) for value in table.column(place).to_pylist()]
+        array = pyarrow.chunked_array([pyarrow.array(changed, column.type)])
+        table = table.set_column(place, column, array)
+    return table
+
+
+def _is_said(column: str) -> bool:
+    """Return whether a column has texts that may contain names, to be recognised there."""
+    return column in ("remark", "detail")
+
+
+def _changed(names: Pseudonyms, column: str, value: object) -> object:
+    if column in _STAY:
+        return value
+    change = _change_of(names, column)
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        changed = [change(text) if isinstance(text, str) else None for text in value]
+        return sorted(changed, key=str) if column == "brokers" else changed
+    if column == _CRC and isinstance(value, int):
+        return names.checksum(value)
+    return value if value is None or isinstance(value, (int, float, bool)) else None
+
+
+def _change_of(names: Pseudonyms, column: str) -> Callable[[str], str]:
+    if column == "remark":
+        return names.remark
+    if column == "detail":
+        return partial(names.remark, words=OWN_WORDS)
+    if column in _LISTS_OF_FACTS:
+        return lambda text: _fact(names, column, text)
+    if column == "findings":
+        return lambda text: text if text in ExpertKind.__members__ else names.remark(text)
+    if column == "body":
+        return lambda text: names.body(text.encode("utf-8", "replace")).decode()
+    if column in MESSAGE_IDS:
+        return names.message_id
+    if column == "group":
+        return lambda text: ",".join(names.name(part, column) for part in text.split(","))
+    return names.value if column.endswith("_address") else partial(names.name, field=column)
+
+
+def _fact(names: Pseudonyms, column: str, text: str) -> str:
+    name, separator, value = text.partition("=")
+    if column == "brokers":
+        return f"{names.name(name)}{separator}{names.value(value)}"
+    if name in _FACTS_OF_IDS:
+        value = names.message_id(value)
+    elif name in _FACTS_OF_NAMES:
+        value = names.name(value, name)
+    elif name == tcp.FIRST_BYTES:
+        value = "0" * len(value)
+    elif name == facts.ROUTE:
+        numbers, blank, broker = value.rpartition(" ")
+        value = f"{numbers}{blank}{names.name(broker)}"
+    elif not _is_word(name, value):
+        value = " ".join(map(names.value, value.split(" ")))
+    return f"{name}{separator}{value}"
+
+
+def _is_word(name: str, value: str) -> bool:
+    """Return whether the value of a fact is a word of rmqtool or the protocol."""
+    if name == facts.SETTING:
+        return value in SETTINGS or value in REMARK_WORDS
+    return name in _FACTS_OF_WORDS or (name == facts.RESPELLED and value.lower() in _LOWER_MEMBERS)

@@ -1,0 +1,132 @@
+"""Read the index of a store: keys → records of the log.
+
+A file has a header, hash slots, and entries chained by slot, latest first. It does not store the
+number of its slots: by default a broker makes four entries per slot. An entry has only the hash of
+its key, so a hit is likely and a miss is certain. RocketMQ: IndexFile, IndexHeader, IndexService.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from .store_files import StoreFiles, numbered_files
+
+INDEX_FOLDER: Final = "index"
+_DIGITS: Final = 17
+_HEADER: Final = struct.Struct(">qqqqii")
+"""store time of the first and the last entry, ms; their log offsets; used slots; entries + 1"""
+_SLOT: Final = struct.Struct(">i")
+_ENTRY: Final = struct.Struct(">iqii")
+"""hash, log offset, seconds after the first entry, previous entry of the slot"""
+_ENTRIES_PER_SLOT: Final = 4
+_USUAL_SLOTS: Final = 5_000_000
+_MOST_STEPS: Final = 4096
+"""maximum entries read of one slot"""
+
+
+class IndexHit(NamedTuple):
+    """An entry with the hash of a key."""
+
+    offset: int
+    """log offset of the record"""
+    time: int
+    """store time, ms since the epoch, in whole seconds after the first entry"""
+
+
+class _IndexFile(NamedTuple):
+    path: str
+    begin_time: int
+    begin_offset: int
+    end_offset: int
+    slots: int
+    entries: int
+
+
+class KeyIndex:
+    """The index files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the headers of the files."""
+        self._open = StoreFiles()
+        self.unread: list[str] = []
+        """files with an unknown layout, or truncated"""
+        self._files: list[_IndexFile] = []
+        for path in numbered_files(folder, _DIGITS):
+            file = self._file(path)
+            if file is None:
+                self.unread.append(path)
+            elif file.entries > 1:
+                self._files.append(file)
+
+    def hits(self, topic: str, key: str) -> list[IndexHit]:
+        """Return the entries with the hash of a key, by offset."""
+        hashed = key_hash(f"{topic}#{key}")
+        return sorted(hit for file in self._files for hit in self._hits_in(file, hashed))
+
+    def has(self, topic: str, key: str, offset: int) -> bool | None:
+        """Return whether the index maps a key to a record; None if unknown."""
+        if not self._files:  # not copied, or the broker keeps it in RocksDB
+            return None
+        hashed = key_hash(f"{topic}#{key}")
+        last = self._files[-1]
+        for file in self._files:
+            if offset < file.begin_offset or (file is not last and offset > file.end_offset):
+                continue
+            if any(hit.offset == offset for hit in self._hits_in(file, hashed)):
+                return True
+        return None if self.unread else False
+
+    def _file(self, path: str) -> _IndexFile | None:
+        data = self._open.read(path, _HEADER.size, 0)
+        if len(data) < _HEADER.size:
+            return None
+        begin_time, _, begin, end, _, entries = _HEADER.unpack(data)
+        if entries <= 1:
+            return _IndexFile(path, begin_time, begin, end, 0, entries)
+        for slots in self._slot_numbers(path):
+            first = self._entry(path, slots, 1)
+            if first is not None and first[1] == begin and first[3] == 0:
+                return _IndexFile(path, begin_time, begin, end, slots, entries)
+        return None
+
+    def _slot_numbers(self, path: str) -> Iterator[int]:
+        """Yield the possible numbers of slots of a file of this size."""
+        size = self._open.size(path) - _HEADER.size
+        per_slot = _SLOT.size + _ENTRIES_PER_SLOT * _ENTRY.size
+        if size > 0 and size % per_slot == 0:
+            yield size // per_slot
+        yield _USUAL_SLOTS  # truncated, or with another number of entries
+
+    def _hits_in(self, file: _IndexFile, hashed: int) -> Iterator[IndexHit]:
+        at = _HEADER.size + hashed % file.slots * _SLOT.size
+        data = self._open.read(file.path, _SLOT.size, at)
+        place = _SLOT.unpack(data)[0] if len(data) == _SLOT.size else 0
+        for _ in range(_MOST_STEPS):
+            if not 0 < place < file.entries:
+                return
+            entry = self._entry(file.path, file.slots, place)
+            if entry is None:
+                return
+            if entry[0] == hashed:
+                yield IndexHit(entry[1], file.begin_time + 1000 * entry[2])
+            if entry[3] >= place:  # a chain leads to earlier entries only
+                return
+            place = entry[3]
+
+    def _entry(self, path: str, slots: int, place: int) -> tuple[int, int, int, int] | None:
+        at = _HEADER.size + slots * _SLOT.size + place * _ENTRY.size
+        data = self._open.read(path, _ENTRY.size, at)
+        return _ENTRY.unpack(data) if len(data) == _ENTRY.size else None
+
+
+def key_hash(text: str) -> int:
+    """Return the hash of a key in the index: that of Java's String, without its sign."""
+    data = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for (unit,) in struct.iter_unpack(">H", data):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value >> 31 else value
+    return 0 if signed == -(1 << 31) else abs(signed)

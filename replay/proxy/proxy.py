@@ -1,0 +1,622 @@
+"""The proxy on an asyncio loop: listeners, and one server connection per client connection.
+
+Rules: a client is read only while its server accepts bytes, and vice versa. A side that has
+finished sending may still read (half-close), except with TLS, gRPC, or faults. A connection is
+reset if the guard refuses it or its server is unreachable.
+RocketMQ: NettyRemotingServer, NettyRemotingClient.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import Final, cast
+
+from dissectors.endpoint import endpoint_text, host_of, split_endpoint
+from dissectors.open_files import require_files
+from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
+
+from ..accepting import Acceptor, OpenFiles, allow_files
+from ..errors import ConfigError
+from ..safety import TargetRefused
+from ..sandbox.events import EventKind, SandboxEvent
+from ..sandbox.injection.injector import Injector
+from ..sandbox.room import Room
+from ..sandbox.server import Answer, Connection
+from ..transport.aio import CLOSED, AioLink, AioNetwork
+from ..transport.tls import server_context
+from ..wire.network import Link
+from ..wire_capture import WireCapture, WireConnection
+from .faults import INJECTED, FaultGate, FaultyServer, ProxiedRequest, ServerAnswer, frame_of
+from .fronts import Front, Fronts, bound_socket
+from .grpc_relay import GrpcRelay
+from .options import ProxyOptions, check_options
+from .relay import ProxyRelay
+
+NAMESRV: Final = "namesrv"
+_HIGH_WATER: Final = 64 * 1024
+"""bytes that wait for a slow reader, from which on the other side is not read"""
+_LINGER_SECONDS: Final = 10.0
+"""time that a closed connection has to take what was written"""
+_FLUSH_SECONDS: Final = 0.05
+"""time after which readers of the recording see a packet"""
+_WILDCARDS: Final = ("0.0.0.0", "::")
+
+
+class Proxy:
+    """A proxy; listens between `start` and `close`."""
+
+    def __init__(self, options: ProxyOptions) -> None:
+        """Raise ConfigError for invalid options."""
+        check_options(options)
+        self.options = options
+        self.namesrv = ""
+        """own `host:port` that stands for the NameServers, once started"""
+        self.connections: set[ProxyConnection] = set()
+        """open connections"""
+        self.counts: Counter[str] = Counter()
+        """event counts: connections, rewritten responses, refused connections, …"""
+        self.room = Room(options.memory_limit)
+        """memory that connections share"""
+        self.grpc = ""
+        """own `host:port` for clients of gRPC, once started; empty: none"""
+        self.grpc_network: AioNetwork
+        """opens connections to real servers that speak gRPC"""
+        self.network: AioNetwork
+        """opens connections to real servers, once started"""
+        self.wire: WireCapture | None = None
+        """the recording"""
+        self.fronts = Fronts(options.host, self._listen, self._not_fronted)
+        """own addresses of brokers"""
+        self.injector: Injector
+        """injects faults, once started"""
+        self._faulty: dict[str, FaultyServer] = {}
+        self._acceptors: list[Acceptor] = []
+        self._files = OpenFiles(lambda: len(self.connections), each=2)
+        self._tls: ssl.SSLContext | None = None
+        self._grpc_tls: ssl.SSLContext | None = None
+        self._flushing: asyncio.TimerHandle | None = None
+
+    async def start(self) -> Proxy:
+        """Listen; raise ConfigError if a port is in use or a TLS file is unusable."""
+        options = self.options
+        if options.listen_cert is not None:
+            files = options.listen_cert, options.listen_key, options.key_password
+            self._tls, self._grpc_tls = server_context(*files), server_context(*files)
+            self._grpc_tls.set_alpn_protocols(["h2"])
+        self.injector = Injector(options.seed, asyncio.get_running_loop().time, INJECTED)
+        self.faulty(NAMESRV)
+        self.injector.add(options.injections)
+        self.network = AioNetwork(options.tls, options.guard, _HIGH_WATER)
+        self.grpc_network = AioNetwork(options.tls, options.guard, _HIGH_WATER, ("h2",))
+        try:
+            bound = bound_socket(options.host, options.port)
+        except OSError as error:
+            where = endpoint_text(options.host, options.port)
+            reason = f"cannot listen on {where}: {error.strerror or error}"
+            raise ConfigError(reason, "give another port", setting="host") from None
+        port: int = bound.getsockname()[1]
+        self.namesrv = endpoint_text(options.host, port)
+        self.fronts.add_own(options.host, port)
+        if options.wire is not None:
+            self.wire = WireCapture("", options.wire)
+            self._flush_wire()
+        front = Front(NAMESRV, options.namesrv, options.host, port, ((bound, options.namesrv),))
+        self._listen(front)
+        if options.grpc:
+            self._front_grpc()
+        return self
+
+    def _front_grpc(self) -> None:
+        """Listen for gRPC clients."""
+        options = self.options
+        try:
+            bound = bound_socket(options.host, options.grpc_port)
+        except OSError as error:
+            where = endpoint_text(options.host, options.grpc_port)
+            reason = f"cannot listen on {where}: {error.strerror or error}"
+            raise ConfigError(reason, "give another port", setting="grpc_port") from None
+        port: int = bound.getsockname()[1]
+        targets = (options.grpc,)
+        front = Front("grpc", targets, options.host, port, ((bound, targets),), grpc=True)
+        self.grpc = endpoint_text(options.host, port)
+        self.fronts.add_own(options.host, port)
+        self.fronts.add(options.grpc, front)
+        self._listen(front)
+
+    async def close(self) -> None:
+        """Close every connection and stop listening."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for acceptor in self._acceptors:
+            await acceptor.settled()
+        self._acceptors = []
+        self.injector.close()
+        for connection in list(self.connections):
+            connection.close()
+        await self.network.close()
+        await self.grpc_network.close()
+        if self._flushing is not None:
+            self._flushing.cancel()
+        if self.wire is not None:
+            self.wire.flush()
+
+    def tell(
+        self, kind: EventKind, server: str, peer: str = "", detail: str = "", count: str = ""
+    ) -> None:
+        """Emit an event, and count it under a name."""
+        if count:
+            self.counts[count] += 1
+        if self.options.on_event is not None:
+            at = time.time_ns() // 1_000_000
+            self.options.on_event(SandboxEvent(at, kind, server, peer, detail))
+
+    def faulty(self, name: str) -> FaultyServer:
+        """Return the injection server of the fronts with that name."""
+        server = self._faulty.get(name)
+        if server is None:
+            server = FaultyServer(name, self.tell, lambda: self.connections)
+            self._faulty[name] = server
+            self.injector.watch(server)
+        return server
+
+    def advertised_to(self, local: str) -> str:
+        """Return the host for routes sent to a client that connected to this own address."""
+        options = self.options
+        if options.advertised or options.host not in _WILDCARDS:
+            return options.advertised or options.host
+        return host_of(local)
+
+    def _flush_wire(self) -> None:
+        """Flush the recording periodically for its readers."""
+        assert self.wire is not None
+        self.wire.flush()
+        self._flushing = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._flush_wire)
+
+    def _listen(self, front: Front) -> None:
+        """Accept connections to a front."""
+        for bound, targets in front.sockets:
+            factory = functools.partial(self._accepted, front, targets)
+            tell = functools.partial(self.tell, EventKind.REFUSED, front.name, "")
+            tls = self._grpc_tls if front.grpc else self._tls
+            self._acceptors.append(Acceptor(bound, factory, self._files, tell, tls))
+        own = endpoint_text(front.host, front.port)
+        self.tell(EventKind.LISTENING, front.name, own, f"{own} for {', '.join(front.targets)}")
+
+    def _not_fronted(self, reason: str) -> None:
+        self.tell(EventKind.REFUSED, NAMESRV, "", reason, count="addresses not fronted")
+
+    def _accepted(self, front: Front, targets: tuple[str, ...]) -> AioLink:
+        connection = ProxyConnection(self, front, targets)
+        return AioLink(self.grpc_network if front.grpc else self.network, connection.client)
+
+
+class _ClientSide:
+    """Callbacks of the client connection."""
+
+    def __init__(self, connection: ProxyConnection) -> None:
+        self._connection = connection
+        self.received: Callable[[bytes], None] = connection.from_client
+        """handler of received bytes"""
+
+    def opened(self, link: Link) -> None:
+        """Handle the open connection."""
+        assert isinstance(link, AioLink)
+        self._connection.client_opened(link)
+
+    def refused(self, reason: str, hint: str) -> None:
+        """Do nothing: the client opened this connection."""
+
+    def ended(self, reason: str) -> None:
+        """Handle the end of the connection."""
+        self._connection.ended(by_client=True, reason=reason)
+
+    def resumed(self) -> None:
+        """Resume reading from the server: the client accepts bytes."""
+        self._connection.client_takes()
+
+
+class _ServerSide:
+    """Callbacks of the connection to the real server."""
+
+    def __init__(self, connection: ProxyConnection) -> None:
+        self._connection = connection
+        self.received: Callable[[bytes], None] = connection.from_server
+        """handler of received bytes"""
+
+    def opened(self, link: Link) -> None:
+        """Handle the open connection."""
+        assert isinstance(link, AioLink)
+        self._connection.server_opened(link)
+
+    def refused(self, reason: str, hint: str) -> None:
+        """Handle a failed connection attempt."""
+        self._connection.server_refused(reason, hint)
+
+    def ended(self, reason: str) -> None:
+        """Handle the end of the connection."""
+        self._connection.ended(by_client=False, reason=reason)
+
+    def resumed(self) -> None:
+        """Resume reading from the client: the server accepts bytes."""
+        self._connection.server_takes()
+
+
+class ProxyConnection:
+    """A client connection and its connection to the real server."""
+
+    def __init__(self, proxy: Proxy, front: Front, targets: tuple[str, ...]) -> None:
+        self.front = front
+        """what the client connected to"""
+        self.peer = ""
+        """address of the client, `ip:port`"""
+        self.client = _ClientSide(self)
+        """callbacks of the client connection"""
+        self._proxy = proxy
+        self._targets = itertools.chain(targets)
+        self._target = ""
+        self._client: AioLink | None = None
+        self._server: AioLink | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._give_up: Callable[[], None] | None = None
+        self._early: list[bytes] = []
+        self._wire: WireConnection | None = None
+        self._client_waits = self._server_waits = 0
+        self._closed = False
+        self._finished: AioLink | None = None
+        self.judged = b""
+        """an injected fault is decided on: the frame of the request"""
+        self.pace: Callable[[int], float] | None = None
+        """an injected fault: seconds to wait before more is read, by the bytes just read"""
+        injector = proxy.injector
+        self._gate = None
+        if injector.is_active:
+            self._gate = FaultGate(self, proxy.faulty(front.name), injector)
+        self._relay: ProxyRelay | GrpcRelay
+        if front.grpc:
+            self._relay = GrpcRelay(self, self._endpoint, proxy.room)
+        else:
+            self._relay = ProxyRelay(self, self._rewritten, proxy.room, self._gate)
+        self._from_client = self._relay.from_client
+        self.from_server = self._relay.from_server
+
+    # -- the client -----------------------------------------------------------------------------
+
+    def client_opened(self, link: AioLink) -> None:
+        """Open the connection to the real server, then read the client."""
+        proxy = self._proxy
+        self._client, self.peer = link, link.peer
+        link.half_closed = lambda: self._half_closed(by_client=True)
+        link.pause_reading()
+        proxy.connections.add(self)
+        if len(proxy.connections) > proxy.options.connections_limit:
+            proxy.tell(EventKind.REFUSED, self.front.name, self.peer, "too many connections")
+            self.close(reset=True)
+            return
+        proxy.tell(EventKind.CONNECTED, self.front.name, self.peer, count="connections")
+        if not proxy.injector.admits(self.front.name, cast(Connection, self)):
+            self.close(reset=True)
+            return
+        self._next_target()
+
+    def from_client(self, data: bytes) -> None:
+        """Handle bytes from the client."""
+        if self._server is None:  # TLS may have read some before the pause
+            self._early.append(data)
+        else:
+            self._from_client(data)
+            if self.pace is not None:
+                self._read_slowly(self.pace(len(data)))
+
+    def client_takes(self) -> None:
+        """Resume reading from the server."""
+        self._proxy.room.take(-self._server_waits)
+        if self._server_waits and self._server is not None:
+            self._server.resume_reading()
+        self._server_waits = 0
+
+    def server_takes(self) -> None:
+        """Resume reading from the client."""
+        self._proxy.room.take(-self._client_waits)
+        if self._client_waits and self._client is not None:
+            self._client.resume_reading()
+        self._client_waits = 0
+
+    # -- the server -----------------------------------------------------------------------------
+
+    def _next_target(self) -> None:
+        target = next(self._targets, None)
+        if target is None:
+            self.close(reset=True)
+            return
+        self._target = target
+        self._opening = asyncio.get_running_loop().create_task(self._open(target))
+
+    async def _open(self, target: str) -> None:
+        options = self._proxy.options
+        if options.consent is not None:
+            try:
+                await options.consent((target,))
+            except TargetRefused as refusal:
+                self.server_refused(str(refusal), "")
+                return
+        if not self._closed:
+            timeout = int(options.connect_seconds * 1e9)
+            proxy = self._proxy
+            network = proxy.grpc_network if self.front.grpc else proxy.network
+            self._give_up = network.open(target, timeout, _ServerSide(self))
+
+    def server_opened(self, link: AioLink) -> None:
+        """Start forwarding bytes."""
+        self._give_up = None
+        if self._closed or self._client is None:
+            link.abort()
+            return
+        self._server = link
+        link.half_closed = lambda: self._half_closed(by_client=False)
+        if self._proxy.wire is not None:
+            self._wire = self._proxy.wire.opened(time.time_ns(), self.peer, link.peer)
+        for data in self._early:
+            self._from_client(data)
+        self._early = []
+        if self._gate is None:  # the common case: forward without going through this object
+            self.client.received = self._from_client
+        self._client.resume_reading()
+
+    def server_refused(self, reason: str, hint: str) -> None:
+        """Try the next NameServer; if there is none, close the client's connection."""
+        self._give_up = None
+        if self._closed:
+            return
+        detail = f"{self._target}: {reason}" + (f"; {hint}" if hint else "")
+        self._proxy.tell(
+            EventKind.REFUSED, self.front.name, self.peer, detail, count="refused connections"
+        )
+        self._next_target()
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def _half_closed(self, *, by_client: bool) -> bool:
+        """Forward a half-close; return False if both sides must end."""
+        finished, other = (self._client, self._server)[:: 1 if by_client else -1]
+        if (
+            finished is None
+            or other is None
+            or not (finished.can_half_close and other.can_half_close)
+        ):
+            return False
+        if self._finished is not None or not isinstance(self._relay, ProxyRelay):
+            return self._finished is finished  # a paused reader sees the end again
+        if self._gate is not None:
+            return False  # a fault may still have to send something
+        self._relay.finish(by_client)
+        self._finished = finished
+        if self._wire is not None:
+            self._wire.half_closed(time.time_ns(), by_peer=not by_client)
+        other.half_close()
+        return True
+
+    def ended(self, *, by_client: bool, reason: str) -> None:
+        """Close the other side as this one ended."""
+        self._end(by_client, reset=reason != CLOSED)
+
+    def close(self, reset: bool = False) -> None:
+        """Close both sides: gracefully after pending writes, or at once."""
+        self._end(False, reset)
+
+    @property
+    def front_name(self) -> str:
+        """The name of the front that the client connected to."""
+        return self.front.name
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something can still be written."""
+        return not self._closed
+
+    def _end(self, by_client: bool, reset: bool) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        proxy = self._proxy
+        proxy.connections.discard(self)
+        proxy.room.take(-self._client_waits - self._server_waits)
+        self._client_waits = self._server_waits = 0
+        self._relay.close()
+        if self._give_up is not None:
+            self._give_up()
+        for link in (self._client, self._server):
+            if link is None:
+                continue
+            if reset:
+                link.abort()
+            else:
+                link.close()
+                if link.unsent:
+                    asyncio.get_running_loop().call_later(_LINGER_SECONDS, link.abort)
+        self._client = self._server = self._finished = None
+        if self._wire is not None:
+            self._wire.closed(time.time_ns(), by_peer=not by_client, reset=reset)
+        proxy.tell(EventKind.DISCONNECTED, self.front.name, self.peer)
+
+    # -- interface for injected faults ----------------------------------------------------------
+
+    def mark(self, fault: str) -> None:
+        """Record the current request, with its injected fault."""
+        judged, self.judged = self.judged, b""
+        if judged:
+            self.seen(judged, fault)
+
+    def execute(self, request: ProxiedRequest, raw: bytes) -> None:
+        """Forward a request; a fault may intercept its response."""
+        if self._gate is not None:
+            self._gate.wait_for(request)
+        self.forward(raw)
+
+    def answer(self, request: RemotingCommand, answer: Answer) -> None:
+        """Answer a request with the server's response or a fault's error."""
+        if request.flag & ONEWAY_FLAG:
+            return
+        shown = answer.shown if isinstance(answer, ServerAnswer) else None
+        self.to_client(frame_of(request, answer), shown)
+
+    def encode_answer(self, request: RemotingCommand, answer: Answer) -> bytes:
+        """Return the frame of an answer, for faults that truncate it."""
+        return frame_of(request, answer)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes of a fault to the client."""
+        self.to_client(data)
+
+    def pause_reading(self) -> None:
+        """Keep reading while a request is frozen.
+
+        The kernel of a hung server accepts bytes, too. Recordings then show requests at their send
+        time; the injector queues them in order, with a limit.
+        """
+
+    def resume_reading(self) -> None:
+        """Do nothing, as `pause_reading`."""
+
+    def _read_slowly(self, seconds: float) -> None:
+        client = self._client
+        if seconds > 0 and client is not None:
+            client.pause_reading()
+            asyncio.get_running_loop().call_later(seconds, client.resume_reading)
+
+    # -- outlet of the relay --------------------------------------------------------------------
+
+    def to_server(self, data: bytes) -> None:
+        """Record bytes from the client and send them to the real server."""
+        if self._wire is not None:
+            self._wire.sent(time.time_ns(), data)
+        link = self._server
+        if link is not None:
+            link.send(data)
+            if not link.writable:
+                self._wait_for_server(link)
+
+    def forward(self, data: bytes) -> None:
+        """Send bytes to the real server."""
+        link = self._server
+        if link is not None:
+            link.send(data)
+            if not link.writable:
+                self._wait_for_server(link)
+
+    def to_client(self, data: bytes, shown: bytes | None = None) -> None:
+        """Send bytes to the client."""
+        link = self._client
+        if link is None:
+            return
+        if self._wire is not None:
+            self._wire.received(time.time_ns(), data if shown is None else shown)
+        link.send(data)
+        if not link.writable and not self._server_waits and self._server is not None:
+            self._server_waits = self._waiting(link)
+            if self._server is not None:
+                self._server.pause_reading()
+
+    def seen(self, data: bytes, fault: str = "") -> None:
+        """Record bytes of the client."""
+        if self._wire is not None:
+            self._wire.sent(time.time_ns(), data, fault)
+
+    def unreadable(self, from_client: bool) -> None:
+        """Report that bytes pass uninspected."""
+        side = "the client" if from_client else "the server"
+        self._proxy.tell(
+            EventKind.BAD_BYTES,
+            self.front.name,
+            self.peer,
+            f"{side} sent bytes that are not RocketMQ; they pass unchanged",
+            count="connections of other protocols",
+        )
+
+    def overflow(self) -> None:
+        """Close the connection: too many bytes are held."""
+        detail = "too many bytes are held: a slow reader, or frames that are not whole"
+        self._proxy.tell(
+            EventKind.REFUSED, self.front.name, self.peer, detail, count="dropped connections"
+        )
+        self.close(reset=True)
+
+    def _waiting(self, link: AioLink) -> int:
+        """Count bytes unread by a slow reader; close the connection above the limit."""
+        size = max(1, link.unsent)
+        if self._proxy.room.take(size):
+            return size
+        self.overflow()
+        return 0
+
+    def _wait_for_server(self, link: AioLink) -> None:
+        """Pause reading from the client until the server has read the waiting bytes."""
+        if not self._client_waits and self._client is not None:
+            self._client_waits = self._waiting(link)
+            if self._client is not None:
+                self._client.pause_reading()
+
+    def _endpoint(self, host: str, port: int, dialled: bool) -> tuple[str, int] | None:
+        proxy = self._proxy
+        local = "" if self._client is None else self._client.local
+        advertised = proxy.advertised_to(local)
+        real = split_endpoint(proxy.options.grpc)
+        if real is not None and port == real[1] and (dialled or host == advertised):
+            # A RocketMQ proxy returns the host that its client connected to, with its own port.
+            host = real[0]
+        proxy.counts["rewritten endpoints"] += 1
+        return proxy.fronts.grpc_front(host, port, advertised)
+
+    def _rewritten(self, body: bytes) -> bytes:
+        proxy = self._proxy
+        local = "" if self._client is None else self._client.local
+        new = proxy.fronts.rewritten(body, proxy.advertised_to(local))
+        if new != body:
+            proxy.counts["rewritten responses"] += 1
+        return new
+
+
+def run_proxy(
+    options: ProxyOptions,
+    started: Callable[[Proxy], None],
+    tick: Callable[[], None],
+    stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
+    seconds: float | None = None,
+) -> Proxy:
+    """Run a proxy in this thread until `stoppable`'s argument is called or the time is up.
+
+    `started` is called once it listens, `tick` every second. Returns the proxy, closed; raises
+    ConfigError as `Proxy.start` does.
+    """
+    allow_files()
+    proxy = Proxy(options)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(ended.set)
+
+        with stoppable(stop):
+            await proxy.start()
+            try:
+                started(proxy)
+                end = None if seconds is None else loop.time() + seconds
+                while not ended.is_set() and (end is None or loop.time() < end):
+                    wait = 1.0 if end is None else min(1.0, max(0.0, end - loop.time()))
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(ended.wait(), wait)
+                    tick()
+            finally:
+                await proxy.close()
+
+    require_files()
+    asyncio.run(run())
+    return proxy

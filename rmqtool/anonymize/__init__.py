@@ -1,0 +1,1 @@
+"""`anonymize`: captures and rows that can be shared."""

@@ -1,0 +1,172 @@
+"""The options of `consume` and `topic`, each declared once."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from dissectors.foreign import natural_of
+from replay.config import NAMESRV_VARIABLE, ProducerConfig
+from replay.errors import ConfigError, NameServerError
+
+from ..send import targets
+from ..send.options import NO_NAMESRV
+from ..ui import common_options as common
+from ..ui.console import When
+from ..ui.declared import argument, declared, option
+from ..ui.option_names import command_error
+from ..ui.option_values import one_of, time_option, usage_error
+from ..ui.status import CommandError, ExitStatus
+
+_TARGET, _SELECT, _OUTPUT = "Target", "Filters", "Output"
+_MS = 1_000_000
+
+
+class ConsumeFormat(StrEnum):
+    """The format of messages."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+    body = "body"
+
+
+class TopicFormat(StrEnum):
+    """The format of a topic description."""
+
+    table = "table"
+    json = "json"
+
+
+class Start(StrEnum):
+    """Named start positions."""
+
+    begin = "begin"
+    end = "end"
+
+
+Place = Start | int | tuple[int]
+"""start of reading: an end, an offset, or (ms since the epoch,)"""
+
+
+def _place_of(name: str, text: str) -> Place:
+    if text in tuple(Start):
+        return Start(text)
+    offset = natural_of(text)
+    if offset is not None:
+        return offset
+    moment = time_option(name, text)
+    if moment is None or not moment.has_date:
+        raise usage_error(
+            name, f"{text!r} has no date; give begin, end, an offset, or 2026-11-20T10:00:00"
+        )
+    return (moment.ns // _MS,)
+
+
+def _topic_of(name: str, named: str | None, positional: str | None) -> str:
+    if named is not None and positional is not None and named != positional:
+        raise usage_error(name, f"two topics: {positional} and {named}; give one")
+    topic = named if named is not None else positional
+    if not topic:
+        raise CommandError("no topic given; add TOPIC or -t TOPIC", status=ExitStatus.USAGE)
+    return topic
+
+
+def _topic(text: str) -> Any:
+    """Declare the topic as an option, beside the argument `named`."""
+    return option(
+        text, _SELECT, metavar="TOPIC", value="", typed=str | None, read=_topic_of, needs=("named",)
+    )
+
+
+@declared
+class ClusterRequest:
+    """The options of both commands."""
+
+    namesrv: str | None = targets.NAMESRV
+    acl: str | None = targets.ACL
+    yes: bool = targets.yes(_TARGET, "connecting")
+    allow: list[str] | None = targets.allow(_TARGET, "Connect")
+    tls: str | None = targets.TLS
+    tls_name: str | None = targets.TLS_NAME
+    tls_any_name: bool = targets.TLS_ANY_NAME
+    tls_cert: str | None = targets.TLS_CERT
+    tls_key: str | None = targets.TLS_KEY
+    timeout_ms: int = targets.timeout("Timeout of a request.", _TARGET)
+    colour: When = common.COLOR
+    quiet: bool = common.QUIET
+
+
+@declared
+class ConsumeCommand(ClusterRequest):
+    """The options of `consume`."""
+
+    named: str | None = argument("[TOPIC]", "Topic to read.", None)
+    topic: str = _topic("Same as TOPIC.")
+    start: Place = option(
+        "Start at begin, end, an offset, or a store time (UTC).",
+        _SELECT,
+        "begin",
+        metavar="begin|end|OFFSET|TIME",
+        value=Start.begin,
+        typed=str,
+        read=_place_of,
+    )
+    limit: int | None = common.LIMIT
+    follow: bool = option("Wait for new messages until Ctrl-C.", _SELECT, False)
+    broker: str | None = option("Read only from this broker.", _SELECT, metavar="NAME")
+    queue: int | None = option("Read only this queue of each broker.", _SELECT, min=0, metavar="N")
+    tags: str | None = option(
+        "Only messages with one of these tags: 'paid || sent'.", _SELECT, metavar="TAGS"
+    )
+    key: str | None = option("Only messages with this key.", _SELECT, metavar="KEY")
+    where: str = common.WHERE
+    format: ConsumeFormat = option(
+        "Output format; body: bodies only, one per line.",
+        _OUTPUT,
+        "table",
+        metavar="table|json|jsonl|body",
+        value=ConsumeFormat.table,
+        typed=str,
+        read=partial(one_of, ConsumeFormat),
+    )
+
+
+@declared
+class TopicCommand(ClusterRequest):
+    """The options of `topic`."""
+
+    named: str | None = argument("[TOPIC]", "Topic to describe.", None)
+    topic: str = _topic("Same as TOPIC.")
+    groups: list[str] | None = option(
+        "Show only the lag of this group; repeatable.", _SELECT, names="--group", metavar="GROUP"
+    )
+    format: TopicFormat = option(
+        "Output format.",
+        _OUTPUT,
+        "table",
+        metavar="table|json",
+        value=TopicFormat.table,
+        typed=str,
+        read=partial(one_of, TopicFormat),
+    )
+
+
+def config_of(given: ClusterRequest) -> ProducerConfig:
+    """Return the settings of the client; raise CommandError if they are invalid."""
+    try:
+        config = ProducerConfig(
+            group="rmqtool",
+            namesrv=given.namesrv or "",
+            api_timeout_ms=given.timeout_ms,
+            credentials=targets.credentials_of_option(given.acl),
+            tls=targets.tls_of_options(given),
+        )
+        if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
+            raise CommandError("no NameServer given", NO_NAMESRV, ExitStatus.USAGE)
+        config.namesrv_addresses()
+    except (ConfigError, NameServerError) as error:
+        raise command_error(error, ExitStatus.USAGE) from None
+    return config

@@ -1,0 +1,66 @@
+"""`rmqtool decode store`: its options and its help; messages are listed as those of captures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dissectors.tcp.source import CaptureError
+
+from ..ui.declared import argument, command_with, declared, derived
+from ..ui.errors import print_note
+from ..ui.status import CommandError, ExitStatus
+from .options import DecodeRequest, View
+
+
+@declared
+class StoreRequest(DecodeRequest):
+    """A `decode store` command: list the messages in a copy of a broker's store."""
+
+    folder: str = argument(
+        "DIR", "Copy of a broker's store folder, or of its commitlog folder.", "", required=True
+    )
+    view: View = derived(lambda: View.list_messages, value=View.list_messages)
+
+
+_NOT_STORED = (
+    *("sources", "commands", "verbose", "summary", "follow_conversation", "messages"),
+    *("list_messages", "check", "fail_on", "decode_as", "tls_keylog", "max_ratio"),
+    *("no_message_rows", "partition", "follow", "jobs"),
+)
+"""options of `decode pcap` that `decode store` does not have"""
+
+
+def _run(request: StoreRequest) -> ExitStatus:
+    """List the messages in a copy of a broker's store.
+
+    Commits and rollbacks of half messages, and offsets of groups, are rows, too.
+    The store is read offline and never written. Stop the broker, or copy its
+    folder: a file that is being written may end inside a message.
+
+    Examples:
+      rmqtool decode store store/
+      rmqtool decode store store/ -Y 'topic = Orders and keys = order-4711'
+      rmqtool decode store store/ -Y 'event = rolled_back or covers = before'
+      rmqtool decode store store/ --since 10:00 --body-limit 1KiB -T jsonl
+      rmqtool decode store store/ -T parquet -o messages.parquet
+
+    More: rmqtool help store.
+    """
+    from dissectors.broker_store.store_decode import StoreDecode
+    from dissectors.broker_store.store_folder import store_in
+
+    from .message_lines import stored_messages
+    from .run import decode_options, run_decode
+
+    try:
+        store = StoreDecode(store_in(request.folder), decode_options(request))
+    except CaptureError as error:
+        raise CommandError(f"{error.path}: {error.reason}", error.hint) from None
+    request = replace(request, sources=store.sources)
+    status = run_decode(request, store, stored_messages(request, store))
+    for line in () if request.quiet else store.store.remarks:
+        print_note(line)
+    return status
+
+
+decode_store = command_with(StoreRequest, _run, _NOT_STORED)

@@ -1,0 +1,1 @@
+"""`rmqtool mcp`: a read-only Model Context Protocol server over captures and decoded logs."""

@@ -1,0 +1,1 @@
+"""Implement `rmqtool proxy`."""

@@ -1,0 +1,70 @@
+"""Other runs of rmqtool that read the proxy's recording: a decoded log, a replay elsewhere.
+
+Rules: each is a separate process, so traffic never waits for it; packets that it cannot read in
+time are dropped and counted. Ctrl-C ends the proxy; its readers then finish their input.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import IO, Final
+
+from replay.proxy.recording import Tap
+
+_END_SECONDS: Final = 60.0
+"""seconds for a reader to finish"""
+
+
+class RecordingReader:
+    """A reader process."""
+
+    def __init__(self, name: str, arguments: Sequence[str], out: IO[str] | None = None) -> None:
+        """`name`: name in messages; its output goes to `out`, or is discarded."""
+        self.name = name
+        """name in messages"""
+        command = [sys.executable, "-m", "rmqtool", *arguments]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL if out is None else out,
+            start_new_session=True,  # terminal signals go to the proxy
+        )
+
+    def tap(self) -> Tap:
+        """Return the function that writes packets to it."""
+        assert self._process.stdin is not None
+        with self._process.stdin as pipe:
+            return Tap(self.name, os.dup(pipe.fileno()))
+
+    def finish(self) -> int:
+        """Wait for the process and return its exit status."""
+        try:
+            return self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+def readers_of(
+    log: str | None,
+    force: bool,
+    mirror: str | None,
+    where: str,
+    journal: str | None,
+    agreed: Sequence[str],
+    out: IO[str],
+) -> list[RecordingReader]:
+    """Start the requested readers."""
+    started: list[RecordingReader] = []
+    if log is not None:
+        decode = ["decode", "pcap", "-", "-o", log, "--quiet", *(["--force"] if force else [])]
+        started.append(RecordingReader(log, decode))
+    if mirror is not None:
+        replay = ["replay", "-", "--live", "-n", mirror, "--quiet", *agreed]
+        replay += ["-Y", where] if where else []
+        replay += ["-o", journal] if journal else []
+        started.append(RecordingReader(f"mirror to {mirror}", replay, out))
+    return started

@@ -1,0 +1,1 @@
+"""Implement `rmqtool watch`: problems, metrics, and captures of incidents, for weeks."""

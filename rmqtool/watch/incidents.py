@@ -1,0 +1,259 @@
+"""Keep the packets around problems: selects their time range and connections.
+
+Rules: problems that start while an incident is pending join it, so a storm of problems is one
+incident; a problem of the same rule and subject is kept again only after a pause. A separate
+process copies and diagnoses the packets (`incident_capture`), one incident at a time, so nothing
+here blocks. Number and size of incidents are limited; the oldest are removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from analytics.diagnosis.context import Context
+from analytics.diagnosis.problem import ProblemSeverity, Subject
+from dissectors.endpoint import host_of
+from dissectors.foreign import Unreadable, json_of
+from dissectors.times import text_of_time
+
+from ..summary.watch import ProblemChange, ProblemEvent
+from ..ui.errors import reason_of
+from .connections import KnownConnections
+from .windows import SECOND
+
+MOST_JOINED: Final = 300 * SECOND
+"""ns by which joining problems may extend an incident"""
+LONGEST_LEAD: Final = 300 * SECOND
+"""ns before the start within which a problem's first sign is kept, besides `--before`"""
+AGAIN: Final = 600 * SECOND
+"""ns before a problem with the same rule and subject is kept again"""
+MOST_NAMED: Final = 1000
+"""connections, servers and hosts of one incident"""
+MOST_REMEMBERED: Final = 10_000
+PATIENCE: Final = 30.0
+"""seconds that `finish` waits for the last incident"""
+_MODULE: Final = "rmqtool.watch.incident_capture"
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]+")
+
+
+class IncidentOrder(msgspec.Struct):
+    """The order for the capture process."""
+
+    files: list[str]
+    """of the ring, in their order"""
+    begin: int
+    """ns since the epoch"""
+    end: int
+    connections: list[tuple[str, str]]
+    """client and server, `address:port`, whose packets are kept"""
+    servers: list[str]
+    """servers whose connections are all kept"""
+    clients: list[str]
+    """hosts whose connections to any of `known` are kept"""
+    known: list[str]
+    """servers of RocketMQ"""
+    problems: list[dict[str, object]]
+    """events of the problems that caused the incident"""
+    folder: str
+    """folder of all incidents"""
+    name: str
+    """name of the new folder"""
+    most: int
+    """incidents that may be kept"""
+    size: int
+    """total bytes of all incidents"""
+    decode_as: list[int] = []
+    tls_keylog: str = ""
+
+
+class KeptIncident(msgspec.Struct):
+    """The outcome of an order."""
+
+    path: str = ""
+    packets: int = 0
+    bytes: int = 0
+    problems: int = 0
+    removed: int = 0
+    """older incidents that were removed"""
+    cut: bool = False
+    """cut at the size limit of an incident"""
+    missing: int = 0
+    """files of the ring that were removed before they were read"""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """An incident whose packets are still coming."""
+
+    begin: int
+    end: int
+    latest: int
+    name: str
+    connections: dict[tuple[str, str], None] = field(default_factory=dict)
+    servers: dict[str, None] = field(default_factory=dict)
+    clients: dict[str, None] = field(default_factory=dict)
+    problems: list[dict[str, object]] = field(default_factory=list)
+
+
+class IncidentKeeper:
+    """Orders captures of problems once their packets have arrived."""
+
+    def __init__(
+        self,
+        folder: Path,
+        severity: ProblemSeverity,
+        before: int,
+        after: int,
+        most: int,
+        size: int,
+        files: Callable[[int, int], list[Path]],
+        connections: KnownConnections,
+        decode_as: Iterable[int] = (),
+        tls_keylog: str = "",
+    ) -> None:
+        """`before`, `after` in ns; `files` returns the ring files of a time range.
+
+        Raise OSError if the folder cannot be created.
+        """
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        self.kept = 0
+        """incidents"""
+        self.failed = 0
+        self._folder, self._severity = folder, severity
+        self._before, self._after = before, after
+        self._most, self._size, self._files = most, size, files
+        self._connections = connections
+        self._decode_as, self._tls_keylog = sorted(decode_as), tls_keylog
+        self._known: list[str] = []
+        self._last: dict[tuple[str, Subject], int] = {}
+        self._waiting: _Waiting | None = None
+        self._running: subprocess.Popen[bytes] | None = None
+        self._refused: KeptIncident | None = None
+
+    def take(self, events: Sequence[ProblemEvent], context: Context) -> None:
+        """Schedule captures for problems that started."""
+        for event in events:
+            problem = event.problem
+            if event.kind is not ProblemChange.STARTED or problem.severity < self._severity:
+                continue
+            key = problem.rule, problem.subject
+            if event.time - self._last.get(key, -AGAIN) < AGAIN:
+                continue
+            if len(self._last) >= MOST_REMEMBERED:
+                self._last.clear()
+            self._last[key] = event.time
+            self._known = [*context.servers, *context.endpoints][:MOST_REMEMBERED]
+            self._add(event)
+
+    def look(self, now: int) -> KeptIncident | None:
+        """Start the incident due at `now` (ns); return a finished one."""
+        done = self._finished(None)
+        waiting = self._waiting
+        if waiting is not None and self._running is None and now >= waiting.end:
+            self._start(waiting)
+        return done
+
+    def finish(self) -> list[KeptIncident]:
+        """Write the pending incident with the packets so far, and wait for it."""
+        done = [self._finished(PATIENCE)]
+        if self._waiting is not None:
+            self._start(self._waiting)
+            done.append(self._finished(PATIENCE))
+        return [kept for kept in done if kept is not None]
+
+    def _add(self, event: ProblemEvent) -> None:
+        problem, now = event.problem, event.time
+        first = max(min(problem.first_time, now), now - LONGEST_LEAD) - self._before
+        waiting = self._waiting
+        if waiting is None:
+            time_text = re.sub(r"[-:]|\.\d+", "", text_of_time(now))
+            name = f"{time_text}-{_NOT_IN_NAMES.sub('-', problem.rule)}"
+            latest = now + self._after + MOST_JOINED
+            waiting = self._waiting = _Waiting(first, now + self._after, latest, name)
+        waiting.begin = min(waiting.begin, first)
+        waiting.end = min(max(waiting.end, now + self._after), waiting.latest)
+        if len(waiting.problems) < MOST_NAMED:
+            waiting.problems.append(event.as_json())
+        for client, server in self._connections.of(problem):
+            if len(waiting.connections) >= MOST_NAMED:
+                break
+            waiting.connections[client, server] = None
+            waiting.clients[host_of(client)] = None
+            if problem.subject.client is None:
+                waiting.servers[server] = None
+
+    def _start(self, waiting: _Waiting) -> None:
+        self._waiting = None
+        order = IncidentOrder(
+            files=list(map(str, self._files(waiting.begin, waiting.end))),
+            begin=waiting.begin,
+            end=waiting.end,
+            connections=list(waiting.connections),
+            servers=list(waiting.servers),
+            clients=list(waiting.clients),
+            known=self._known,
+            problems=waiting.problems,
+            folder=str(self._folder),
+            name=waiting.name,
+            most=self._most,
+            size=self._size,
+            decode_as=self._decode_as,
+            tls_keylog=self._tls_keylog,
+        )
+        root = str(Path(__file__).resolve().parents[2])
+        path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        try:
+            # A file, not a pipe, so that nothing here blocks until the process has started.
+            with tempfile.TemporaryFile(dir=self._folder) as asked:
+                asked.write(msgspec.json.encode(order))
+                asked.seek(0)
+                self._running = subprocess.Popen(
+                    # -P: import no modules from the working directory
+                    [sys.executable, "-P", "-m", _MODULE],
+                    stdin=asked,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=dict(os.environ, PYTHONPATH=os.pathsep.join(path)),
+                )
+        except OSError as error:
+            self.failed += 1
+            self._refused = KeptIncident(error=reason_of(error))
+
+    def _finished(self, patience: float | None) -> KeptIncident | None:
+        """Return the outcome of the process, or None if there is none or it is still running."""
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            return refused
+        running = self._running
+        if running is None or (patience is None and running.poll() is None):
+            return None
+        try:
+            running.wait(patience)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+        self._running = None
+        assert running.stdout is not None
+        with running.stdout:
+            text = running.stdout.read()
+        try:
+            kept = json_of(_DECODER, text)
+        except Unreadable:
+            kept = KeptIncident(error=f"its process ended with status {running.returncode}")
+        self.kept += not kept.error
+        self.failed += bool(kept.error)
+        return kept
+
+
+_DECODER: Final = msgspec.json.Decoder(KeptIncident)

@@ -1,0 +1,253 @@
+"""The options of `watch`: packet source, notifications, recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from analytics.diagnosis.problem import ProblemSeverity
+from analytics.diagnosis.rule import DiagnosisRule
+from dissectors.endpoint import split_endpoint
+from dissectors.live.packet_ring import RING_BYTES
+from dissectors.times import Zone
+
+from ..diagnose.request import chosen_rules
+from ..live import options as live
+from ..ui import common_options as options
+from ..ui.console import When
+from ..ui.declared import argument, declared, option
+from ..ui.option_values import duration_option, one_of, size_option, usage_error
+from ..ui.status import CommandError, ExitStatus
+
+_CAPTURE, _EVENTS, _KEPT, _METRICS = "Capture", "Events", "Kept packets", "Metrics"
+MIB = 1 << 20
+SYSLOG = "/dev/log"
+"""the local syslog"""
+
+
+class WatchFormat(StrEnum):
+    """The format of events."""
+
+    lines = "lines"
+    json = "json"
+    jsonl = "jsonl"
+
+
+def _ns(option: str, text: str) -> int:
+    length = duration_option(option, text)
+    assert isinstance(length, Fraction)
+    return int(length)
+
+
+def _window(option: str, text: str) -> int:
+    length = _ns(option, text)
+    if length < 60 * 1_000_000_000:
+        raise usage_error(option, f"too short: {text!r}; give 1m or more")
+    return length
+
+
+def _size(option: str, text: str) -> int:
+    size = size_option(option, text) or 0
+    if size < 4 * MIB:
+        raise usage_error(option, f"too small: {text!r}; give 4MiB or more")
+    return size
+
+
+def _severity(option: str, text: str) -> ProblemSeverity:
+    return ProblemSeverity(one_of(tuple(map(str, ProblemSeverity)), option, text))
+
+
+def _folder(_option: str, text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _listen(option: str, text: str | None) -> tuple[str, int] | None:
+    if text is None:
+        return None
+    address = split_endpoint(text)
+    if address is None:
+        raise usage_error(option, f"not an address: {text!r}; give 127.0.0.1:9464")
+    return address
+
+
+def _url(option: str, text: str | None) -> str:
+    from .deliveries import Target
+
+    if text and Target.of(text) is None:
+        raise usage_error(option, "not a URL; give http://host:port/path or https://…")
+    return text or ""
+
+
+def _syslog(option: str, text: str | None) -> str | tuple[str, int]:
+    if not text or text.startswith("/"):
+        return text or ""
+    address = split_endpoint(text)
+    if address is None:
+        raise usage_error(option, f"not an address: {text!r}; give {SYSLOG} or host:514")
+    return address
+
+
+def _duration(text: str, default: str, panel: str, seconds: int) -> Any:
+    value = seconds * 1_000_000_000
+    return option(text, panel, default, metavar="TIME", value=value, typed=str, read=_ns)
+
+
+@declared
+class WatchRequest:
+    """A `watch` command."""
+
+    source: str = argument(
+        "[CAPTURE]", "Capture to watch: a file, or - for stdin (default: interface).", ""
+    )
+    interfaces: Sequence[str] = option(
+        "Watch this network interface; repeatable.",
+        _CAPTURE,
+        [],
+        names="--interface",
+        metavar="NAME",
+        typed=list[str],
+    )
+    filter: str = options.capture_filter(_CAPTURE)
+    duration: float | None = live.duration(_CAPTURE)
+    promiscuous: bool = live.PROMISCUOUS
+    buffer: int = option(
+        "Capture buffer size of each interface; packets beyond it are dropped.",
+        _CAPTURE,
+        "64MiB",
+        metavar="SIZE",
+        value=RING_BYTES,
+        typed=str,
+        read=lambda option, text: size_option(option, text) or 0,
+    )
+    user: str | None = live.USER
+    processes: bool = option(
+        "Also name processes of other users, through a privileged helper process.",
+        _CAPTURE,
+        False,
+    )
+    decode_as: frozenset[int] = options.DECODE_AS
+    tls_keylog: str = options.TLS_KEYLOG
+    rules: Sequence[DiagnosisRule] = option(
+        "Check only this rule; repeatable.",
+        _EVENTS,
+        [],
+        names="--rule",
+        metavar="RULE",
+        value=(),
+        typed=list[str],
+        read=chosen_rules,
+    )
+    severity: ProblemSeverity = option(
+        "Report problems of this severity or higher.",
+        _EVENTS,
+        "info",
+        metavar="error|warning|info",
+        value=ProblemSeverity.INFO,
+        typed=str,
+        read=_severity,
+    )
+    window: int = option(
+        "Judge the exchanges of this long, then forget them.",
+        _EVENTS,
+        "30m",
+        metavar="TIME",
+        value=1800 * 1_000_000_000,
+        typed=str,
+        read=_window,
+    )
+    status: int = _duration(
+        "Report the state of the watch this often (0: never).", "1h", _EVENTS, 3600
+    )
+    format: WatchFormat = option("Output format of events.", _EVENTS, WatchFormat.lines)
+    webhook: str = option(
+        "Also POST each event as JSON to this URL.",
+        _EVENTS,
+        metavar="URL",
+        value="",
+        typed=str | None,
+        read=_url,
+    )
+    syslog: str | tuple[str, int] = option(
+        "Also send events to syslog: /dev/log, or host:514 (UDP).",
+        _EVENTS,
+        metavar="ADDRESS",
+        value="",
+        typed=str | None,
+        read=_syslog,
+    )
+    ring_folder: Path | None = option(
+        "Keep the latest packets in this folder, as pcapng files.",
+        _KEPT,
+        names="--ring-dir",
+        metavar="DIR",
+        typed=str | None,
+        read=_folder,
+    )
+    ring: int = option(
+        "Size of the ring.", _KEPT, "2GiB", metavar="SIZE", value=2 << 30, typed=str, read=_size
+    )
+    incidents: Path | None = option(
+        "Keep the packets around each problem in this folder, with its diagnosis.",
+        _KEPT,
+        metavar="DIR",
+        typed=str | None,
+        read=_folder,
+    )
+    keep_severity: ProblemSeverity = option(
+        "Keep packets of problems of this severity or higher.",
+        _KEPT,
+        "error",
+        metavar="error|warning|info",
+        value=ProblemSeverity.ERROR,
+        typed=str,
+        read=_severity,
+    )
+    before: int = _duration("Keep packets from this long before the problem.", "60s", _KEPT, 60)
+    after: int = _duration("Keep packets until this long after its start.", "30s", _KEPT, 30)
+    most_incidents: int = option(
+        "Keep this many incidents; the oldest are removed.", _KEPT, 100, min=1, metavar="N"
+    )
+    incidents_size: int = option(
+        "Keep incidents up to this total size; the oldest are removed.",
+        _KEPT,
+        "1GiB",
+        metavar="SIZE",
+        value=1 << 30,
+        typed=str,
+        read=_size,
+    )
+    metrics: tuple[str, int] | None = option(
+        "Serve Prometheus metrics and /healthz here, such as 127.0.0.1:9464.",
+        _METRICS,
+        metavar="HOST:PORT",
+        typed=str | None,
+        read=_listen,
+    )
+    otlp: str = option(
+        "Push metrics by OTLP over HTTP to this URL.",
+        _METRICS,
+        metavar="URL",
+        value="",
+        typed=str | None,
+        read=_url,
+    )
+    otlp_interval: int = _duration("Push metrics this often.", "30s", _METRICS, 30)
+    zone: Zone = options.TIME_ZONE
+    colour: When = options.COLOR
+    quiet: bool = options.QUIET
+
+    def check(self) -> None:
+        """Raise CommandError for no source, or for contradicting sources."""
+        if bool(self.source) == bool(self.interfaces):
+            raise CommandError(
+                "no interface given; use -i NAME, or - for a capture on stdin",
+                "list interfaces: rmqtool decode live -D",
+                ExitStatus.USAGE,
+            )
+        if self.source and (self.filter or self.duration is not None or self.processes):
+            raise usage_error("--filter, --duration, and --processes", "need -i NAME")
+        if self.incidents is not None and self.ring_folder is None:
+            raise usage_error("--incidents", "takes packets from the ring; add --ring-dir DIR")

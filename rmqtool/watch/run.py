@@ -1,0 +1,473 @@
+"""One run of `watch`: record, decode, and judge packets; report problems.
+
+Rules: one thread reads, records, decodes, and judges; anything that may block (webhooks, syslog,
+scrapes, pushes, the packets of an incident) has a separate thread or process and a limit. Failures
+are counted and reported, and the watch continues.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+
+from analytics.diagnosis.engine import Engine
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.foreign import natural_of
+from dissectors.live.interface import LiveCapture
+from dissectors.live.packet_ring import RingPacket
+from dissectors.quantities import counted
+
+from ..api.judged import engine_of
+from ..live.keeping import opened_capture
+from ..live.options import LiveRequest
+from ..summary.watch import ProblemChange, ProblemEvent
+from ..ui.errors import reason_of
+from ..ui.figures import count, size
+from ..ui.interrupt import first_ends
+from ..ui.json_array import ArrayText
+from ..ui.json_text import json_line
+from ..ui.status import CommandError, ExitStatus, Terminated
+from . import metrics as of
+from .connections import KnownConnections
+from .deliveries import Courier, syslog, webhook
+from .ends_helper import EndsHelper
+from .exporters import MetricsServer, OtlpPusher
+from .feeds import LiveFeed, PacketFeed, StoredFeed
+from .incidents import IncidentKeeper, KeptIncident
+from .local_ends import LocalEnds
+from .metrics import Given, TrafficMetrics
+from .notices import NoticeKind, WatchEvent, notice, problem_events
+from .options import WatchFormat, WatchRequest
+from .packet_files import PacketFiles
+from .windows import SECOND, WindowedDiagnosis
+
+LOOK: float = 2.0
+"""seconds between checks for dropped packets"""
+STUCK: float = 60.0
+"""seconds without a check after which the watch is unhealthy"""
+CALM: float = 60.0
+"""seconds without a loss after which the next loss is reported"""
+
+
+def run_watch(request: WatchRequest) -> ExitStatus:
+    """Watch until the capture ends or a signal comes."""
+    return _Watching(request).run()
+
+
+class _Watching:
+    """A running watch."""
+
+    def __init__(self, request: WatchRequest) -> None:
+        self.request = request
+        self._begin = time.monotonic()
+        self._couriers: list[Courier] = []
+        self._ring: PacketFiles | None = None
+        self._decode: Decode | None = None
+        self._stopped = False
+        self._exchanges = 0
+        self._event_counts: Counter[str] = Counter()
+        """kind of event -> how many"""
+        self._lost_lines = 0
+        self._array = ArrayText() if request.format is WatchFormat.json else None
+        self._connections = KnownConnections()
+        self._local_ends = EndsHelper() if request.processes else LocalEnds()
+        self._keeper: IncidentKeeper | None = None
+        self._metrics: TrafficMetrics | None = None
+        self._server: MetricsServer | None = None
+        self._pusher: OtlpPusher | None = None
+        self._ticked = time.monotonic()
+        self._diagnosis = WindowedDiagnosis(self._new_engine, request.window, self._now)
+        self._feed = self._opened()
+        self._dropped, self._dropped_at = 0, 0.0
+        self._next_look = 0.0
+        self._next_status = time.monotonic() + request.status / SECOND
+
+    def run(self) -> ExitStatus:
+        """Watch until the end; always leave a readable ring and report the end."""
+        request, why = self.request, "the capture ended"
+        try:
+            if request.webhook:
+                self._couriers.append(webhook(request.webhook))
+            if request.syslog:
+                self._couriers.append(syslog(request.syslog))
+            self._open_files()
+            self._open_metrics()
+            self._emit(
+                notice(
+                    NoticeKind.WATCHING,
+                    time.time_ns(),
+                    f"watching {self._feed.name}",
+                    source=self._feed.name,
+                    filter=request.filter,
+                )
+            )
+            with first_ends(self._stop, (signal.SIGINT, signal.SIGTERM)):
+                self._watch()
+            why = "stopped" if self._stopped else self._feed.problem or why
+        except Terminated:
+            why = "terminated"
+        except KeyboardInterrupt:
+            why = "interrupted"
+        except Exception as error:
+            why = f"failed: {error}"
+            raise
+        finally:
+            self._end(why)
+        return ExitStatus.OK
+
+    # -- what goes on -----------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        shift = 0
+        while True:
+            options = DecodeOptions(
+                decode_as=self.request.decode_as,
+                tls_keylog=self.request.tls_keylog,
+                follow=isinstance(self._feed, LiveFeed),
+                conversations=True,
+            )
+            decode = self._decode = Decode([self._feed], options)
+            self._diagnosis.begin(decode, shift)
+            self._connections.forget()
+            for rows in decode.records():
+                self._exchanges += len(rows)
+                ended = decode.take_conversations()
+                self._diagnosis.add(rows, ended, decode.take_experts())
+                self._connections.note(rows, ended)
+                if self._metrics is not None:
+                    self._metrics.add(rows)
+                if self._feed.jumped or self._stopped:
+                    continue  # requests cut off by a clock jump are not judged
+                self._report_problems(self._diagnosis.look())
+                self._check_periodically()
+            shift = self._feed.jumped
+            if self._stopped or not shift:
+                break
+            self._emit(
+                notice(
+                    NoticeKind.CLOCK_JUMPED,
+                    time.time_ns(),
+                    f"the clock jumped by {shift / SECOND:+.1f} s: decoding starts again, requests"
+                    " in flight are not judged",
+                    seconds=shift / SECOND,
+                )
+            )
+        if not self._stopped and isinstance(self._feed, StoredFeed):
+            self._report_problems(self._diagnosis.watch.last_look())
+
+    def _report_problems(self, events: Sequence[ProblemEvent]) -> None:
+        if self._metrics is not None:
+            started = [item.problem for item in events if item.kind is ProblemChange.STARTED]
+            self._metrics.note(self._now(), started, self._diagnosis.watch.open_problems())
+        if not events:
+            return
+        ends = {}
+        if isinstance(self._feed, LiveFeed):
+            for number, item in enumerate(events):
+                if item.kind is ProblemChange.STARTED:
+                    local = self._local_ends.of(self._connections.of(item.problem))
+                    if local:
+                        ends[number] = local
+        for event in problem_events(events, ends):
+            self._emit(event)
+        if self._keeper is not None:
+            self._keeper.take(events, self._diagnosis.engine.context)
+
+    def _check_periodically(self) -> None:
+        """Do periodic checks: incidents, dropped packets, status."""
+        now = self._ticked = time.monotonic()
+        if self._keeper is not None:
+            self._report_incident(self._keeper.look(self._now()))
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK
+        self._check_losses(now)
+        if self.request.status and now >= self._next_status:
+            self._next_status = now + self.request.status / SECOND
+            facts = self.facts()
+            self._emit(notice(NoticeKind.STATUS, time.time_ns(), _state(facts), **facts))
+
+    def _check_losses(self, now: float) -> None:
+        if not isinstance(self._feed, LiveFeed):
+            return
+        received, dropped = self._feed.count()
+        if dropped > self._dropped and now - self._dropped_at > CALM:
+            self._emit(
+                notice(
+                    NoticeKind.PACKETS_DROPPED,
+                    time.time_ns(),
+                    f"{count(dropped)} of {counted(received, 'packet')} dropped so far: exchanges"
+                    " are missing; capture less (-f) or use a larger --buffer",
+                    received=received,
+                    dropped=dropped,
+                )
+            )
+        if dropped > self._dropped:
+            self._dropped, self._dropped_at = dropped, now
+
+    def facts(self) -> dict[str, object]:
+        """Return counters and resource use of the watch."""
+        feed = self._feed
+        received, dropped = feed.count() if isinstance(feed, LiveFeed) else (feed.packets, 0)
+        facts: dict[str, object] = {
+            "seconds": round(time.monotonic() - self._begin, 1),
+            "packets": received,
+            "dropped": dropped,
+            "unread": max(received - dropped - feed.packets, 0),
+            "exchanges": self._exchanges,
+            "open_problems": len(self._diagnosis.watch.open_problems()),
+            "windows": self._diagnosis.turns + 1,
+            "memory_bytes": memory(),
+            "cpu_seconds": round(time.process_time(), 2),
+            "events": dict(self._event_counts),
+            "lines_lost": self._lost_lines,
+        }
+        if self._ring is not None:
+            facts |= {"ring_bytes": self._ring.size, "ring_packets_lost": self._ring.lost}
+        if self._keeper is not None:
+            facts |= {"incidents": self._keeper.kept, "incidents_failed": self._keeper.failed}
+        if self._pusher is not None:
+            facts["otlp"] = {"pushed": self._pusher.pushed, "failed": self._pusher.failed}
+        for courier in self._couriers:
+            facts[courier.name] = {
+                "delivered": courier.delivered,
+                "retries": courier.retries,
+                "lost": courier.lost,
+                "waiting": courier.waiting,
+            }
+        return facts
+
+    # -- who is told ------------------------------------------------------------------------------
+
+    def _emit(self, event: WatchEvent) -> None:
+        kind = str(event.value["event"])
+        self._event_counts[kind] += 1
+        is_problem = kind in set(ProblemChange)
+        if is_problem and event.severity < self.request.severity:
+            return
+        for courier in self._couriers:
+            courier.put(event)
+        if self.request.quiet and not is_problem:
+            return
+        if self.request.format is WatchFormat.lines:
+            self._write(_text(event.lines))
+            return
+        line = json_line(dict(event.value))
+        self._write(line if self._array is None else self._array.rows(line))
+
+    def _write(self, data: bytes) -> None:
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError:  # full disk: continue the watch
+            self._lost_lines += 1
+
+    def _report_ring(self, reason: str) -> None:
+        now = time.time_ns()
+        if reason:
+            text = f"packets cannot be kept: {self.request.ring_folder}: {reason}"
+            self._emit(notice(NoticeKind.RING_FAILED, now, text, reason=reason))
+            return
+        lost = self._ring.lost if self._ring is not None else 0
+        text = f"packets are kept again; {counted(lost, 'packet')} lost so far"
+        self._emit(notice(NoticeKind.RING_RESUMED, now, text, lost=lost))
+
+    def _report_incident(self, kept: KeptIncident | None) -> None:
+        if kept is None:
+            return
+        if kept.error:
+            text = f"an incident cannot be kept: {kept.error}"
+            self._emit(notice(NoticeKind.INCIDENT_FAILED, time.time_ns(), text, reason=kept.error))
+            return
+        text = f"{counted(kept.packets, 'packet')} around a problem → {kept.path}"
+        facts = msgspec.to_builtins(kept)
+        self._emit(notice(NoticeKind.INCIDENT_KEPT, time.time_ns(), text, **facts))
+
+    def _report_interface(self, interface: str, reason: str) -> None:
+        kind = NoticeKind.INTERFACE_DOWN if reason else NoticeKind.INTERFACE_UP
+        text = f"{interface}: {reason}; waiting for it" if reason else f"{interface} is back"
+        self._emit(notice(kind, time.time_ns(), text, interface=interface))
+
+    # -- begin and end ----------------------------------------------------------------------------
+
+    def _open_files(self) -> None:
+        request = self.request
+        if request.ring_folder is None:
+            return
+        ring = self._ring = PacketFiles(
+            request.ring_folder, request.ring, self._feed.name, request.filter, self._report_ring
+        )
+        if request.incidents is None:
+            return
+        try:
+            self._keeper = IncidentKeeper(
+                request.incidents,
+                request.keep_severity,
+                request.before,
+                request.after,
+                request.most_incidents,
+                request.incidents_size,
+                ring.between,
+                self._connections,
+                request.decode_as,
+                request.tls_keylog,
+            )
+        except OSError as error:
+            reason = reason_of(error)
+            raise CommandError(f"--incidents: {request.incidents}: {reason}") from error
+
+    def _open_metrics(self) -> None:
+        request = self.request
+        if request.metrics is None and not request.otlp:
+            return
+        metrics = self._metrics = TrafficMetrics(self._figures)
+        if request.metrics is not None:
+            self._server = MetricsServer(request.metrics, metrics.families, self._health)
+        if request.otlp:
+            interval = request.otlp_interval / SECOND
+            self._pusher = OtlpPusher(request.otlp, metrics.families, interval)
+
+    def _figures(self) -> list[Given]:
+        """Return the metric values from outside `TrafficMetrics`."""
+        feed = self._feed
+        received = feed.received if isinstance(feed, LiveFeed) else feed.packets
+        values: list[Given] = [
+            (of.PACKETS, (), received),
+            (of.DROPPED, (), feed.dropped if isinstance(feed, LiveFeed) else 0),
+            (of.MEMORY, (), memory()),
+            (of.CPU, (), time.process_time()),
+        ]
+        if isinstance(feed, LiveFeed):
+            for name, state in feed.states.items():
+                values.append((of.INTERFACE_UP, (name,), int(state == "up")))
+        if self._ring is not None:
+            values.append((of.RING_SIZE, (), self._ring.size))
+            values.append((of.RING_LOST, (), self._ring.lost))
+        if self._keeper is not None:
+            values.append((of.INCIDENTS, (), self._keeper.kept))
+            values.append((of.INCIDENTS_FAILED, (), self._keeper.failed))
+        for courier in self._couriers:
+            values.append((of.DELIVERED, (courier.name,), courier.delivered))
+            values.append((of.DELIVERY_RETRIES, (courier.name,), courier.retries))
+            values.append((of.DELIVERIES_LOST, (courier.name,), courier.lost))
+        return values
+
+    def _health(self) -> tuple[bool, dict[str, object]]:
+        """Return whether the watch is healthy, and its facts."""
+        behind = time.monotonic() - self._ticked
+        facts: dict[str, object] = {"seconds_since_look": round(behind, 1)}
+        if isinstance(self._feed, LiveFeed):
+            facts["interfaces"] = self._feed.states
+        return self._feed.is_open and behind < STUCK, facts
+
+    def _opened(self) -> PacketFeed:
+        request = self.request
+        if request.source:
+            return StoredFeed(request.source, self._keep)
+        captures: list[LiveCapture] = []
+        try:
+            for number, name in enumerate(request.interfaces):
+                live = LiveRequest(
+                    interface=name,
+                    filter=request.filter,
+                    promiscuous=request.promiscuous,
+                    buffer=request.buffer,
+                    user=request.user,
+                )
+                is_last = number == len(request.interfaces) - 1
+                captures.append(opened_capture(live, request.quiet, keep_rights=not is_last))
+            return LiveFeed(captures, self._keep, self._report_interface, request.duration)
+        except BaseException:
+            for capture in captures:
+                capture.close()
+            raise
+
+    def _keep(self, packets: Sequence[RingPacket]) -> None:
+        if self._ring is not None:
+            self._ring.linktype = self._feed.linktype or 1
+            self._ring.write(packets)
+
+    def _now(self) -> int:
+        return self._decode.now if self._decode is not None else 0
+
+    def _new_engine(self) -> Engine:
+        return engine_of(self.request.rules)
+
+    def _stop(self) -> None:
+        self._stopped = True
+        if self._decode is not None:
+            self._decode.stop()
+        if not self._feed.packets and isinstance(self._feed, StoredFeed):
+            raise Terminated  # may wait for the first packet for ever
+
+    def _end(self, why: str) -> None:
+        """Close everything and report the end."""
+        if self._keeper is not None:
+            for kept in self._keeper.finish():
+                with suppress(BrokenPipeError):
+                    self._report_incident(kept)
+        if self._ring is not None:
+            self._ring.close()
+        self._feed.end()
+        if self._event_counts[NoticeKind.WATCHING]:  # otherwise it never started
+            facts = self.facts()
+            with suppress(BrokenPipeError):
+                text = f"stopped watching {self._feed.name}: {why}; {_state(facts)}"
+                self._emit(notice(NoticeKind.STOPPED, time.time_ns(), text, reason=why, **facts))
+        if self._array is not None:
+            with suppress(BrokenPipeError):
+                self._write(self._array.end())
+        for courier in self._couriers:
+            courier.close()
+        if isinstance(self._local_ends, EndsHelper):
+            self._local_ends.close()
+        if self._pusher is not None:
+            self._pusher.close()
+        if self._server is not None:
+            self._server.close()
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+
+def _state(facts: dict[str, object]) -> str:
+    packets, dropped, memory_now = facts["packets"], facts["dropped"], facts["memory_bytes"]
+    assert isinstance(packets, int)
+    assert isinstance(dropped, int)
+    assert isinstance(memory_now, int)
+    exchanges, problems = facts["exchanges"], facts["open_problems"]
+    assert isinstance(exchanges, int)
+    assert isinstance(problems, int)
+    missed = [
+        f"{count(number)} {word}"
+        for word in ("dropped", "unread")
+        if isinstance(number := facts[word], int) and number
+    ]
+    lost = f" ({', '.join(missed)})" if missed else ""
+    ring = facts.get("ring_bytes")
+    kept = f", ring {size(ring)}" if isinstance(ring, int) else ""
+    return (
+        f"{counted(packets, 'packet')}{lost}, {counted(exchanges, 'exchange')},"
+        f" {counted(problems, 'open problem')}, memory {size(memory_now)}{kept}"
+    )
+
+
+def memory() -> int:
+    """Return the memory of this process in bytes, or its peak if that is unknown."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            pages = natural_of(file.read().split()[1].decode()) or 0
+            return pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,92 @@
+"""The diagnosis of a moving window: older rows are dropped, problems are kept.
+
+Rules: diagnosis rules need rows of some time, and names and addresses repeat within seconds. So an
+engine judges for a window, and during its last part the next engine receives the same rows before
+it takes over. The previous engine is dropped at once, so memory does not depend on the duration of
+the watch; limits of an engine apply within its window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from analytics.diagnosis.engine import Engine
+from dissectors.decode.pending import Pending
+from dissectors.decode.pipeline import Decode
+from dissectors.expert import ExpertInfo
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+
+from ..summary.watch import ProblemEvent, Watch
+
+SECOND: Final = 1_000_000_000
+SHARED: Final = 5
+"""the last fifth of a window is also seen by the engine of the next one"""
+MOST_SHARED: Final = 300 * SECOND
+LONGEST_PAUSE: Final = 15.0
+"""longest interval between checks in seconds, when checks are slow"""
+
+
+class WindowedDiagnosis:
+    """The problems that are open now, judged by the rows of one window."""
+
+    def __init__(self, new_engine: Callable[[], Engine], window: int, clock: Callable[[], int]):
+        """`window` in ns; `clock` gives the time of the capture, ns since the epoch."""
+        self.turns = 0
+        """how often rows were forgotten"""
+        self._new_engine = new_engine
+        self._window = window
+        self._shared = min(window // SHARED, MOST_SHARED)
+        self._clock = clock
+        self._engine = new_engine()
+        self._next: Engine | None = None
+        self._begin = 0
+        self._pending: Callable[[], Pending] = lambda: Pending(0, [], [])
+        self.watch = Watch(
+            self._engine, lambda: self._pending(), lambda: clock() / SECOND, LONGEST_PAUSE
+        )
+        """tracks which problems are new and which are known"""
+
+    @property
+    def engine(self) -> Engine:
+        """The current engine."""
+        return self._engine
+
+    def begin(self, decode: Decode, shift: int = 0) -> None:
+        """Start judging the rows of `decode`; `shift`: ns by which the clock jumped before it."""
+        self._pending = decode.pending
+        if shift:
+            self._turn(self._new_engine(), shift)
+
+    def add(
+        self,
+        rows: Sequence[ExchangeRecord],
+        connections: Sequence[ConversationRecord],
+        findings: Sequence[ExpertInfo],
+    ) -> None:
+        """Add decoded rows."""
+        for engine in (self._engine, self._next):
+            if engine is not None:
+                engine.add_exchanges(rows)
+                engine.add_connections(connections)
+                engine.add_findings(findings)
+
+    def look(self) -> list[ProblemEvent]:
+        """Check for problems if due, drop old rows, and return new events."""
+        now = self._clock()
+        if not now:
+            return []
+        self._begin = self._begin or now
+        if self._next is None and now - self._begin >= self._window - self._shared:
+            self._next = self._new_engine()
+        events = self.watch.look()
+        if self._next is not None and now - self._begin >= self._window:
+            self._turn(self._next, 0)
+            self._begin = now - self._shared
+        return events
+
+    def _turn(self, engine: Engine, shift: int) -> None:
+        self.turns += 1
+        self._engine, self._next, self._begin = engine, None, 0
+        self.watch.turn(engine, self._pending, self._window, shift)

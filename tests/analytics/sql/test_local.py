@@ -1,0 +1,73 @@
+"""The local engine: what does not fit into memory goes to a private folder, for its time."""
+
+from __future__ import annotations
+
+import stat
+import tempfile
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+from analytics.errors import ReportError
+from analytics.sql import local
+from analytics.sql.local import LocalEngine
+from analytics.sql.relation import Relation
+
+ROWS = 1_000_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files; few megabytes fit into memory."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(local, "MEMORY", 16)
+    return tmp_path
+
+
+def engine_with_rows() -> tuple[LocalEngine, Relation]:
+    engine = LocalEngine(small=False)
+    held = engine.hold(pyarrow.table({"number": range(ROWS)}))
+    # no column can be left out, and the rows are far from sorted
+    mixed = held.adding({"mixed": "xxhash64(number)", "text": "concat('x', number, number)"})
+    return engine, mixed
+
+
+def test_rows_beyond_the_memory_are_sorted_in_a_private_folder(folder: Path) -> None:
+    engine, mixed = engine_with_rows()
+    seen, used, last = 0, 0, -1
+    for batch in engine.batches(mixed.sorted_by(["mixed"])):
+        if not seen:
+            (made,) = folder.iterdir()
+            assert stat.S_IMODE(made.stat().st_mode) == 0o700
+            used = sum(file.stat().st_size for file in made.rglob("*"))
+        values = [int(value or 0) for value in batch.column("mixed").to_pylist()]
+        assert values == sorted(values)
+        assert last <= values[0]
+        seen, last = seen + batch.num_rows, values[-1]
+    assert seen == ROWS
+    assert used > 10_000_000
+    engine.close()
+    assert not list(folder.iterdir())
+
+
+def test_the_folder_is_removed_with_the_engine(folder: Path) -> None:
+    engine, mixed = engine_with_rows()
+    assert engine.rows(mixed.grouped((), {"rows": "count(*)"})).column(0)[0].as_py() == ROWS
+    assert list(folder.iterdir())
+    del engine
+    assert not list(folder.iterdir())
+
+
+def test_a_small_input_needs_no_folder(folder: Path) -> None:
+    engine = LocalEngine()
+    assert engine.rows(engine.hold(pyarrow.table({"a": [1]})).sorted_by(["a"])).num_rows == 1
+    assert not list(folder.iterdir())
+
+
+def test_too_little_memory_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "MEMORY", 1)
+    engine, mixed = engine_with_rows()
+    with pytest.raises(ReportError, match="too little memory"):
+        engine.rows(mixed.grouped(("mixed", "text"), {"rows": "count(*)"}))
+    assert list(folder.iterdir())

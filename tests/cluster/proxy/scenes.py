@@ -1,0 +1,252 @@
+"""Runs a scenario twice, without and with `rmqtool proxy` before its cluster; what clients said.
+
+Rules: both runs are at the same time, each on a cluster of its own, so that they share the load of
+the machine. Clients see the proxy wherever they would see the NameServer, a broker, or a RocketMQ
+proxy that speaks gRPC; what breaks servers still acts on the real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import re
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+from unittest.mock import patch
+
+from replay.sandbox.events import EventKind, SandboxEvent
+from tests.cluster.clients import clients
+from tests.cluster.clients.clients import CPP_LOCK, Client, start_python
+from tests.cluster.scenarios import SCENARIOS
+from tests.cluster.scenarios.proxies import callers, grpc
+from tests.cluster.scenarios.scene import Scenario, Scene, single_5x
+from tests.cluster.servers import probe
+from tests.cluster.servers.cluster import Broker, Cluster, Node
+from tests.cluster.servers.proxy import grpc_text
+from tests.replay.proxy.proxied import ProxyThread, proxied
+
+_LOGGED: Final = re.compile(r"\d\d:\d\d:\d\d\.\d{3} ")
+"""the start of a line of a client's log: warnings and errors"""
+_STAMP: Final = re.compile(r"\d{13} ")
+_DETAIL: Final = re.compile(
+    r"\s+at |See https://|Caused by|\s+\.\.\. |For more |[\w.$]+(Exception|Error)\b"
+)
+"""lines below one of a log"""
+_CHANGING: Final = re.compile(r"@[0-9a-f]{5,8}\b|[0-9A-Fa-f]{16,}|127\.\d+\.\d+\.\d+(?::\d+)?|\d+")
+"""objects, ids, addresses, offsets and times"""
+_AT_ITS_END: Final = re.compile(
+    r"lock heartBeat, but failed|didn't terminate|has shutdown|execute the pull request exception"
+    r"|the message queue not be found|shutdown|tryLock timeout"
+)
+"""what a client warns of where it is ended in the middle of something, or is slow"""
+_THREADS: Final = threading.local()
+"""clients that a thread started"""
+
+
+class Said(NamedTuple):
+    """What clients said, without what differs between runs."""
+
+    clients: int
+    printed: list[str]
+    """lines of programs, sorted"""
+    warned: list[str]
+    """warnings and errors of their logs, each once"""
+
+    @classmethod
+    def of(cls, outputs: Iterable[str]) -> Said:
+        """Make it of what each client wrote to standard output."""
+        count, printed, warned = 0, [], set()
+        for output in outputs:
+            count += 1
+            for line in output.splitlines():
+                text, logged = _LOGGED.subn("", line, count=1)
+                text = _CHANGING.sub("#", _STAMP.sub("", text, count=1))
+                if not logged and not _DETAIL.match(line):
+                    printed.append(text)
+                elif logged and not _AT_ITS_END.search(text):
+                    warned.add(text)
+        return cls(count, sorted(printed), sorted(warned))
+
+
+class _Other:
+    """A node or a cluster of which some attributes are other ones."""
+
+    def __init__(self, real: object, **other: object) -> None:
+        self.__dict__ |= other
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def _through(cluster: Cluster, proxy: ProxyThread) -> Cluster:
+    """Return a cluster as clients of a proxy see it."""
+    host, _, port = proxy.namesrv.rpartition(":")
+    probe.ask((host, int(port)), probe.GET_BROKER_CLUSTER_INFO)  # opens the fronts
+    fronts = {one.targets[0]: f"{one.host}:{one.port}" for one in proxy.proxy.fronts.known()}
+    brokers = [
+        cast(Broker, _Other(one, text=fronts.get(one.text, one.text))) for one in cluster.brokers
+    ]
+    return cast(Cluster, _Other(cluster, namesrv_text=proxy.namesrv, brokers=brokers))
+
+
+@contextlib.contextmanager
+def _noted_clients() -> Iterator[None]:
+    """Note which clients each thread starts, and put a proxy before servers that speak gRPC."""
+    made = Client.__init__
+
+    def init(self: Client, *args: Any) -> None:
+        made(self, *args)
+        if (noted := getattr(_THREADS, "clients", None)) is not None:
+            noted.append(self)
+
+    def text(node: Node) -> str:
+        before: Callable[[Node], str] = getattr(_THREADS, "before", grpc_text)
+        return before(node)
+
+    with (
+        patch.object(clients.Client, "__init__", init),
+        patch.object(grpc, "grpc_text", text),
+        patch.object(callers, "grpc_text", text),
+    ):
+        yield
+
+
+def _run(scenario: Scenario, cluster: Cluster, before: Callable[[Node], str]) -> Said:
+    """Run a scenario; return what its clients said."""
+    _THREADS.clients, _THREADS.before = [], before
+    with tempfile.TemporaryDirectory(prefix="rmqtool-scene-") as work:
+        scene = Scene(cluster, scenario.client, Path(work), scenario.name)
+        try:
+            with _without_captures(scene):
+                scenario.run(scene)
+            return Said.of(one.output for one in _THREADS.clients)
+        finally:
+            scene.stop_clients()
+            _THREADS.clients = None
+
+
+def _without_captures(scene: Scene) -> contextlib.AbstractContextManager[object]:
+    """Let a scenario run without captures."""
+    return patch.object(scene, "capture", lambda *_, **__: contextlib.nullcontext())
+
+
+def network_of_worker() -> int:
+    """Return a network of this worker of pytest-xdist alone."""
+    return 220 + 2 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+def _cpp_client(scene: Scene) -> None:
+    scene.cluster.make_topic("CppTopic", queues=2)
+    start_python([scene.cluster.namesrv_text, "CppTopic", "4"], CPP_LOCK).finish(120.0)
+
+
+ALL: Final = (
+    *SCENARIOS,
+    Scenario("cpp-client-5x", single_5x, _cpp_client, "The C++ client: sends, then consumes"),
+)
+"""those that are recorded, and those that are only compared"""
+
+
+class Pair:
+    """Two equal clusters, one of them behind a proxy."""
+
+    def __init__(self, make: Callable[[], Cluster], network: int) -> None:
+        """`network` and the one above it are those of the clusters: the third byte of 127.77."""
+        self._clusters = [make(), make()]
+        for at, one in enumerate(self._clusters):
+            one.network = f"127.77.{network + at}"
+
+    def __enter__(self) -> Pair:
+        with contextlib.ExitStack() as stack:
+            for one in self._clusters:
+                stack.enter_context(one)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def said(self, scenario: Scenario) -> tuple[Said, Said, Counter[str]]:
+        """Run a scenario both ways: what clients said, and what the proxy counted."""
+        direct, behind = self._clusters
+        refused: Counter[str] = Counter()
+
+        def note(event: SandboxEvent) -> None:
+            if event.kind is EventKind.REFUSED:
+                refused[f"refused: {event.detail}"] += 1
+
+        with (
+            contextlib.ExitStack() as fronts,
+            ThreadPoolExecutor(2) as threads,
+            _noted_clients(),
+            proxied(behind.namesrv_text.split(";")[0], on_event=note) as proxy,
+        ):
+            more: dict[str, ProxyThread] = {}
+
+            def before(node: Node) -> str:
+                real = grpc_text(node)
+                if real not in more:
+                    options = {"grpc": real, "grpc_port": 0, "on_event": note}
+                    more[real] = fronts.enter_context(proxied(behind.namesrv_text, **options))
+                return more[real].proxy.grpc
+
+            first = threads.submit(_run, scenario, direct, grpc_text)
+            second = threads.submit(_run, scenario, _through(behind, proxy), before)
+            results = first.result(), second.result()
+            counts = Counter(proxy.proxy.counts)
+            for one in more.values():
+                counts += one.proxy.counts
+            counts += refused
+        return *results, counts
+
+
+def compare(names: Iterable[str]) -> int:
+    """Run scenarios, or all, both ways, and print how they differ; return 1 where one does."""
+    wanted = set(names)
+    chosen = [one for one in ALL if not wanted or one.name in wanted]
+    chosen.sort(key=lambda one: one.cluster.__qualname__)
+    different = 0
+    for make, group in groupby(chosen, key=lambda one: one.cluster):
+        rest = list(group)
+        while rest:
+            with Pair(make, network_of_worker()) as pair:
+                while rest:
+                    scenario = rest.pop(0)
+                    begin = time.monotonic()
+                    try:
+                        direct, through, counts = pair.said(scenario)
+                    except Exception:
+                        traceback.print_exc()
+                        print(f"{scenario.name}: failed", flush=True)
+                        different += 1
+                        break  # nobody knows how its cluster is left
+                    same = direct == through
+                    seconds = time.monotonic() - begin
+                    word = "same" if same else "DIFFERENT"
+                    print(
+                        f"{scenario.name}: {word}, {direct.clients} clients, "
+                        f"{len(direct.printed)} lines, {len(direct.warned)} warnings, "
+                        f"{seconds:.0f} s, {dict(counts)}",
+                        flush=True,
+                    )
+                    if not same:
+                        different += 1
+                        found = difflib.unified_diff(
+                            *((*way.printed, *way.warned) for way in (direct, through)),
+                            "direct",
+                            "through",
+                            lineterm="",
+                            n=0,
+                        )
+                        print("\n".join(line[:300] for line in list(found)[:20]), flush=True)
+    return 1 if different else 0

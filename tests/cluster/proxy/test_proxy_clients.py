@@ -1,0 +1,87 @@
+"""Real clients say the same through the proxy as without it, against real clusters.
+
+`python -m tests.cluster proxied` runs all scenarios both ways; here are some of each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.cluster.clients.clients import run_mqadmin
+from tests.cluster.fixtures import skip_or_fail
+from tests.cluster.scenarios.scene import Scenario
+from tests.cluster.servers.artifacts import Unavailable
+from tests.cluster.servers.cluster import Cluster
+from tests.replay.proxy.proxied import proxied
+
+from .scenes import ALL, Pair, network_of_worker
+
+pytestmark = pytest.mark.cluster
+OF_4X = (
+    *("send-sync", "send-async", "send-oneway", "send-ordered", "send-delay", "transaction"),
+    *("request-reply", "push-orderly", "push-broadcast", "lite-pull"),
+)
+OF_5X = (
+    *("send-batch", "send-timer", "send-vip", "send-binary-header", "transaction"),
+    *("request-reply", "push-filter-sql", "pop-push", "two-groups", "go-client"),
+    "cpp-client",
+    *("grpc-send", "grpc-python"),
+)
+CHOSEN = {f"{name}-{one}" for one, names in (("4x", OF_4X), ("5x", OF_5X)) for name in names}
+
+
+class Pairs:
+    """The pair of clusters that scenarios ran on last: they are sorted by cluster."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._make: Callable[[], Cluster] | None = None
+
+    def of(self, make: Callable[[], Cluster]) -> Pair:
+        """A pair of such clusters."""
+        if make is not self._make:
+            self._stack.close()
+            self._make = None
+            self._pair = self._stack.enter_context(Pair(make, network_of_worker()))
+            self._make = make
+        return self._pair
+
+    def close(self) -> None:
+        """Stop it."""
+        self._stack.close()
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Iterator[Pairs]:
+    found = Pairs()
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    sorted((one for one in ALL if one.name in CHOSEN), key=lambda one: one.cluster.__qualname__),
+    ids=lambda one: one.name,
+)
+def test_clients_say_the_same(pairs: Pairs, scenario: Scenario) -> None:
+    try:
+        direct, through, counts = pairs.of(scenario.cluster).said(scenario)
+    except Unavailable as reason:
+        skip_or_fail(str(reason))
+    assert direct.printed
+    assert through == direct
+    assert counts["connections"] > 2  # the brokers', too
+    assert counts["rewritten responses"] >= 1
+
+
+def test_mqadmin_stays_on_the_proxy(rocketmq: Cluster) -> None:
+    with proxied(rocketmq.namesrv_text) as proxy:
+        listed = run_mqadmin(["clusterList"], proxy.namesrv, hosted=True)
+        fronts = {f"{one.host}:{one.port}" for one in proxy.proxy.fronts.known()}
+        assert len(fronts) == 2
+        assert all(front in listed for front in fronts)
+        assert "127.77." not in listed
+        assert proxy.proxy.counts["connections"] >= 3  # statistics come from the brokers

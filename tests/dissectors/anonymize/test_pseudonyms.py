@@ -1,0 +1,160 @@
+"""Pseudonyms: one-to-one, as long as the names, the same for the same secret."""
+
+from __future__ import annotations
+
+import ipaddress
+from itertools import product
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dissectors.anonymize.pseudonyms import Pseudonyms
+from dissectors.remoting.ids.message_ids import decode_unique_key
+
+pytestmark = pytest.mark.examples
+NAMES = Pseudonyms(b"a secret of 16 b")
+OTHER = Pseudonyms(b"another one of16")
+
+
+@given(st.text(max_size=60))
+@example("%RETRY%orders_group")
+@example("订单-42 Ünïcode \U0001f600")
+@example("[2001:db8::5]:40000 and 10.1.2.3:50000")
+def test_a_text_keeps_its_length(text: str) -> None:
+    for change in (NAMES.name, NAMES.value, NAMES.remark):
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError:
+            return
+        assert len(change(text).encode()) == size
+        assert len(change(text)) == len(text)
+
+
+def test_short_names_never_become_one() -> None:
+    names = ["".join(one) for one in product("abcxyzABC019", repeat=3)]
+    assert len({NAMES.name(name) for name in names}) == len(names)
+
+
+@given(st.text(alphabet="abcdefgh", min_size=1, max_size=30))
+def test_a_secret_decides(name: str) -> None:
+    assert Pseudonyms(b"a secret of 16 b").name(name) == NAMES.name(name)
+
+
+def test_another_secret_gives_other_names() -> None:
+    assert NAMES.name("OrderCreatedTopic") != OTHER.name("OrderCreatedTopic")
+    assert "OrderCreatedTopic" not in (
+        NAMES.name("OrderCreatedTopic"),
+        OTHER.name("OrderCreatedTopic"),
+    )
+
+
+def test_a_name_is_the_same_inside_of_others() -> None:
+    group = NAMES.name("orders")
+    assert NAMES.name("%RETRY%orders") == f"%RETRY%{group}"
+    assert NAMES.remark("the consumer group[orders] not exist") == (
+        f"the consumer group[{group}] not exist"
+    )
+
+
+@given(st.binary(min_size=4, max_size=4), st.binary(min_size=4, max_size=4))
+def test_addresses_keep_common_prefixes(one: bytes, other: bytes) -> None:
+    first, second = NAMES.address(one), NAMES.address(other)
+    assert (first == second) == (one == other)
+    same = next((at for at in range(4) if one[at] != other[at]), 4)
+    assert first[:same] == second[:same]
+    assert len(str(ipaddress.ip_address(first))) == len(str(ipaddress.ip_address(one)))
+    assert ipaddress.ip_address(first).is_private == ipaddress.ip_address(one).is_private or (
+        one[0] in (192, 198, 203, 100, 169, 172)  # small special ranges inside of public ones
+    )
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_addresses_of_ipv6_keep_their_length(one: bytes) -> None:
+    other = NAMES.address(one)
+    assert len(ipaddress.IPv6Address(other).compressed) == len(
+        ipaddress.IPv6Address(one).compressed
+    )
+
+
+@given(st.integers(0, 65535))
+def test_ports_of_servers_stay(port: int) -> None:
+    other = NAMES.port(port)
+    assert (other == port) if port < 32768 else 32768 <= other <= 65535
+
+
+def test_ports_never_become_one() -> None:
+    assert len({NAMES.port(port) for port in range(65536)}) == 65536
+
+
+def test_a_key_has_the_pseudonym_of_its_address() -> None:
+    address = NAMES.address(bytes((10, 1, 2, 3)))
+    key = NAMES.message_id("0A010203282C4E0E2F2A67974F6A0000")
+    assert key == f"{address.hex().upper()}282C4E0E2F2A67974F6A0000"
+    decoded = decode_unique_key(key)
+    assert decoded is not None
+    assert NAMES.name("10.1.2.3@4711#99") == f"{ipaddress.ip_address(address)}@4711#99"
+    text = f"{ipaddress.ip_address(address)}:{NAMES.port(40000)}"
+    assert NAMES.value("10.1.2.3:40000") == text
+    offset_id = NAMES.message_id("0A01020300009C400000000000ABCDEF")
+    assert offset_id == f"{address.hex()}{NAMES.port(40000):08x}0000000000ABCDEF".upper()
+
+
+@pytest.mark.parametrize("text", ["true", "17", "-3", "0 1 22;0 2 7", "CLUSTERING", "TAG", "*", ""])
+def test_numbers_and_words_of_the_protocol_stay(text: str) -> None:
+    assert NAMES.value(text) == text
+
+
+def test_digits_of_names_are_replaced() -> None:
+    assert NAMES.name("4711") != "4711"
+    assert NAMES.name("4711").isdigit()
+
+
+def test_what_is_kept_stays() -> None:
+    names = Pseudonyms(b"a secret of 16 b", frozenset(("names", "addresses")))
+    assert names.name("orders") == "orders"
+    assert names.value("10.1.2.3:40000") == "10.1.2.3:40000"
+    assert names.body(b"secret text") != b"secret text"
+
+
+def test_a_short_secret_is_refused() -> None:
+    with pytest.raises(ValueError, match="16 bytes"):
+        Pseudonyms(b"short")
+
+
+def test_a_name_in_a_remark_may_be_a_word_of_rocketmq() -> None:
+    names = Pseudonyms(b"a secret of 16 b")
+    remark = "topic[message] not exist, apply first please! 20240101"
+    assert names.remark(remark) == remark
+    topic, day = names.name("message"), names.name("20240101")
+    assert names.remark(remark) == f"topic[{topic}] not exist, apply first please! {day}"
+    assert names.remark("the message is illegal") == "the message is illegal"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[TIMEOUT_CLEAN_QUEUE]broker busy, period in queue: 210ms, size of queue: 3",
+        "java.util.concurrent.ConcurrentHashMap.get(ConcurrentHashMap.java:936)",
+        "the in-flight messages are up-to-date, 12.5% of 64MB",
+    ],
+)
+def test_words_and_quantities_of_a_remark_stay(text: str) -> None:
+    assert Pseudonyms(b"a secret of 16 b").remark(text) == text
+
+
+@pytest.mark.parametrize("name", ["order_group", "%RETRY%order_group", "consumer-topic"])
+def test_a_name_made_of_words_is_replaced_in_a_remark(name: str) -> None:
+    names = Pseudonyms(b"a secret of 16 b")
+    said = names.remark(f"no consumer for this group, {name} not exist")
+    assert said == f"no consumer for this group, {names.name(name)} not exist"
+    assert name not in said
+
+
+def test_a_kept_kind_stays_everywhere_and_nothing_else_does() -> None:
+    names = Pseudonyms(b"a secret of 16 b", frozenset(("groups",)))
+    assert names.learns
+    assert names.name("billing", "consumerGroup") == "billing"
+    assert names.name("%RETRY%billing", "topic") == "%RETRY%billing"
+    assert names.remark("no route for %RETRY%billing") == "no route for %RETRY%billing"
+    assert names.name("invoices", "topic") != "invoices"

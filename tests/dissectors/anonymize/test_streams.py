@@ -1,0 +1,153 @@
+"""What connections without remoting commands become: calls, header blocks, and commit logs."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import random
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hpack import Decoder, Encoder
+
+from dissectors.anonymize.calls import CallRewriter
+from dissectors.anonymize.capture import CaptureAnonymizer
+from dissectors.anonymize.frames import FrameRewriter
+from dissectors.anonymize.header_block import rewritten
+from dissectors.anonymize.pseudonyms import Pseudonyms
+from dissectors.foreign import Unreadable
+from dissectors.grpc.tree import decode_message, text_at, trees_at
+from dissectors.grpc.wire import varint
+from tests.expected import SAMPLES
+
+NAMES = Pseudonyms(b"a secret of 16 b")
+
+
+def field(number: int, value: bytes | str | int) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def rewriter() -> tuple[CallRewriter, FrameRewriter]:
+    frames = FrameRewriter(NAMES)
+    return CallRewriter(NAMES, frames), frames
+
+
+def test_a_message_keeps_its_lengths_and_matches_its_digest() -> None:
+    calls, _ = rewriter()
+    body = b"forty-two oranges"
+    digest = field(1, 2) + field(2, hashlib.md5(body).hexdigest().upper())
+    system = field(1, "TagA") + field(2, "order-4711") + field(4, digest) + field(7, field(1, 9))
+    message = field(1, field(2, "Orders")) + field(3, system) + field(4, body)
+    data = field(1, message)
+    new = calls.message("SendMessageRequest", data)
+    assert len(new) == len(data)
+    (tree,) = trees_at(decode_message("SendMessageRequest", new).tree, "messages")
+    assert text_at(tree, "topic", "name") == NAMES.name("Orders")
+    assert text_at(tree, "system_properties", "tag") == NAMES.name("TagA")
+    assert tree["system_properties"]["keys"] == [NAMES.name("order-4711")]  # type: ignore[index]
+    assert tree["system_properties"]["born_timestamp"] == {"seconds": 9}  # type: ignore[index]
+    other = tree["body"]
+    assert isinstance(other, bytes)
+    assert other != body
+    checksum = text_at(tree, "system_properties", "body_digest", "checksum")
+    assert checksum == hashlib.md5(other).hexdigest().upper()
+
+
+def test_fields_that_nobody_knows_become_zeros() -> None:
+    calls, frames = rewriter()
+    data = field(77, "a hidden name") + field(78, 123456) + field(1, field(2, "Orders"))
+    new = calls.message("QueryRouteRequest", data)
+    assert len(new) == len(data)
+    assert b"hidden" not in new
+    assert new.endswith(field(1, field(2, NAMES.name("Orders"))))
+    assert frames.dropped == {"fields of gRPC messages that no definition has": 16}
+
+
+@pytest.mark.parametrize("size", range(1, 24))
+def test_a_message_that_is_cut_shows_nothing_of_the_field_that_is(size: int) -> None:
+    calls, _ = rewriter()
+    data = (field(1, field(2, "Orders-of-Anne")) + field(2, field(2, "Bob")))[:size]
+    new = calls.message("QueryAssignmentRequest", data)
+    assert len(new) == size
+    assert not any(word in new for word in (b"Orde", b"Anne", b"Bob"))
+
+
+def test_metadata_is_rewritten_by_its_names() -> None:
+    calls, _ = rewriter()
+    for name, text in (
+        (":path", "/apache.rocketmq.v2.MessagingService/SendMessage"),
+        ("user-agent", "grpc-java-netty/1.50.0"),
+        ("x-mq-client-version", "5.0.1-rc1"),
+        ("content-type", "application/grpc"),
+    ):
+        assert calls.header(name, text) == text
+    signed = calls.header(
+        "authorization", "MQv2-HMAC-SHA1 Credential=annes-key, SignedHeaders=x-mq, Signature=AB12"
+    )
+    assert "annes-key" not in signed
+    assert signed.endswith("SignedHeaders=x-mq, Signature=xxxx")
+    assert calls.header("x-mq-client-id", "anne@1@2@3") == NAMES.name("anne@1@2@3")
+    said = calls.header("grpc-message", "no topic Ord%C3%A9rs%25")
+    assert said.startswith("no topic ")
+    assert "Ord" not in said
+    assert len(said) == len("no topic Ord%C3%A9rs%25")
+    assert calls.header_name("x-anne") == NAMES.name("x-anne")
+
+
+def changed(texts: dict[str, str], name: str, value: str) -> tuple[str, str, bool]:
+    return name, texts[value], True
+
+
+def test_a_header_block_never_becomes_longer() -> None:
+    rng = random.Random(1)
+    for _ in range(500):
+        encoder, decoder = Encoder(), Decoder()
+        given = [
+            (f"x-{rng.randrange(3)}", "".join(rng.choices("abzZQ19-&;", k=rng.randrange(150))))
+            for _ in range(4)
+        ]
+        block = encoder.encode(given, huffman=rng.random() < 0.7)
+        headers = [(str(name), str(value)) for name, value in decoder.decode(block)]
+        texts = {value: "".join(rng.choices("Z&;q1", k=len(value))) for _, value in headers}
+        new, cut = rewritten(block, headers, partial(changed, texts))
+        assert len(new) <= len(block)
+        assert not cut
+        for (name, value), (old_name, old) in zip(Decoder().decode(new), headers, strict=True):
+            assert name == old_name
+            assert texts[old].startswith(str(value))
+
+
+def test_a_text_that_cannot_be_shorter_is_cut_and_counted() -> None:
+    block = Encoder().encode([("x", "aaaa")])
+    new, cut = rewritten(block, [("x", "aaaa")], lambda name, _: (name, "&&&&", False))
+    assert (len(new), cut) == (len(block), 1)
+    with pytest.raises(Unreadable):
+        rewritten(block[:-1], [("x", "aaaa")], lambda name, value: (name, value + "b", False))
+
+
+@pytest.mark.parametrize(
+    "name", ["grpc-send-5x.pcap", "grpc-go-keys-53.pcapng", "ha-replication-4x.pcap"]
+)
+def test_damaged_captures_are_rewritten_as_far_as_they_can_be(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(error: Exception) -> str:
+        raise error
+
+    monkeypatch.setattr("dissectors.anonymize.capture.undecoded", fail)
+    whole = (SAMPLES / name).read_bytes()
+    rng = random.Random(name)
+    path = tmp_path / "damaged"
+    for _ in range(12):
+        data = bytearray(whole)
+        for _ in range(rng.choice((1, 20, 200))):
+            data[rng.randrange(2000, len(data))] = rng.randrange(256)
+        path.write_bytes(data)
+        out = io.BytesIO()
+        done = CaptureAnonymizer(NAMES).write(str(path), out)
+        assert done.packets > 0
+        assert out.getvalue()

@@ -1,0 +1,129 @@
+"""Words of the remarks of RocketMQ's servers and clients, by the strings of their classes.
+
+`python -m tests.dissectors.anonymize.words` writes those of the pinned releases to
+`dissectors/anonymize/vocabulary.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import zipfile
+from pathlib import Path
+
+from dissectors.anonymize.vocabulary import REMARK_WORDS
+from tests.cluster.servers.artifacts import fetch
+
+RELEASES = ("4.9.8", "5.3.3-proxy", "5.5.0-proxy")
+_RUN = re.compile(r"[A-Za-z0-9]{2,}")
+_COMPOUND = re.compile(r"(?<![\w-])[A-Za-z]{2,}(?:[-_][A-Za-z]{2,})+(?![\w-])")
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
+_SETTER = re.compile(r"set[A-Z]\w+")
+_SAYING = (
+    *("tcp", "tls", "conversations", "remoting", "http2", "grpc", "replication", "decode"),
+    "message_rows",
+)
+"""Packages with texts of findings."""
+_LONGEST = 200
+_TARGET = Path("dissectors/anonymize/vocabulary.py")
+_LENGTHS = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2,
+            17: 4, 18: 4, 19: 2, 20: 2}  # fmt: skip
+
+
+def strings_of(data: bytes) -> list[str]:
+    """Return the texts in the constant pool of a class."""
+    count = int.from_bytes(data[8:10], "big")
+    at, number, texts = 10, 1, []
+    while number < count:
+        tag = data[at]
+        if tag == 1:
+            size = int.from_bytes(data[at + 1 : at + 3], "big")
+            texts.append(data[at + 3 : at + 3 + size].decode("utf-8", "replace"))
+            at += 3 + size
+        else:
+            at += 1 + _LENGTHS[tag]
+            number += tag in (5, 6)
+        number += 1
+    return texts
+
+
+def words() -> set[str]:
+    """Return the words of messages, and of the names of classes and packages."""
+    found: set[str] = set()
+    for release in RELEASES:
+        for jar in fetch(release).glob("rocketmq-*.jar"):
+            with zipfile.ZipFile(jar) as archive:
+                for name in archive.namelist():
+                    if name.endswith(".class"):
+                        found.update(_RUN.findall(name.removesuffix(".class")))
+                        texts = strings_of(archive.read(name))
+                        said = (one for one in texts if " " in one or _CONSTANT.fullmatch(one))
+                        found.update(word for text in said for word in _words_in(text))
+    return found
+
+
+def _words_in(text: str) -> list[str]:
+    """Return the words of a text, and those that are made of several, except constants."""
+    compounds = (one for one in _COMPOUND.findall(text) if one.upper() != one)
+    return [*_RUN.findall(text), *compounds]
+
+
+def settings() -> set[str]:
+    """Return the names of settings: what classes of configurations have setters for."""
+    found: set[str] = set()
+    for release in RELEASES:
+        for jar in fetch(release).glob("rocketmq-*.jar"):
+            with zipfile.ZipFile(jar) as archive:
+                for name in archive.namelist():
+                    if name.endswith("Config.class"):
+                        texts = strings_of(archive.read(name))
+                        setters = (text[3:] for text in texts if _SETTER.fullmatch(text))
+                        found.update(text[0].lower() + text[1:] for text in setters)
+    return found
+
+
+def own_words() -> set[str]:
+    """Return the words of the findings of rmqtool: of the texts in its sources."""
+    found: set[str] = set()
+    for top in _SAYING:
+        for path in Path("dissectors", top).rglob("*.py"):
+            tree = ast.parse(path.read_text())
+            documents = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+            for one in ast.walk(tree):
+                if isinstance(one, ast.Constant) and id(one) not in documents:
+                    text = one.value
+                    if isinstance(text, str) and " " in text and len(text) < _LONGEST:
+                        found.update(_words_in(text))
+    return found
+
+
+def main() -> None:
+    """Write the words into the module."""
+    text = _TARGET.read_text()
+    head = text[: text.index("# words: begin")]
+    parts = [
+        f'_{name}: Final = """\n'
+        + "\n".join(textwrap.wrap(" ".join(sorted(found)), 96))
+        + '\n"""\n'
+        for name, found in (
+            ("WORDS", words()),
+            ("SETTINGS", settings()),
+            ("OWN_WORDS", own_words() - REMARK_WORDS),
+        )
+    ]
+    _TARGET.write_text(
+        f"{head}# words: begin\n{''.join(parts)}"
+        "REMARK_WORDS: Final = (\n"
+        "    frozenset(_WORDS.split()) | NAME_WORDS | MEMBERS | FIELDS | _JAVA_WORDS\n)\n"
+        '"""Words of remarks that stay."""\n'
+        "SETTINGS: Final = frozenset(_SETTINGS.split())\n"
+        '"""Names of settings of brokers, NameServers, and proxies."""\n'
+        "OWN_WORDS: Final = (\n    REMARK_WORDS\n    | set(_OWN_WORDS.split())\n"
+        "    | {name[:1].upper() + name[1:] for name in MEMBERS}  # as Go spells them\n)\n"
+        '"""Words of findings that stay."""\n'
+    )
+
+
+if __name__ == "__main__":
+    main()

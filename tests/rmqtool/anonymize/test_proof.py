@@ -1,0 +1,169 @@
+"""What rmqtool says of anonymized samples is what it says of the originals, under one renaming.
+
+The renaming is that of the tables: each text of a row of the original, and the text in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dissectors.decode.decoded_log import read_manifest
+from tests.dissectors.anonymize.test_samples import READ, SECRET
+from tests.rmqtool.command import rmqtool
+
+from .tables import tables_of
+
+pytestmark = pytest.mark.slow
+REPORTED = (
+    *("acl-4x", "busy-send-queue-5x", "fault-freeze-detector-5x", "format-pcapng-5x"),
+    *("grpc-consume-53", "grpc-push-stuck-5x", "ha-replication-4x", "lite-pull-5x"),
+    *("not-yet-open-5x", "push-consumer-4x", "request-abandoned-5x", "send-namespace-4x"),
+    *("stored-twice-5x", "transactions-5x"),
+)
+"""samples of which reports are compared, which takes seconds each"""
+_PART = re.compile(r"[^\s=,|\[\]]+")
+_UNLIKE = ("capture", "captures", "source", "sources", "inputs", "created", "body_crc", "columns")
+"""names of files, the checksum of a body, which rows cannot tell, and what columns mean"""
+
+
+class Shared:
+    """A sample, its anonymized copy, and the logs of both."""
+
+    def __init__(self, capture: Path, folder: Path) -> None:
+        secret = folder / "secret"
+        secret.write_bytes(SECRET)
+        given = ("--secret", secret, "-q")
+        name = capture.name.partition(".")[0]
+        self.before, self.after = folder / "a" / f"{name}.pcap", folder / "b" / f"{name}.pcap"
+        for path in (self.before, self.after):
+            path.parent.mkdir()
+        self.before.symlink_to(capture)
+        assert rmqtool("anonymize", capture, "-o", self.after, *given).status == 0
+        self.log, self.renamed_log, self.log_after = (
+            folder / name for name in ("log", "renamed", "log-after")
+        )
+        for path, log in ((self.before, self.log), (self.after, self.log_after)):
+            assert rmqtool("decode", "pcap", path, "-o", f"{log}/", "-T", "jsonl", "-q").status == 0
+        assert rmqtool("anonymize", self.log, "-o", self.renamed_log, *given).status == 0
+
+    def rows(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Give each row of the original, and the one in its place."""
+        for path in sorted(self.log.rglob("*.jsonl")):
+            other = self.renamed_log / path.relative_to(self.log)
+            lines = path.read_text().splitlines(), other.read_text().splitlines()
+            for one, two in zip(*lines, strict=True):
+                yield json.loads(one), json.loads(two)
+
+    def renaming(self) -> dict[str, str]:
+        """Return each text, and each part of one, and what became of it."""
+        found: dict[str, str] = {}
+        for row, other in self.rows():
+            for text, new in zip(_texts(row), _texts(other), strict=True):
+                if text != new and len(text) == len(new):
+                    found[text] = new
+                    found.update(_parts(text, new))
+        return found
+
+
+@pytest.mark.parametrize("capture", READ, ids=lambda path: path.name)
+def test_all_tables_and_totals_are_the_same(capture: Path, tmp_path: Path) -> None:
+    shared = Shared(capture, tmp_path)
+    assert tables_of(shared.renamed_log) == tables_of(shared.log_after)
+    one, other = read_manifest(shared.renamed_log), read_manifest(shared.log_after)
+    for name in ("exchanges", "messages", "conversations", "not_decoded", "frames", "commands",
+                 "gaps", "gap_bytes", "findings", "replications"):  # fmt: skip
+        assert getattr(one, name) == getattr(other, name), name
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [path for path in READ if path.name.partition(".")[0] in REPORTED],
+    ids=lambda path: path.name,
+)
+def test_diagnosis_reports_and_a_trace_are_the_same(capture: Path, tmp_path: Path) -> None:
+    shared = Shared(capture, tmp_path)
+    keys = [
+        (row["unique_key"], other["unique_key"])
+        for row, other in shared.rows()
+        if row.get("unique_key")
+    ]
+    renaming = shared.renaming()
+    texts = "|".join(map(re.escape, sorted(renaming, key=len, reverse=True)))
+    known = re.compile(rf"(?<![\w.])(?:{texts})(?!\w|\.\w)" if texts else "(?!)")
+    said = (("diagnose", ()), ("report", ()), ("trace", keys[len(keys) // 2 :][:1]))
+    for command, wanted in said:
+        if command == "trace" and not keys:
+            continue
+        before = _said(shared.before, command, [key for key, _ in wanted])
+        after = _said(shared.after, command, [key for _, key in wanted])
+        before = _with_words(_renamed(before, renaming, known), renaming)
+        assert _plain(before) == _plain(_with_words(after, renaming)), command
+
+
+def _said(path: Path, command: str, given: list[str]) -> Any:
+    done = rmqtool(command, path, *given, "-T", "json")
+    return json.loads(done.out.replace(str(path), "CAPTURE")) if done.out else done.err
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _texts(one)
+
+
+def _parts(text: str, new: str) -> Iterator[tuple[str, str]]:
+    """Give the parts that differ: of lists, facts, addresses, and ids of messages."""
+    parts = _PART.findall(text), _PART.findall(new)
+    if len(parts[0]) != len(parts[1]):
+        return
+    for one, other in zip(*parts, strict=True):
+        if one != other:
+            yield one, other
+            if ":" in one:
+                yield one.rpartition(":")[0], other.rpartition(":")[0]
+            if "@" in one:  # a client ID, of which the address may be left out
+                yield one.rpartition("@")[2], other.rpartition("@")[2]
+            if re.fullmatch(r"01[0-9A-F]{32}", one):  # of a client: its MAC address, then a process
+                yield one[2:14], other[2:14]
+
+
+def _renamed(value: Any, renaming: dict[str, str], known: re.Pattern[str]) -> Any:
+    if isinstance(value, str):
+        return known.sub(lambda found: renaming[found[0]], value)
+    if isinstance(value, list):
+        return [_renamed(one, renaming, known) for one in value]
+    if isinstance(value, dict):
+        names = [_renamed(name, renaming, known) for name in value]
+        values = [_renamed(one, renaming, known) for one in value.values()]
+        return dict(zip(names, values, strict=True))
+    return value
+
+
+def _with_words(value: Any, renaming: dict[str, str]) -> Any:
+    """Return a value with words such as `producer` for names that are one: texts have them, too."""
+    words = {new: name for name, new in renaming.items() if name.isalpha() and name.islower()}
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b" if words else "(?!)")
+    return _renamed(value, words, pattern)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without what differs by design, lists in an order that names do not decide.
+
+    Texts have lists, too, which are sorted by address or by name.
+    """
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items() if name not in _UNLIKE}
+    if isinstance(value, list):
+        return sorted(map(_plain, value), key=lambda one: json.dumps(one, sort_keys=True))
+    return sorted(re.split(r"[\s,;()]+", value)) if isinstance(value, str) else value

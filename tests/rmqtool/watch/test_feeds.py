@@ -1,0 +1,112 @@
+"""Packets of interfaces as captures: a clock that is set ahead or back begins another capture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from dissectors.live.interface import LiveError, pcap_records
+from dissectors.live.packet_ring import RingPacket
+from rmqtool.ui.status import CommandError
+from rmqtool.watch import feeds
+from rmqtool.watch.feeds import LiveFeed
+
+SECOND = 1_000_000_000
+START = 1_700_000_000 * SECOND
+
+
+class Interface:
+    """An interface with packets at given times, and a clock that may jump before each batch."""
+
+    def __init__(self, batches: Sequence[Any], linktype: int = 1) -> None:
+        self.interface = "eth0"
+        self.linktype = linktype
+        self.received = self.dropped = 0
+        self._batches = iter(batches)
+
+    def fileno(self) -> int:
+        return 0
+
+    def receive(self, timeout: float) -> list[RingPacket]:
+        batch = next(self._batches, None)
+        if isinstance(batch, LiveError):
+            raise batch
+        if callable(batch):
+            batch()
+            return []
+        return [RingPacket(ts, b"x", 1) for ts in batch or ()]
+
+    def count(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def fed(feed: LiveFeed, most: int) -> list[bytes]:
+    """The chunks of one capture without its head, empty ones left out."""
+    chunks = feed.chunks()
+    next(chunks)
+    return [chunk for _, chunk in zip(range(most), chunks, strict=False) if chunk]
+
+
+def live_feed(interface: Interface, **settings: Any) -> LiveFeed:
+    notice = settings.pop("notice", lambda _name, _why: None)
+    return LiveFeed([interface], lambda _: None, notice, **settings)  # type: ignore[list-item]
+
+
+def records(*times: int) -> bytes:
+    return pcap_records([RingPacket(ts, b"x", 1) for ts in times])
+
+
+@pytest.fixture
+def offset(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    now = [0]
+    monkeypatch.setattr(feeds, "_clock_offset", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize("jump", [3600, -3600])
+def test_a_clock_that_is_set_begins_another_capture(offset: list[int], jump: int) -> None:
+    def set_clock() -> None:
+        offset[0] += jump * SECOND
+
+    after = START + jump * SECOND
+    feed = live_feed(
+        Interface([[START, START + 1], set_clock, [START + 2, after + 3], [after + 4]])
+    )
+    assert fed(feed, 10) == [records(START, START + 1), records(START + 2)]
+    assert feed.jumped == pytest.approx(jump * SECOND, abs=10)
+    assert fed(feed, 3) == [records(after + 3), records(after + 4)]
+    assert feed.jumped == 0
+
+
+def test_a_pause_and_a_backlog_are_no_jump(offset: list[int]) -> None:
+    later = START + 900 * SECOND
+    feed = live_feed(Interface([[START], [later], [later - SECOND], [later + 1]]))
+    assert len(fed(feed, 5)) == 4
+    assert feed.jumped == 0
+
+
+def test_a_clock_that_jumps_while_nothing_comes_is_believed_after_a_while(
+    offset: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "BOUNDARY", -1.0)
+
+    def set_clock() -> None:
+        offset[0] += 3600 * SECOND
+
+    feed = live_feed(Interface([[START], set_clock]))
+    assert fed(feed, 5) == [records(START)]
+    assert feed.jumped == 3600 * SECOND
+
+
+def test_interfaces_with_other_packets_are_refused() -> None:
+    with pytest.raises(CommandError, match="different link types"):
+        LiveFeed(
+            [Interface([]), Interface([], 101)],  # type: ignore[list-item]
+            lambda _: None,
+            lambda _name, _why: None,
+        )
