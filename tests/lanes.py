@@ -138,6 +138,23 @@ class LaneScheduling(LoadScopeScheduling):  # type: ignore[misc]
         queue.move_to_end(lanes[0], last=False)
         super()._assign_work_unit(node)
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give a worker's lane to another one, without the test that ended the worker.
+
+        xdist runs that test again: on each new worker in turn, for hours.
+        """
+        pending = (
+            (tests, test)
+            for tests in self.assigned_work[node].values()
+            for test, ended in tests.items()
+            if not ended
+        )
+        tests, crashed = next(pending, ({}, None))
+        if crashed is not None:
+            tests[crashed] = True
+        super().remove_node(node)
+        return crashed
+
     def _waiting(self) -> int:
         """Return how many workers are in a lane that waits."""
         return sum(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,30 @@ def test_workers_take_lanes() -> None:
         [*command, "tests/bench/captures/test_frames.py"], capture_output=True, text=True, cwd=ROOT
     )
     assert "scheduling tests via LaneScheduling" in ended.stdout, ended.stdout + ended.stderr
+
+
+@pytest.mark.slow
+def test_a_test_that_ends_its_worker_fails_once(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from tests.lanes import LaneScheduling\n"
+        "def pytest_xdist_make_scheduler(config, log):\n"
+        "    return LaneScheduling(config, log)\n"
+    )
+    (tmp_path / "test_crash.py").write_text(
+        "import os\n"
+        "def test_before(): pass\n"
+        "def test_crash(): os._exit(1)\n"
+        "def test_after(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "-c", os.devnull]
+    ended = subprocess.run(
+        [*command, "--rootdir", tmp_path, tmp_path],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+    )
+    assert "1 failed, 2 passed" in ended.stdout, ended.stdout + ended.stderr
 
 
 def test_each_pattern_has_files() -> None:
