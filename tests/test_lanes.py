@@ -37,9 +37,9 @@ def test_a_test_that_ends_its_worker_fails_once(tmp_path: Path) -> None:
         "def test_crash(): os._exit(1)\n"
         "def test_after(): pass\n"
     )
-    command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "-c", os.devnull]
+    command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider"]
     ended = subprocess.run(
-        [*command, "--rootdir", tmp_path, tmp_path],
+        [*command, "-c", os.devnull, "--rootdir", tmp_path, tmp_path],
         capture_output=True,
         text=True,
         cwd=ROOT,
