@@ -220,8 +220,8 @@ def _log(name: str, path: Path, window: TimeWindow) -> Input:
             rows = _check_parquet(file)
             if rows != part.rows:
                 raise InputError(
-                    f"{file} has {rows:,} rows instead of {part.rows:,} in the manifest",
-                    ("decode again"),
+                    f"{file} has {rows:,} rows, but the manifest says {part.rows:,}",
+                    "decode again",
                 )
         for file in (*(conversations or ()), *(findings or ())):
             _footer_of(file)

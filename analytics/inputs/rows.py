@@ -148,8 +148,8 @@ def _shared_texts(
                 continue
             if column.total_uncompressed_size > most:
                 raise InputError(
-                    f"{file}: its column {name} becomes {column.total_uncompressed_size:,} bytes",
-                    f"a file of that size may expand to {most:,}",
+                    f"{file}: column {name} expands to {column.total_uncompressed_size:,} bytes",
+                    f"the limit for a file of this size is {most:,} bytes",
                 )
             is_text = column.physical_type == "BYTE_ARRAY"
             once = is_text and any("DICTIONARY" in item for item in column.encodings)

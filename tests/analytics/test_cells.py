@@ -222,7 +222,7 @@ def test_the_command_writes_and_merges(tmp_path: Path) -> None:
         (("retries", cells), "retries needs rows"),
         (("overview", cells), "overview needs rows"),
         (("latency", cells, capture), "has cells"),
-        (("latency", cells, "--where", "failed"), "do not choose"),
+        (("latency", cells, "--where", "failed"), "--split cannot filter"),
     ):
         done = rmqtool("report", *arguments)
         assert done.status == 1, done

@@ -76,8 +76,8 @@ def test_a_column_that_becomes_too_much_is_refused(
     changed(log, "topic", pa.array([TEXT] * ROWS), dictionary=False)
     ended = limited(tmp_path, MEMORY, *(one.format(log) for one in command))
     assert ended.status == 1
-    assert "its column topic becomes 5" in ended.err
-    assert "are made of a file of that size" in ended.err
+    assert "column topic expands to 5" in ended.err
+    assert "the limit for a file of this size is" in ended.err
     assert ended.peak < 200 * MIB
 
 

@@ -115,7 +115,7 @@ def test_rights_are_given_up_where_that_is_asked_for() -> None:
 def test_an_interface_that_is_not_there_is_said() -> None:
     pytest.importorskip("scapy.packet")
     capture = rmqtool.read(interface="no-such")
-    with pytest.raises(rmqtool.ReadError, match="no-such: no such interface\n  there are: "):
+    with pytest.raises(rmqtool.ReadError, match="no-such: no such interface\n  available: "):
         list(capture.exchanges())
 
 

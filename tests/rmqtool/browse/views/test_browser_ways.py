@@ -104,6 +104,6 @@ def test_ways_from_request_to_response_and_from_an_exchange_to_its_connection() 
         table = browser.tables["exchanges"]
         assert table.filter == f"conversation == {conversation}"
         await press(browser, pilot, "o")
-        await sees(browser, "→ is what")
+        await sees(browser, "→ sent by")
 
     run(act, sample("leader-lost-5x.pcap"))
