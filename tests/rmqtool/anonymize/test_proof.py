@@ -166,4 +166,6 @@ def _plain(value: Any) -> Any:
         return {name: _plain(one) for name, one in value.items() if name not in _UNLIKE}
     if isinstance(value, list):
         return sorted(map(_plain, value), key=lambda one: json.dumps(one, sort_keys=True))
-    return sorted(re.split(r"[\s,;()]+", value)) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return sorted(filter(None, re.split(r":?(?:[\s,;()]+|$)", value)))
+    return value

@@ -34,14 +34,17 @@ class _Fold(Fold):
         super().__init__(key)
         self.told: dict[str, dict[int, Evidence]] = {}
         """broker address -> time in units of TOGETHER_NS -> the first notification in it"""
-        self.clients: set[str] = set()
+        self.clients: dict[str, tuple[int, str, int, int]] = {}
+        """client -> when a list of members first named it, and its place there"""
         self.seen = 0
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code != CHANGED:
-            for name in facts_in(row.facts, MEMBER):
-                if len(self.clients) < MAX_CLIENTS:
-                    self.clients.add(name)
+            where = _place(asked(row, ""))
+            for number, name in enumerate(facts_in(row.facts, MEMBER)):
+                if name in self.clients or len(self.clients) < MAX_CLIENTS:
+                    named = (*where, number)
+                    self.clients[name] = min(self.clients.get(name, named), named)
             return
         notices = self.told.setdefault(row.client_address, {})
         at = time_of(row) // TOGETHER_NS
@@ -84,7 +87,9 @@ class _Fold(Fold):
             Subject(group=self.key),
         )
         if self.clients:
-            names = ", ".join(sorted(self.clients)[:MOST_NAMED])
+            names = ", ".join(
+                sorted(self.clients, key=lambda name: self.clients[name])[:MOST_NAMED]
+            )
             more = len(self.clients) - MOST_NAMED
             case.details.append(f"clients: {names}{f' and {more} more' if more > 0 else ''}")
         yield case
