@@ -163,14 +163,25 @@ class Context:
     quality: Quality = field(default_factory=Quality)
     watched: bool = False
     """pending exchanges were reported during the capture"""
-    goes_on: bool = False
-    """the capture is still running"""
     store: StoreEvidence | None = None
     """copies of broker stores for message lookups; None: no copies"""
     exchanges: int = 0
     first_time: int | None = None
     """ns; None: no exchanges"""
-    last_time: int | None = None
+    last_row_time: int | None = None
+    """ns; None: no exchanges"""
+    now: int = 0
+    """ns, time of the last captured packet; 0: the capture has ended, so only rows count"""
+
+    @property
+    def last_time(self) -> int | None:
+        """Return the end of the observed period, in ns; None: no exchanges."""
+        return None if self.last_row_time is None else max(self.last_row_time, self.now)
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether the capture is still running."""
+        return self.now > 0
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -332,8 +343,8 @@ class Context:
         self.exchanges += count
         if self.first_time is None or first < self.first_time:
             self.first_time = first
-        if self.last_time is None or last > self.last_time:
-            self.last_time = last
+        if self.last_row_time is None or last > self.last_row_time:
+            self.last_row_time = last
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Add one connection."""
@@ -394,8 +405,8 @@ class Context:
             setattr(self.quality, part, getattr(self.quality, part) + getattr(other.quality, part))
         self.quality.one_sided |= other.quality.one_sided
         self.quality.unpaired |= other.quality.unpaired
-        if other.first_time is not None and other.last_time is not None:
-            self.add_times(other.first_time, other.last_time, other.exchanges)
+        if other.first_time is not None and other.last_row_time is not None:
+            self.add_times(other.first_time, other.last_row_time, other.exchanges)
 
     def _take_route(self, row: ExchangeRecord) -> None:
         topic, time, route = row.topic, row.response_time or 0, answered_route(row)

@@ -247,9 +247,7 @@ class Engine:
                     fold = self._fold_of_pending(taker, key_of(connection))
                     if fold is not None:
                         fold.unended.append(connection)
-        self.context.watched, self.context.goes_on = True, now > 0
-        if self.context.last_time is not None:
-            self.context.last_time = max(self.context.last_time, now)
+        self.context.watched, self.context.now = True, now
 
     def _fold_of_pending(self, taker: _Taker, key: str | None) -> Fold | None:
         """Return the state of a key for pending rows."""

@@ -127,7 +127,7 @@ def _context(report_input: ReportInput, conversations: Relation) -> Context:
             (), {"last": "unix_micros(max(greatest(request_time, response_time)))"}
         )
     ).to_pylist()
-    context.last_time = None if seen["last"] is None else seen["last"] * 1000
+    context.last_row_time = None if seen["last"] is None else seen["last"] * 1000
     for batch in engine.batches(conversations.where("gaps > 0").select(*CONNECTIONS_KNOWN_BY)):
         for connection in connections_in(batch):
             context.add_connection(connection)

@@ -14,6 +14,7 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
+from tests.expected import captures
 from tests.traffic.passing import Passing, packets_in
 
 from .made_rows import (
@@ -278,20 +279,12 @@ def words(problems: Iterable[Problem]) -> list[tuple[object, ...]]:
     ]
 
 
-FAULTS = sorted(
-    path.name
-    for pattern in (
-        "fault-*.pcap",
-        "*-killed-*.pcap",
-        "*-gone-*.pcap",
-        "lost-*.pcap",
-    )
-    for path in SAMPLES.glob(pattern)
-)
+WATCHED = [one.name for one in captures() if ".pcapng" not in one.name]
+"""all samples but those with key logs and comments, which are in blocks without packets"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", WATCHED)
 def test_a_sample_that_was_watched_has_the_same_problems_in_the_end(name: str) -> None:
     watched = Watched(name, lambda _now, _found: None)
     exchanges, connections, findings = sample(name)
