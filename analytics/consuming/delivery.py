@@ -157,7 +157,7 @@ def _duplicates(sums: Sums) -> Rows:
     for key, duplicates in sums.duplicates.items():
         topic, group, cause = parts_of(key)
         assert duplicates.first is not None
-        time, capture, packet, message = duplicates.first
+        time, capture, packet, _, message = duplicates.first
         rows.append(
             {
                 "topic": topic,

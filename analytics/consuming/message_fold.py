@@ -167,7 +167,8 @@ def _add_duplicates(
         duplicates.count += len(redeliveries)
         duplicates.messages += 1
         first = redeliveries[0]
-        place = (first.time, first.capture, first.packet or 0, first.unique_key or "")
+        stored_at = first.commit_log_offset or 0  # tells messages of one response apart
+        place = (first.time, first.capture, first.packet or 0, stored_at, first.unique_key or "")
         duplicates.first = place if duplicates.first is None else min(duplicates.first, place)
         duplicates.last_time = max(duplicates.last_time, redeliveries[-1].time)
 

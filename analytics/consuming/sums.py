@@ -101,8 +101,8 @@ class Duplicates(msgspec.Struct, gc=False):
 
     count: int = 0
     messages: int = 0
-    first: tuple[int, str, int, str] | None = None
-    """time, capture, packet, and unique key of the first one"""
+    first: tuple[int, str, int, int, str] | None = None
+    """time, capture, packet, commit log offset, and unique key of the first one"""
     last_time: int = 0
 
 

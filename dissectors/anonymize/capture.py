@@ -129,7 +129,7 @@ class CaptureAnonymizer:
             writer = PcapngWriter(out, LINKTYPE_RAW)
             segments = SegmentReader()
             segments.acks_wanted = True
-            for packet in _packets_of(capture, self._options.max_ratio):
+            for packet, fault in _packets_of(capture, self._options.max_ratio):
                 segment = segments.segment_of(packet)
                 self._done.packets += 1
                 if segment is None:
@@ -137,7 +137,8 @@ class CaptureAnonymizer:
                     writer.write(packet.ts, _EMPTY)
                     continue
                 data = self._packet(segment, store)
-                writer.write(packet.ts, data, len(data) + segment.missing)
+                mark = self._names.fault(fault)
+                writer.write(packet.ts, data, len(data) + segment.missing, mark)
         self._done.replaced = self._names.replaced
         return self._done
 
@@ -215,7 +216,7 @@ class CaptureAnonymizer:
                     self._done.dropped[undecoded(error)] += 1
                 pieces.clear()
 
-        for packet in _packets_of(capture, self._options.max_ratio):
+        for packet, _ in _packets_of(capture, self._options.max_ratio):
             segment = segments.segment_of(packet)
             if segment is None or not is_wanted(segment.key):
                 continue
@@ -377,8 +378,8 @@ def _nearest(distance: int, run: _Run) -> int:
     return offset + (middle - offset + _CYCLE // 2) // _CYCLE * _CYCLE
 
 
-def _packets_of(capture: str, max_ratio: int) -> Iterator[Packet]:
-    """Yield the packets of a capture that was read before."""
+def _packets_of(capture: str, max_ratio: int) -> Iterator[tuple[Packet, str]]:
+    """Yield the packets of a capture that was read before, and the fault injected there or ''."""
     (source,) = sources_of([capture])
     if hasattr(source, "max_ratio"):
         source.max_ratio = max_ratio
@@ -393,9 +394,11 @@ def _packets_of(capture: str, max_ratio: int) -> Iterator[Packet]:
                 if reader is None:
                     raise CaptureError(source.name, "not a capture")
                 chunk = b""
-            yield from reader.receive(chunk)
+            for packet in reader.receive(chunk):
+                yield packet, reader.marks.pop(packet.packet, "")
         if reader is not None:
-            yield from reader.finish(source.problem)
+            for packet in reader.finish(source.problem):
+                yield packet, reader.marks.pop(packet.packet, "")
     finally:
         source.close()
 

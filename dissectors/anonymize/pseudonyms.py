@@ -22,7 +22,7 @@ from ..remoting.ids.message_ids import GRPC_ID, decode_recall_handle
 from ..remoting.ids.trace_context import SW8, TRACEPARENT, decode_sw8, decode_traceparent
 from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from .kinds import KINDS
-from .vocabulary import ENUMS, GROUP_OF, NAME_WORDS, REMARK_WORDS
+from .vocabulary import ENUMS, GROUP_OF, NAME_WORDS, OWN_WORDS, REMARK_WORDS
 
 FIRST_EPHEMERAL: Final = 32768
 """First port of the client range; such ports are replaced."""
@@ -142,6 +142,10 @@ class Pseudonyms:
         return self._outside_addresses(
             text, lambda part: _WORD.sub(lambda found: self._word(found, words), part)
         )
+
+    def fault(self, text: str) -> str:
+        """Rewrite the description of an injected fault."""
+        return self.remark(text, OWN_WORDS)
 
     def message_id(self, text: str) -> str:
         """Rewrite a message id, whose digits may be lowercase, as from Go clients.

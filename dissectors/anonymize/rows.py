@@ -176,6 +176,8 @@ def _fact(names: Pseudonyms, column: str, text: str) -> str:
     elif name == facts.ROUTE:
         numbers, blank, broker = value.rpartition(" ")
         value = f"{numbers}{blank}{names.name(broker)}"
+    elif name == facts.FAULT:
+        value = names.fault(value)
     elif not _is_word(name, value):
         value = " ".join(map(names.value, value.split(" ")))
     return f"{name}{separator}{value}"

@@ -1628,9 +1628,13 @@ REMARK_WORDS: Final = (
 """Words of remarks that stay."""
 SETTINGS: Final = frozenset(_SETTINGS.split())
 """Names of settings of brokers, NameServers, and proxies."""
+_FAULT_WORDS: Final = """
+KiB disk-full freeze garbage huge leave-route lognormal p read-only silent slow-read
+"""
 OWN_WORDS: Final = (
     REMARK_WORDS
     | set(_OWN_WORDS.split())
+    | {part for word in _FAULT_WORDS.split() for part in (word, *word.split("-"))}
     | {name[:1].upper() + name[1:] for name in MEMBERS}  # spelled as in Go
 )
-"""Words of findings that stay."""
+"""Words of findings and of injected faults that stay."""

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from dissectors.anonymize.pseudonyms import Pseudonyms
 from dissectors.remoting.ids.message_ids import decode_unique_key
+from replay.sandbox.injection.injection import InjectionKind
+from replay.sandbox.injection.injection_text import FAULT_KEYS
 
 pytestmark = pytest.mark.examples
 NAMES = Pseudonyms(b"a secret of 16 b")
@@ -141,6 +143,12 @@ def test_a_name_in_a_remark_may_be_a_word_of_rocketmq() -> None:
 )
 def test_words_and_quantities_of_a_remark_stay(text: str) -> None:
     assert Pseudonyms(b"a secret of 16 b").remark(text) == text
+
+
+def test_words_of_injected_faults_stay_and_names_do_not() -> None:
+    names = Pseudonyms(b"a secret of 16 b")
+    text = f"{' '.join(InjectionKind)} {'=1 '.join(FAULT_KEYS)}, 20.0ms later: request 310 of "
+    assert names.fault(f"{text}Orders") == text + names.name("Orders")
 
 
 @pytest.mark.parametrize("name", ["order_group", "%RETRY%order_group", "consumer-topic"])

@@ -70,15 +70,35 @@ class Shared:
                     found.update(_parts(text, new))
         return found
 
+    def assert_says_the_same(self, *commands: str) -> None:
+        """Compare what commands print about both captures."""
+        keys = [
+            (row["unique_key"], other["unique_key"])
+            for row, other in self.rows()
+            if row.get("unique_key")
+        ]
+        renaming = self.renaming()
+        texts = "|".join(map(re.escape, sorted(renaming, key=len, reverse=True)))
+        known = re.compile(rf"(?<![\w.])(?:{texts})(?!\w|\.\w)" if texts else "(?!)")
+        for command in commands:
+            wanted = keys[len(keys) // 2 :][:1] if command == "trace" else []
+            if command == "trace" and not keys:
+                continue
+            before = _said(self.before, command, [key for key, _ in wanted])
+            after = _said(self.after, command, [key for _, key in wanted])
+            before = _with_words(_renamed(before, renaming, known), renaming)
+            assert _plain(before) == _plain(_with_words(after, renaming)), command
+
 
 @pytest.mark.parametrize("capture", READ, ids=lambda path: path.name)
-def test_all_tables_and_totals_are_the_same(capture: Path, tmp_path: Path) -> None:
+def test_all_tables_totals_and_problems_are_the_same(capture: Path, tmp_path: Path) -> None:
     shared = Shared(capture, tmp_path)
     assert tables_of(shared.renamed_log) == tables_of(shared.log_after)
     one, other = read_manifest(shared.renamed_log), read_manifest(shared.log_after)
     for name in ("exchanges", "messages", "conversations", "not_decoded", "frames", "commands",
                  "gaps", "gap_bytes", "findings", "replications"):  # fmt: skip
         assert getattr(one, name) == getattr(other, name), name
+    shared.assert_says_the_same("diagnose")
 
 
 @pytest.mark.parametrize(
@@ -86,24 +106,8 @@ def test_all_tables_and_totals_are_the_same(capture: Path, tmp_path: Path) -> No
     [path for path in READ if path.name.partition(".")[0] in REPORTED],
     ids=lambda path: path.name,
 )
-def test_diagnosis_reports_and_a_trace_are_the_same(capture: Path, tmp_path: Path) -> None:
-    shared = Shared(capture, tmp_path)
-    keys = [
-        (row["unique_key"], other["unique_key"])
-        for row, other in shared.rows()
-        if row.get("unique_key")
-    ]
-    renaming = shared.renaming()
-    texts = "|".join(map(re.escape, sorted(renaming, key=len, reverse=True)))
-    known = re.compile(rf"(?<![\w.])(?:{texts})(?!\w|\.\w)" if texts else "(?!)")
-    said = (("diagnose", ()), ("report", ()), ("trace", keys[len(keys) // 2 :][:1]))
-    for command, wanted in said:
-        if command == "trace" and not keys:
-            continue
-        before = _said(shared.before, command, [key for key, _ in wanted])
-        after = _said(shared.after, command, [key for _, key in wanted])
-        before = _with_words(_renamed(before, renaming, known), renaming)
-        assert _plain(before) == _plain(_with_words(after, renaming)), command
+def test_reports_and_a_trace_are_the_same(capture: Path, tmp_path: Path) -> None:
+    Shared(capture, tmp_path).assert_says_the_same("report", "trace")
 
 
 def _said(path: Path, command: str, given: list[str]) -> Any:
