@@ -110,6 +110,7 @@ def _java(cluster: Cluster, topic: str, case: Case) -> dict[str, float]:
         body=case.body,
         warm=case.warm,
         count=case.messages,
+        hosted=False,
         timeout=300.0,
     )
     line = next(line for line in printed.splitlines() if line.startswith("{"))

@@ -49,7 +49,8 @@ def rocketmq() -> Cluster:
 
 
 def end_shared() -> None:
-    """End the cluster of a lane; nothing where there is none."""
+    """End the cluster of a lane and what runs its clients; nothing where there is none."""
+    end_hosts()
     while _shared:
         _shared.pop().stop()
 
@@ -80,7 +81,6 @@ def _is_tried_again(item: pytest.Item) -> bool:
 def java_hosts() -> Iterator[None]:
     """What runs Java programs for all tests of the session ends with it."""
     yield
-    end_hosts()
     end_shared()
 
 

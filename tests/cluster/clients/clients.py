@@ -1,7 +1,8 @@
 """Client programs as traffic sources: our own on the Java and Go clients, and mqadmin.
 
 Each is a process of its own with `key=value` arguments (see `java/both/Options.java`); what it
-printed is returned. Java programs that are `hosted` share one that has started already (`hosts`).
+printed is returned. Java programs share one that has started already (`hosts`), but in recordings
+and where they are not `hosted`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,13 @@ from tests.cluster.servers.artifacts import (
     LOCKS,
     NEWEST_5,
     Unavailable,
-    cache_root,
     class_path,
     digest_of,
-    publish,
+    made_once,
 )
 from tests.cluster.servers.processes import OwnedProcess, java_command, wait_until
 
-from .hosts import Host, HostedProgram, host_folder, take
+from . import hosts
 
 GO_SOURCES = HERE / "go"
 GO_GRPC_SOURCES = HERE / "go_grpc"
@@ -48,7 +48,7 @@ MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 class Client:
     """A running client program, in a folder of its own that goes when it has finished."""
 
-    def __init__(self, process: OwnedProcess | HostedProgram, folder: Path, name: str):
+    def __init__(self, process: OwnedProcess | hosts.HostedProgram, folder: Path, name: str):
         self.name = name
         self._folder = folder
         self._process = process
@@ -94,8 +94,7 @@ class Client:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """It stands still; its connections stay open. Only one with a process of its own."""
-        assert isinstance(self._process, OwnedProcess)
+        """It stands still; its connections stay open."""
         self._process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -122,18 +121,18 @@ def start_java(
     properties: Iterable[str] = (),
     agent: str = "",
     clock: str = "",
-    hosted: bool = False,
+    hosted: bool = True,
     **options: object,
 ) -> Client:
     """Starts one of our Java programs, with a Java agent or without.
 
-    Options become `key=value` with `_` written as `-`. One with properties, an agent or a clock of
-    its own (`-70s`) is never `hosted`.
+    Options become `key=value` with `_` written as `-`. One with an agent or a clock of its own
+    (`-70s`) is never `hosted`.
     """
     arguments = [f"namesrv={namesrv}"]
     arguments += [f"{name.replace('_', '-')}={_text(value)}" for name, value in options.items()]
-    if hosted and not properties and not agent and not clock:
-        return _start_hosted(program, arguments, version)
+    if hosted and not agent and not clock and hosts.are_shared:
+        return _start_hosted(program, arguments, version, properties)
     return _start_main(program, arguments, version, properties, agent, clock)
 
 
@@ -144,16 +143,16 @@ def run_java(
     return start_java(program, namesrv, **options).finish(timeout, expect)  # type: ignore[arg-type]
 
 
-def run_mqadmin(
-    arguments: Sequence[str], namesrv: str, version: str = NEWEST_5, *, hosted: bool = False
-) -> str:
+def run_mqadmin(arguments: Sequence[str], namesrv: str, version: str = NEWEST_5) -> str:
     """Runs one command of RocketMQ's mqadmin; returns what it printed, raises when it failed.
 
     `namesrv`: empty for a command that reads files.
     """
     words = [*arguments, "-n", namesrv] if namesrv else list(arguments)
-    if hosted:
-        printed = _start_hosted(MQADMIN, words, version).finish()
+    if hosts.are_shared:
+        # It sets up its own log (4.x), and one command keeps its connections: it is a host's alone.
+        kept = namesrv if arguments[0] == "queryMsgByUniqueKey" else ""
+        printed = _start_hosted(MQADMIN, words, version, kind=f"mqadmin {kept}").finish()
     else:
         printed = _start_main(MQADMIN, words, version, ()).finish()
     if "SubCommandException" in printed or "usage: mqadmin" in printed:
@@ -170,23 +169,23 @@ def start_go(arguments: Iterable[str], sources: Path = GO_SOURCES) -> Client:
 
 def build_go(folder: Path = GO_SOURCES) -> Path:
     """The Go program, built when its sources changed; the module versions are pinned by go.sum."""
-    sources = sorted(path for path in folder.iterdir() if path.is_file())
-    built = cache_root() / "go" / digest_of(sources)
-    if not built.is_dir():
+
+    def make(work: Path) -> Path:
         go = shutil.which("go")
         if go is None:
             raise Unavailable("no go on this machine")
-        with tempfile.TemporaryDirectory(prefix="rmqtool-go-") as work:
-            out = Path(work) / "out"
-            out.mkdir()
-            command = [go, "build", "-mod=readonly", "-trimpath", "-o", str(out / "client"), "."]
-            run = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=GO_TIMEOUT
-            )
-            if run.returncode != 0:
-                raise Unavailable(f"the Go client cannot be built: {run.stderr[-1000:]}")
-            publish(out, built)
-    return built / "client"
+        out = work / "out"
+        out.mkdir()
+        command = [go, "build", "-mod=readonly", "-trimpath", "-o", f"{out}/client", "."]
+        run = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=GO_TIMEOUT
+        )
+        if run.returncode != 0:
+            raise Unavailable(f"the Go client cannot be built: {run.stderr[-1000:]}")
+        return out
+
+    sources = sorted(path for path in folder.iterdir() if path.is_file())
+    return made_once(f"go/{digest_of(sources)}", make) / "client"
 
 
 def start_python(arguments: Iterable[str], lock: Path = PYTHON_LOCK) -> Client:
@@ -199,22 +198,20 @@ def start_python(arguments: Iterable[str], lock: Path = PYTHON_LOCK) -> Client:
 
 def fetch_python(lock: Path = PYTHON_LOCK) -> Path:
     """Folder with the packages of the Python client, as a lock pins them."""
-    packages = cache_root() / "python" / digest_of([lock])
-    if not packages.is_dir():
+
+    def make(work: Path) -> Path:
         python = shutil.which("python3") or sys.executable
-        with tempfile.TemporaryDirectory(prefix="rmqtool-pip-") as work:
-            options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
-            command = [python, "-m", "pip", "install", *options, "--target", work]
-            run = subprocess.run(
-                [*command, "-r", str(lock)],
-                capture_output=True,
-                text=True,
-                timeout=PIP_TIMEOUT,
-            )
-            if run.returncode != 0:
-                raise Unavailable(f"the Python client cannot be had: {run.stderr[-1000:]}")
-            publish(Path(work), packages)
-    return packages
+        packages = work / "packages"
+        options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+        command = [python, "-m", "pip", "install", *options, "--target", str(packages)]
+        run = subprocess.run(
+            [*command, "-r", str(lock)], capture_output=True, text=True, timeout=PIP_TIMEOUT
+        )
+        if run.returncode != 0:
+            raise Unavailable(f"the Python client cannot be had: {run.stderr[-1000:]}")
+        return packages
+
+    return made_once(f"python/{digest_of([lock])}", make)
 
 
 def _client(command: Sequence[str], folder: Path, name: str, clock: str = "") -> Client:
@@ -236,15 +233,21 @@ def _start_main(
     return _client(command, folder, main.rpartition(".")[2], clock)
 
 
-def _start_hosted(main: str, arguments: Sequence[str], version: str) -> Client:
-    # mqadmin of 4.x sets up its own log, for the whole process.
-    key = (version, "mqadmin" if main == MQADMIN else "client")
-    host = take(key)
+def _start_hosted(
+    main: str,
+    arguments: Sequence[str],
+    version: str,
+    properties: Iterable[str] = (),
+    kind: str = "client",
+) -> Client:
+    key = (version, kind, *properties)
+    host = hosts.take(key)
     if host is None:
-        home = host_folder()
-        host = Host(_java("Host", key[1:], version, home, (), ""), home, _plain_environment(home))
+        home = hosts.host_folder()
+        command = _java("Host", [kind], version, home, key[2:])
+        host = hosts.Host(key, command, home, _plain_environment(home))
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
-    program = HostedProgram(key, host, folder / "output.log", [main, *arguments])
+    program = hosts.HostedProgram(host, folder / "output.log", [main, *arguments])
     return Client(program, folder, main.rpartition(".")[2])
 
 
@@ -254,7 +257,7 @@ def _java(
     version: str,
     folder: Path,
     properties: Iterable[str],
-    agent: str,
+    agent: str = "",
 ) -> list[str]:
     """The command of a Java program whose home is a folder, which is made ready for it."""
     # mqadmin of 4.x insists on this file below its home.

@@ -1,7 +1,9 @@
 """Java that runs one client program after the other: it starts once for all of them.
 
-Rules: a host runs one program at a time and is taken again when that has ended; one whose program
-was killed ends with it. Programs with system properties or an agent of their own have no host.
+Rules: a host runs one program at a time and is taken again when that has ended, for a program of
+its release with its system properties; one whose program was killed ends with it. Of those that
+wait, the first to have done so end where there are too many, and all with the tests that share a
+cluster. Programs with an agent or a clock of their own have no host.
 
 Java: `java/both/Host.java`.
 """
@@ -10,25 +12,33 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
 import tempfile
+import threading
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster.servers.processes import STOP_SECONDS, OwnedProcess, log_end
 
-_SPARE = 2
-"""hosts of one kind that are kept: two programs at a time are what most tests run"""
+_SPARE = 4
+"""hosts that are kept: two programs at a time are what most tests run, of two kinds at most"""
 _PAUSE = 0.02
 
-_idle: defaultdict[tuple[str, ...], list[Host]] = defaultdict(list)
+are_shared = True
+"""False: each program has a process of its own, as in a recording"""
+_idle: list[Host] = []
+_lock = threading.Lock()
 
 
 class Host:
     """A Java process that waits for programs."""
 
-    def __init__(self, command: Sequence[str], folder: Path, env: dict[str, str]) -> None:
+    def __init__(
+        self, key: tuple[str, ...], command: Sequence[str], folder: Path, env: dict[str, str]
+    ) -> None:
+        self.key = key
+        """what its programs have in common"""
         self.folder = folder
         self.process = OwnedProcess(command, folder / "host.log", env=env, cwd=folder)
         self._runs = 0
@@ -55,9 +65,8 @@ class Host:
 class HostedProgram:
     """A program that a host runs; to its client what a process of its own would be."""
 
-    def __init__(self, key: tuple[str, ...], host: Host, log: Path, arguments: Sequence[str]):
+    def __init__(self, host: Host, log: Path, arguments: Sequence[str]):
         self.log = log
-        self._key = key
         self._host = host
         self._program = arguments[0]
         self._number = host.run(log, arguments)
@@ -69,7 +78,7 @@ class HostedProgram:
         if self._status is None:
             self._status = self._host.status(self._number)
             if self._status is not None:
-                _give_back(self._key, self._host)
+                _give_back(self._host)
         return self._status
 
     def wait(self, timeout: float) -> int:
@@ -80,6 +89,10 @@ class HostedProgram:
                 raise TimeoutError(self.describe(f"still runs after {timeout:g} s"))
             time.sleep(_PAUSE)
         return status
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Signals its host."""
+        self._host.process.send_signal(number)
 
     def end_input(self) -> None:
         """Ends its standard input."""
@@ -108,11 +121,12 @@ class HostedProgram:
 
 def take(key: tuple[str, ...]) -> Host | None:
     """Return a host of that kind that waits for a program; None where there is none."""
-    while _idle[key]:
-        host = _idle[key].pop()
-        if host.process.returncode is None:
-            return host
-        host.discard()
+    with _lock:
+        while host := next((one for one in reversed(_idle) if one.key == key), None):
+            _idle.remove(host)
+            if host.process.returncode is None:
+                return host
+            host.discard()
     return None
 
 
@@ -123,13 +137,17 @@ def host_folder() -> Path:
 
 def end_hosts() -> None:
     """End all that wait for a program."""
-    for hosts in _idle.values():
-        while hosts:
-            hosts.pop().discard()
+    with _lock:
+        while _idle:
+            _idle.pop().discard()
 
 
-def _give_back(key: tuple[str, ...], host: Host) -> None:
-    if host.process.returncode is None and len(_idle[key]) < _SPARE:
-        _idle[key].append(host)
-    else:
+def _give_back(host: Host) -> None:
+    if host.process.returncode is not None:
         host.discard()
+        return
+    host.process.keep_classes()
+    with _lock:
+        _idle.append(host)
+        while len(_idle) > _SPARE:
+            _idle.pop(0).discard()

@@ -51,7 +51,7 @@ def run(
     rocketmq.make_topic(topic)
     path = tmp_path_factory.mktemp("rows") / f"rows-{version}.pcap"
     namesrv = rocketmq.namesrv_text
-    common = {"topic": topic, "version": version, "hosted": True}
+    common = {"topic": topic, "version": version}
     printed = {}
 
     def consume(instance: str, group: str, count: int, **more: object) -> None:

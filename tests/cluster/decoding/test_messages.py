@@ -33,12 +33,10 @@ def test_messages_are_those_a_java_consumer_reads(rocketmq: Cluster, tmp_path: P
     namesrv = rocketmq.namesrv_text
     try:
         with Capture(path, f"net {rocketmq.network}.0/24"):
-            run_java("Send", namesrv, hosted=True, topic=topic, count=COUNT)
+            run_java("Send", namesrv, topic=topic, count=COUNT)
             # A threshold of one byte: every body travels compressed.
-            run_java(
-                "Send", namesrv, hosted=True, **{"topic": topic, "count": COUNT, "compress-over": 1}
-            )
-            printed = run_java("PrintMessages", namesrv, hosted=True, topic=topic, count=2 * COUNT)
+            run_java("Send", namesrv, **{"topic": topic, "count": COUNT, "compress-over": 1})
+            printed = run_java("PrintMessages", namesrv, topic=topic, count=2 * COUNT)
     except Unavailable as reason:
         skip_or_fail(str(reason))
     theirs = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]

@@ -29,14 +29,11 @@ def test_the_messages_of_a_store_are_those_a_java_consumer_reads(
     rocketmq.make_topic(topic)
     namesrv = rocketmq.namesrv_text
     try:
-        run_java("Send", namesrv, hosted=True, topic=topic, count=COUNT)
+        run_java("Send", namesrv, topic=topic, count=COUNT)
         # A threshold of one byte: every body is stored compressed.
-        run_java(
-            "Send", namesrv, hosted=True, **{"topic": topic, "count": COUNT, "compress-over": 1}
-        )
-        printed = run_java("PrintMessages", namesrv, hosted=True, topic=topic, count=2 * COUNT)
+        run_java("Send", namesrv, **{"topic": topic, "count": COUNT, "compress-over": 1})
+        printed = run_java("PrintMessages", namesrv, topic=topic, count=2 * COUNT)
         theirs = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-        # Not hosted: this command of mqadmin keeps its connections from one call to the next.
         query = ["queryMsgByUniqueKey", "-i", theirs[0]["msgId"], "-t", topic]
         found = run_mqadmin(query, namesrv)
     except Unavailable as reason:

@@ -76,7 +76,7 @@ def read_by_java(
         "wait_ms": wait_ms,
         **options,
     }
-    client = {"version": java_client_of(cluster.version), "hosted": True}
+    client = {"version": java_client_of(cluster.version)}
     try:
         printed = run_java("PrintMessages", cluster.namesrv_text, **client, **arguments)
     except RuntimeError:  # it could not connect on a busy machine; it has read nothing then

@@ -249,7 +249,6 @@ def test_a_java_consumer_replies_to_our_request(cluster: Cluster, blocking: bool
         "RequestReply",
         cluster.namesrv_text,
         version=version,
-        hosted=True,
         topic=topic,
         role="replies",
     )

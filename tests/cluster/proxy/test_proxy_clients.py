@@ -72,14 +72,14 @@ def test_clients_say_the_same(pairs: Pairs, scenario: Scenario) -> None:
     except Unavailable as reason:
         skip_or_fail(str(reason))
     assert direct.printed
-    assert through == direct
+    assert through.unlike(direct) == []
     assert counts["connections"] > 2  # the brokers', too
     assert counts["rewritten responses"] >= 1
 
 
 def test_mqadmin_stays_on_the_proxy(rocketmq: Cluster) -> None:
     with proxied(rocketmq.namesrv_text) as proxy:
-        listed = run_mqadmin(["clusterList"], proxy.namesrv, hosted=True)
+        listed = run_mqadmin(["clusterList"], proxy.namesrv)
         fronts = {f"{one.host}:{one.port}" for one in proxy.proxy.fronts.known()}
         assert len(fronts) == 2
         assert all(front in listed for front in fronts)

@@ -65,7 +65,7 @@ def consume(namesrv, topic, wanted):
 def main():
     namesrv, topic, count = sys.argv[2], sys.argv[3], int(sys.argv[4])
     produce(namesrv, topic, count)
-    consume(namesrv, topic, 3 * count + 1)
+    consume(namesrv, topic, 2 * count + 2)  # a broker takes the batch for one message
 
 
 main()

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from tests.cluster.clients import hosts
 from tests.cluster.clients.clients import (
     GO_GRPC_SOURCES,
     PYTHON_STUCK_LOCK,
@@ -52,6 +53,7 @@ def record(names: Sequence[str], folder: Path) -> int:
         write_readme(folder, SCENARIOS)
         return status
     namespace.furnish()
+    hosts.are_shared = False
     # Group by cluster without changing the order of the table's themes more than needed.
     order = {maker: i for i, maker in enumerate(dict.fromkeys(one.cluster for one in chosen))}
     chosen.sort(key=lambda one: order[one.cluster])

@@ -190,7 +190,6 @@ def consumed(target: Cluster, count: int) -> list[dict[str, object]]:
     client = start_java(
         *("PrintMessages", target.namesrv_text),
         version=version,
-        hosted=True,
         topic=TOPIC,
         count=2 * count,
         wait_ms=120_000,

@@ -43,11 +43,11 @@ class Box:
 
     def java(self, program: str, **more: object) -> list[str]:
         """What one of our Java programs printed, without its log."""
-        printed = run_java(program, self.namesrv, version=self.version, hosted=True, **more)
+        printed = run_java(program, self.namesrv, version=self.version, **more)
         return [line for line in printed.splitlines() if not _LOG.match(line)]
 
     def mqadmin(self, command: str) -> str:
-        return run_mqadmin(command.split(), self.namesrv, self.version, hosted=True)
+        return run_mqadmin(command.split(), self.namesrv, self.version)
 
     def count(self, topic: str) -> int:
         """Messages of a topic on all brokers."""
@@ -126,7 +126,6 @@ def test_a_push_consumer_consumes_and_commits(box: Box) -> None:
     consumer = start_java(
         *("PushConsume", box.namesrv),
         version=box.version,
-        hosted=True,
         count=20,
         group="push",
         linger_ms=2000,
@@ -146,7 +145,6 @@ def test_failed_messages_come_again_and_end_as_dead_letters(box: Box) -> None:
         "PushConsume",
         box.namesrv,
         version=box.version,
-        hosted=True,
         group="fails",
         fail=99,
         max_reconsume=1,
@@ -170,7 +168,6 @@ def test_two_consumers_share_the_queues(box: Box) -> None:
             "PushConsume",
             box.namesrv,
             version=box.version,
-            hosted=True,
             group="pair",
             instance=f"i{number}",
             until_end=True,
@@ -195,7 +192,6 @@ def test_an_orderly_consumer_locks_its_queues(box: Box) -> None:
         "PushConsume",
         box.namesrv,
         version=box.version,
-        hosted=True,
         group="orderly",
         orderly=True,
         count=9,
@@ -222,7 +218,6 @@ def test_only_the_tags_that_were_asked_for(box: Box) -> None:
         "PushConsume",
         box.namesrv,
         version=box.version,
-        hosted=True,
         group="tags",
         expression="TagB || TagC",
         count=6,
@@ -259,9 +254,7 @@ def test_transactions_with_check_back(box: Box) -> None:
 
 
 def test_request_and_reply(box: Box) -> None:
-    replier = start_java(
-        "RequestReply", box.namesrv, version=box.version, hosted=True, role="replies"
-    )
+    replier = start_java("RequestReply", box.namesrv, version=box.version, role="replies")
     try:
         replier.wait_for("started")
         printed = box.java("RequestReply", role="asks", count=2, ttl_ms=20000)

@@ -38,9 +38,7 @@ def test_a_java_producer_under_a_fault(fault: str, failed: int, on_b: int | None
         brokers=2, topics=[TopicSpec(TOPIC)], injections=[injection_of_text(fault)], seed=1
     )
     with sandbox_thread(options) as box:
-        printed = run_java(
-            "Send", box.namesrv, hosted=True, count=10, may_fail=True, timeout_ms=20_000
-        )
+        printed = run_java("Send", box.namesrv, count=10, may_fail=True, timeout_ms=20_000)
         stored = box.call(
             lambda sandbox: {
                 name: broker.state.messages_in for name, broker in sandbox.brokers.items()
@@ -66,7 +64,7 @@ def test_no_answer_is_a_timeout_of_java() -> None:
         topics=[TopicSpec(TOPIC)], injections=[injection_of_text("silent stored=true times=1")]
     )
     with sandbox_thread(options) as box:
-        printed = run_java("Send", box.namesrv, hosted=True, count=2, may_fail=True)
+        printed = run_java("Send", box.namesrv, count=2, may_fail=True)
         stored = box.call(lambda sandbox: sandbox.brokers["broker-a"].state.messages_in)
     assert "failed RemotingTooMuchRequestException" in printed or "Timeout" in printed
     assert printed.count("SEND_OK") == 1

@@ -20,8 +20,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -78,7 +77,7 @@ RELEASES = {
     "5.3.3-proxy": Release("5.3.3", (*SERVER, "rocketmq-proxy"), "v5"),
     "5.5.0-proxy": Release("5.5.0", (*SERVER, "rocketmq-proxy"), "v5"),
     # The client of 5.x that speaks gRPC with a proxy; its releases are counted for themselves.
-    "grpc-5.2.0": Release("5.2.0", ("rocketmq-client-java",), "grpc", ("Grpc.java",)),
+    "grpc-5.2.0": Release("5.2.0", ("rocketmq-client-java",), "grpc", ("Host.java",)),
 }
 NEWEST_5 = "5.5.0"
 NEWEST_4 = "4.9.8"
@@ -118,23 +117,19 @@ def fetch(version: str) -> Path:
     """Folder with the jars of a release, downloaded and checked once."""
     lock = LOCKS / f"{version}.txt"
     text = lock.read_bytes()
-    folder = cache_root() / "jars" / f"{version}-{hashlib.sha256(text).hexdigest()[:12]}"
-    if folder.is_dir():
-        return folder
     pinned = [line.split() for line in text.decode().splitlines() if line and line[0] != "#"]
-    with _alone(folder), tempfile.TemporaryDirectory(prefix="rmqtool-maven-") as work:
-        if folder.is_dir():  # another process has made it meanwhile
-            return folder
-        pom = Path(work) / "pom.xml"
+
+    def make(work: Path) -> Path:
+        pom, jars = work / "pom.xml", work / "lib"
         pom.write_text(_pom([coordinate for coordinate, _ in pinned], transitive=False))
-        _maven(pom, "copy-dependencies", f"-DoutputDirectory={work}/lib")
-        jars = Path(work) / "lib"
+        _maven(pom, "copy-dependencies", f"-DoutputDirectory={jars}")
         for coordinate, digest in pinned:
             jar = jars / _jar_name(coordinate)
             if not jar.is_file() or hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
                 raise Unavailable(f"{coordinate} is not the jar that {lock.name} pins")
-        publish(jars, folder)
-    return folder
+        return jars
+
+    return made_once(f"jars/{version}-{hashlib.sha256(text).hexdigest()[:12]}", make)
 
 
 def write_lock(version: str) -> Path:
@@ -185,13 +180,9 @@ def compile_programs(version: str) -> Path:
         sources = [path for path in sources if path.name != "Node.java"]
     resources = sorted((JAVA_SOURCES / "resources").iterdir())
     digest = digest_of([LOCKS / f"{version}.txt", *sources, *resources])
-    folder = cache_root() / "programs" / f"{version}-{digest}"
-    if folder.is_dir():
-        return folder
-    with _alone(folder), tempfile.TemporaryDirectory(prefix="rmqtool-javac-") as work:
-        if folder.is_dir():  # another process has made it meanwhile
-            return folder
-        out = Path(work) / "classes"
+
+    def make(work: Path) -> Path:
+        out, jar = work / "classes", work / "jar" / PROGRAMS
         command = [java_program("javac"), *(f"-J{option}" for option in LIGHT), "-nowarn"]
         command += ["-encoding", "UTF-8", "-d", str(out), "-cp", f"{fetch(version)}/*"]
         run = subprocess.run(
@@ -204,13 +195,13 @@ def compile_programs(version: str) -> Path:
             raise RuntimeError(f"javac against {version}:\n{run.stderr[-4000:]}")
         for resource in resources:
             shutil.copy(resource, out)
-        jar = Path(work) / "jar" / PROGRAMS
         jar.parent.mkdir()
         with zipfile.ZipFile(jar, "w") as archive:
             for path in sorted(out.rglob("*")):
                 archive.write(path, path.relative_to(out))
-        publish(jar.parent, folder)
-    return folder
+        return jar.parent
+
+    return made_once(f"programs/{version}-{digest}", make)
 
 
 def digest_of(files: Iterable[Path]) -> str:
@@ -221,26 +212,21 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:12]
 
 
-def publish(made: Path, folder: Path) -> None:
-    """Moves a finished folder into the cache in one step; a run beside this one may win."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
-    shutil.copytree(made, beside, dirs_exist_ok=True)
-    try:
-        beside.rename(folder)
-    except OSError:
-        shutil.rmtree(beside)
-        if not folder.is_dir():
-            raise
+def made_once(name: str, make: Callable[[Path], Path]) -> Path:
+    """A folder of the cache, which one process makes while others that want it wait.
 
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process makes a folder of the cache."""
+    `make` works in a temporary folder and returns the one that becomes the folder of the cache.
+    """
+    folder = cache_root() / name
+    if folder.is_dir():
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f".{folder.name}.lock").open("w") as lock:
+    lock = folder.with_name(f".{folder.name}.lock").open("w")
+    with lock, tempfile.TemporaryDirectory(prefix=".new-", dir=folder.parent) as work:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel frees it, whatever happens to this process
-        yield
+        if not folder.is_dir():
+            make(Path(work)).rename(folder)
+    return folder
 
 
 def _jar_name(coordinate: str) -> str:

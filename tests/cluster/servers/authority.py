@@ -23,14 +23,19 @@ class Authority:
         made = self._signed(self._name, self._key, -10, 3650, authority=True)
         self.file.write_bytes(made.public_bytes(Encoding.PEM))
 
-    def server(self, first_day: int, last_day: int) -> list[str]:
-        """Properties of a server with a certificate that is valid in these days from now."""
+    def files(self, first_day: int, last_day: int) -> tuple[Path, Path]:
+        """A certificate that is valid in these days from now, and its key."""
         key = rsa.generate_private_key(65537, 2048)
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "namesrv.example")])
         made = self._signed(name, key, first_day, last_day)
         cert, secret = self.folder / "server.pem", self.folder / "server.key"
         cert.write_bytes(made.public_bytes(Encoding.PEM))
         secret.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        return cert, secret
+
+    def server(self, first_day: int, last_day: int) -> list[str]:
+        """Properties of a server with a certificate that is valid in these days from now."""
+        cert, secret = self.files(first_day, last_day)
         return [
             "tls.server.mode=permissive",
             "tls.test.mode.enable=false",

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 
 from . import probe
 from .artifacts import PROXY_5, class_path
+from .authority import Authority
+from .class_archive import PROXY
 from .cluster import CLUSTER_NAME, START_SECONDS, Broker, Cluster, Node
 from .processes import java_command, port_is_free, wait_until
 
-MAIN = "org.apache.rocketmq.proxy.ProxyStartup"
 FIRST_PORT = 18080
 """Not the default, 8080, which other tools take for HTTP."""
 
@@ -60,6 +61,7 @@ def _running(
     port = next(port for port in range(first, first + 900, 2) if port_is_free(host, port))
     folder = cluster.folder / "proxy"
     (folder / "conf").mkdir(parents=True, exist_ok=True)
+    certificate, key = Authority(folder, "authority").files(-1, 365)
     lines = {
         "proxyMode": mode.upper(),
         "rocketMQClusterName": CLUSTER_NAME,
@@ -69,13 +71,17 @@ def _running(
         "remotingListenPort": port,
         "grpcServerPort": port + 1,
         "metricsExporterType": "DISABLE",
+        # To make a certificate of its own takes as long as the rest of its start.
+        "tlsTestModeEnable": False,
+        "tlsCertPath": str(certificate),
+        "tlsKeyPath": str(key),
         **settings,
     }
     config = folder / "conf" / "rmq-proxy.json"
     config.write_text(json.dumps(lines))
     command = java_command(
         class_path(version),
-        MAIN,
+        PROXY,
         ["-pc", str(config), "-n", cluster.namesrv_text, "-pm", mode],
         folder,
         properties=[f"rocketmq.home.dir={folder}", f"user.home={folder}"],
@@ -85,6 +91,8 @@ def _running(
     try:
         wait_until(f"proxy (logs in {folder})", lambda: _listens(node), START_SECONDS)
         yield node
+        if node.alive():
+            node.running().keep_classes()
     finally:
         node.kill()
 

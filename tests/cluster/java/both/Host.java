@@ -55,7 +55,12 @@ public final class Host {
             System.setErr(output);
             Method main = Class.forName(words[2]).getMethod("main", String[].class);
             Object arguments = Arrays.copyOfRange(words, 3, words.length);
-            new Thread(() -> answers.println("ended " + run(main, arguments)), "main").start();
+            new Thread(() -> {
+                int status = run(main, arguments);
+                System.setOut(answers);  // what threads that are left behind say is of no program
+                System.setErr(answers);
+                answers.println("ended " + status);
+            }, "main").start();
         }
         System.exit(0);
     }

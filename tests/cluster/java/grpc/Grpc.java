@@ -53,7 +53,7 @@ public final class Grpc {
                 throw error;
             }
         }
-        System.exit(0);
+        Host.end(0);
     }
 
     private void send(String kind) throws Exception {

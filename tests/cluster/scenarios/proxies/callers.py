@@ -1,6 +1,6 @@
 """More clients that use gRPC: inside TLS, in other languages, with a proxy that is the broker.
 
-Rules: a proxy makes its certificate at its start, and takes TLS and plain text on one port.
+Rules: a proxy takes TLS and plain text on one port.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from . import grpc
 
 SHADED = "org.apache.rocketmq.shaded.io.grpc.netty.shaded.io.netty.handler.ssl.noOpenSsl=true"
 """Netty's switch as the client's jar names it: Java's own TLS, which the agent reads"""
+OWN_CERTIFICATE = {"tlsTestModeEnable": True}
+"""The proxy makes its certificate at its start, as where nobody configures it."""
 
 
 def local_53() -> Cluster:
@@ -42,7 +44,7 @@ def inside_tls(scene: Scene) -> None:
     grpc.make_topics(scene)
     log = scene.folder / "keys.log"
     options = {"properties": [SHADED], "agent": agent_option(log), "tls": True}
-    with proxied(scene.cluster, version=PROXY_5) as proxy:
+    with proxied(scene.cluster, settings=OWN_CERTIFICATE) as proxy:
         grpc.run(proxy, topic="GrpcNormal", count=1)
         with captured_with_secrets(scene, log):
             printed = grpc.run(proxy, topic="GrpcNormal", count=4, **options)
@@ -56,7 +58,7 @@ def go_client(scene: Scene) -> None:
     """The Go client over TLS, which writes its secrets by itself; a producer, a consumer."""
     grpc.make_topics(scene)
     log = scene.folder / "keys.log"
-    with proxied(scene.cluster, version=PROXY_53) as proxy:
+    with proxied(scene.cluster, version=PROXY_53, settings=OWN_CERTIFICATE) as proxy:
         grpc.run(proxy, topic="GrpcFifo", kind="fifo", count=1)
         with captured_with_secrets(scene, log):
             arguments = [grpc_text(proxy), "GrpcNormal", "4", str(log)]
