@@ -42,6 +42,9 @@ PYTHON_STUCK_LOCK = LOCKS / "python-grpc-5.1.0.txt"
 """the release whose push consumer hangs in its start"""
 GO_TIMEOUT = 600
 PIP_TIMEOUT = 600
+QUICK_REBALANCE = "rocketmq.client.rebalance.waitInterval=2000"
+"""In production a consumer that was not told of a change looks only every 20 s, and for the route
+of a fresh retry topic every 30 s: the option `poll_ms`."""
 MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 
 
@@ -150,9 +153,8 @@ def run_mqadmin(arguments: Sequence[str], namesrv: str, version: str = NEWEST_5)
     """
     words = [*arguments, "-n", namesrv] if namesrv else list(arguments)
     if hosts.are_shared:
-        # It sets up its own log (4.x), and one command keeps its connections: it is a host's alone.
-        kept = namesrv if arguments[0] == "queryMsgByUniqueKey" else ""
-        printed = _start_hosted(MQADMIN, words, version, kind=f"mqadmin {kept}").finish()
+        # With a host of its own: that of 4.x sets up its log for the whole process.
+        printed = _start_hosted(MQADMIN, words, version, kind="mqadmin").finish()
     else:
         printed = _start_main(MQADMIN, words, version, ()).finish()
     if "SubCommandException" in printed or "usage: mqadmin" in printed:

@@ -13,7 +13,7 @@ import pytest
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.message_record import MessageRecord
 from tests.analytics.life.lives import lives_in
-from tests.cluster.clients.clients import run_java, start_java
+from tests.cluster.clients.clients import QUICK_REBALANCE, run_java, start_java
 from tests.cluster.fixtures import require_jars, skip_or_fail
 from tests.cluster.recording.capture import Capture
 from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_5, Unavailable
@@ -51,7 +51,7 @@ def run(
     rocketmq.make_topic(topic)
     path = tmp_path_factory.mktemp("rows") / f"rows-{version}.pcap"
     namesrv = rocketmq.namesrv_text
-    common = {"topic": topic, "version": version}
+    common = {"topic": topic, "version": version, "poll_ms": 2000, "properties": (QUICK_REBALANCE,)}
     printed = {}
 
     def consume(instance: str, group: str, count: int, **more: object) -> None:

@@ -17,7 +17,7 @@ from replay.sandbox import (
     TopicSpec,
     sandbox_thread,
 )
-from tests.cluster.clients.clients import run_java, run_mqadmin, start_java
+from tests.cluster.clients.clients import QUICK_REBALANCE, run_java, run_mqadmin, start_java
 from tests.cluster.fixtures import require_jars
 from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_5
 from tests.cluster.servers.processes import wait_until
@@ -151,6 +151,8 @@ def test_failed_messages_come_again_and_end_as_dead_letters(box: Box) -> None:
         count=8,
         linger_ms=3000,
         wait_ms=40000,
+        poll_ms=2000,
+        properties=(QUICK_REBALANCE,),
     )
     try:
         consumer.wait_for("started")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tests.cluster.clients.clients import run_mqadmin
+from tests.cluster.clients.clients import QUICK_REBALANCE, run_mqadmin
 
 from .scene import Scenario, Scene, both, single_5x, single_53
 
@@ -147,8 +147,7 @@ CONSUME: tuple[Scenario, ...] = (
             max_reconsume=2,
             linger_ms=1500,
             poll_ms=2000,
-            # In production the route of a fresh retry topic is found only after half a minute.
-            properties=["rocketmq.client.rebalance.waitInterval=2000"],
+            properties=[QUICK_REBALANCE],
         ),
         "Every message fails: returned (36), redelivered from %RETRY%, finally moved to %DLQ%",
         "the response to the last 36 is success too; the broker made the DLQ",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tests.cluster.clients.clients import Client, run_mqadmin, start_go
+from tests.cluster.clients.clients import QUICK_REBALANCE, Client, run_mqadmin, start_go
 from tests.cluster.servers import faults
 from tests.cluster.servers.artifacts import NEWEST_5
 from tests.cluster.servers.processes import wait_until
@@ -18,8 +18,7 @@ from .scene import Scenario, Scene, both, single_5x
 from .servers import pair_4x, pair_5x, slave_fetch_seconds
 
 PATIENT = "com.rocketmq.remoting.client.connect.timeout=20000"
-QUICK = (PATIENT, "rocketmq.client.rebalance.waitInterval=2000")
-"""In production a consumer that was not told of a change looks only every 20 s."""
+QUICK = (PATIENT, QUICK_REBALANCE)
 
 
 def _consumer(scene: Scene, instance: str, topic: str, group: str, **options: Any) -> Client:

@@ -4,10 +4,13 @@ import java.io.InputStreamReader;
 import java.io.PipedInputStream;
 import java.io.PipedOutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 
 /**
  * Runs programs one after the other, so that Java starts once for all of them.
@@ -67,6 +70,7 @@ public final class Host {
 
     private static int run(Method main, Object arguments) {
         try {
+            forget(main.getDeclaringClass());
             main.invoke(null, arguments);
             return 0;
         } catch (InvocationTargetException error) {
@@ -76,8 +80,18 @@ public final class Host {
             System.err.print("Exception in thread \"main\" ");
             error.getCause().printStackTrace();
             return 1;
-        } catch (IllegalAccessException error) {
+        } catch (ReflectiveOperationException error) {
             throw new IllegalStateException(error);
+        }
+    }
+
+    /** Empties lists that a program has filled before: of the commands of mqadmin some keep clients that are shut down. */
+    private static void forget(Class<?> program) throws ReflectiveOperationException {
+        for (Field field : program.getDeclaredFields()) {
+            if (field.getType() == List.class && Modifier.isStatic(field.getModifiers())) {
+                field.setAccessible(true);
+                ((List<?>) field.get(null)).clear();
+            }
         }
     }
 
