@@ -46,6 +46,8 @@ MAX_REASONS: Final = 500
 
 COLLECTED_AT_ONCE: Final = 2048
 """connections, each some 6 KiB, after which the memory of those that ended is freed"""
+COLLECTED_AT_END: Final = 256
+"""connections after which the memory of all is freed in the end"""
 MAX_CUT: Final = 8
 """recorded reasons of incompletely read sources"""
 _CUT: Final = (ExpertKind.CAPTURE_TRUNCATED, ExpertKind.CAPTURE_DAMAGED)
@@ -283,12 +285,19 @@ class _Collector:
     """Frees the memory of closed connections, which are reference cycles."""
 
     def __init__(self) -> None:
+        self._last = 0
         self._next = COLLECTED_AT_ONCE
 
     def at(self, conversation: int) -> None:
         """Note the number of a connection; one that began after `COLLECTED_AT_ONCE` others."""
+        self._last = conversation
         if conversation >= self._next:
             self._next = conversation + COLLECTED_AT_ONCE
+            gc.collect()
+
+    def at_end(self) -> None:
+        """Free all of them, unless the few that there were take less than a collection costs."""
+        if self._last >= COLLECTED_AT_END:
             gc.collect()
 
 
@@ -329,7 +338,7 @@ def survey_of(
             for address in record.brokers:
                 note_server(addresses, address_of(address))
             relays.add(record)
-    gc.collect()  # connections are reference cycles; free them before the second pass
+    collector.at_end()  # before the second pass
     return Survey(addresses, set(relays.proven()))
 
 
