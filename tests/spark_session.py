@@ -28,7 +28,7 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip("no Java")
     from analytics.spark.session import SessionOptions, start_session
 
-    options = SessionOptions("local[2]", memory="4g", settings=_SETTINGS)
+    options = SessionOptions("local[2]", memory="1g", settings=_SETTINGS)
     with patch.dict(os.environ, JAVA_TOOL_OPTIONS=_LASTING):
         session = start_session(options)
     yield session.spark

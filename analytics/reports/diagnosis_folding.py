@@ -16,7 +16,7 @@ import msgspec
 
 from dissectors.grpc import send_codes
 from dissectors.remoting.code_sets import SENDS, STORED
-from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.record import ExchangeRecord, MessageIdentity
 
 from .. import derived
@@ -30,7 +30,7 @@ from ..diagnosis.problem import Problem
 from ..diagnosis.registry import rule_of, rules, takers_of
 from ..diagnosis.rule import Fold
 from ..inputs.rows import connections_in, exchanges_in, json_text_of
-from ..report import ReportInput
+from ..report import ReportInput, TableColumn
 from ..schema import SOURCE
 from ..sends import sends
 from ..sends.broker_names import broker_names
@@ -60,6 +60,9 @@ class _Block(msgspec.Struct, array_like=True, gc=False):
     """the key depends only on the flow of an exchange"""
     columns: list[tuple[Any, ...]]
     """values by field of `ExchangeRecord`; a single value applies to all rows"""
+
+
+_PLACE: Final = (TableColumn(SOURCE, "string", "", ""), TableColumn("host", "string", "", ""))
 
 
 class _Row(msgspec.Struct, array_like=True, gc=False):
@@ -171,21 +174,24 @@ def _message_items(report_input: ReportInput, known: Known) -> Relation:
     }
     placed = without_inner(report_input, chosen, of_calls=False).adding(hosts)
     names_of_ports = known.context.names_of_ports()
-    if report_input.conversations is None:
-        return report_input.kept.by_group(
-            placed, "host", lambda sent: _stitched(sent, None, names_of_ports), ITEM
-        )
-    where = placed.select(SOURCE, "conversation").distinct()
-    used = report_input.conversations.join(where, [SOURCE, "conversation"], "left semi")
-    failed = report_input.conversations.where(sends.NEVER_OPENED)
-    hosted = used.union(failed).adding({"host": derived.address_of("client_address")})
+    hosted = _connections_of(report_input, placed)
     return report_input.kept.by_groups(
         placed, hosted, "host", lambda sent, hops: _stitched(sent, hops, names_of_ports), ITEM
     )
 
 
+def _connections_of(report_input: ReportInput, placed: Relation) -> Relation:
+    """Return the connections of some sends, and those that failed, with `host`."""
+    if report_input.conversations is None:
+        return report_input.kept.empty([*CONVERSATION_COLUMNS, *_PLACE])
+    where = placed.select(SOURCE, "conversation").distinct()
+    used = report_input.conversations.join(where, [SOURCE, "conversation"], "left semi")
+    failed = report_input.conversations.where(sends.NEVER_OPENED)
+    return used.union(failed).adding({"host": derived.address_of("client_address")})
+
+
 def _stitched(
-    sent: pyarrow.Table, connections: pyarrow.Table | None, names: dict[str, str]
+    sent: pyarrow.Table, connections: pyarrow.Table, names: dict[str, str]
 ) -> pyarrow.Table:
     """Return the attempts of one host as message items; `names` maps addresses to brokers."""
     store = AttemptStore()
@@ -194,7 +200,7 @@ def _stitched(
         sources = map(str, batch.column(SOURCE).to_pylist())
         for source, row in zip(sources, exchanges_in(batch), strict=True):
             rows.setdefault((row.unique_key or "", row.topic), []).append((source, row))
-    for batch in connections.to_batches() if connections is not None else ():
+    for batch in connections.to_batches():
         sources = map(str, batch.column(SOURCE).to_pylist())
         for source, connection in zip(sources, connections_in(batch), strict=True):
             store.source = source

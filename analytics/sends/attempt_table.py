@@ -1,15 +1,16 @@
-"""Attempts as a table: sends of one host in, one row per attempt out, both in Arrow.
+"""Attempts as a table: sends of hosts in, one row per attempt out, both in Arrow.
 
 This is the only part of the retry reports outside SQL: the outcome of an attempt depends on the
-next one. Rules: functions of groups take and return Arrow tables. Columns of the message are the
-same in all rows of its attempts.
+next one. Rules: functions of groups take and return Arrow tables. Hosts share nothing: not the
+messages of a key, and not the timeout of a process. Columns of the message are the same in all rows
+of its attempts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dissectors.foreign import hexadecimal_of
 
@@ -181,16 +182,16 @@ def _begin(failure: ConnectFailure) -> int:
 def attempt_rows(
     table: pyarrow.Table, failures: Sequence[ConnectFailure], limits: Limits
 ) -> pyarrow.Table:
-    """Return the attempts of the messages of one host as an Arrow table."""
+    """Return the attempts of messages as an Arrow table; with `failures`, all of one host."""
     messages = list(_by_message(table))
     own = _limits_of_processes(messages, limits)
     rows = [
         row
-        for process, same in messages
+        for sender, same in messages
         for row in _rows_of(
-            process_name_of(process),
-            attempts_of_message(same, failures, own[process]),
-            own[process],
+            process_name_of(sender.process),
+            attempts_of_message(same, failures, own[sender]),
+            own[sender],
         )
     ]
     return arrow_rows(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
@@ -215,30 +216,35 @@ def process_name_of(digits: str | None) -> str | None:
     return digits if process is None else f"{process}-{digits[4:]}"
 
 
+class _Sender(NamedTuple):
+    host: str
+    process: str | None
+
+
 def _limits_of_processes(
-    messages: Sequence[tuple[str | None, list[Send]]], limits: Limits
-) -> dict[str | None, Limits]:
-    """Return the limits of each process of a host: configured, learned, or the default."""
-    of_process: dict[str | None, list[list[Send]]] = {}
-    for process, same in messages:
-        of_process.setdefault(process, []).append(same)
+    messages: Sequence[tuple[_Sender, list[Send]]], limits: Limits
+) -> dict[_Sender, Limits]:
+    """Return the limits of each process: configured, learned, or the default."""
+    of_process: dict[_Sender, list[list[Send]]] = {}
+    for sender, same in messages:
+        of_process.setdefault(sender, []).append(same)
     if limits.timeout_known:
         return dict.fromkeys(of_process, limits)
-    learned = {process: timeout_learnt(sends) for process, sends in of_process.items()}
+    learned = {sender: timeout_learnt(sends) for sender, sends in of_process.items()}
     return {
-        process: limits
+        sender: limits
         if timeout is None
         else replace(limits, timeout_us=timeout, timeout_known=True)
-        for process, timeout in learned.items()
+        for sender, timeout in learned.items()
     }
 
 
-def _by_message(table: pyarrow.Table) -> Iterator[tuple[str | None, list[Send]]]:
-    messages: dict[tuple[str | int, str | None], tuple[str | None, list[Send]]] = {}
+def _by_message(table: pyarrow.Table) -> Iterator[tuple[_Sender, list[Send]]]:
+    messages: dict[tuple[str, str | int, str | None], tuple[_Sender, list[Send]]] = {}
     processes = table.column("process").to_pylist()
     for place, (send, process) in enumerate(zip(sends_in(table), processes, strict=True)):
-        identity = send.unique_key or place, send.topic
-        messages.setdefault(identity, (process, []))[1].append(send)
+        identity = send.host, send.unique_key or place, send.topic
+        messages.setdefault(identity, (_Sender(send.host, process), []))[1].append(send)
     return iter(messages.values())
 
 

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
+from dissectors.foreign import natural_of
+
 from ..schema import Described, schema_of
-from ..sql.engine import OfGroup, OfGroups
+from ..sql.engine import OfGroup, OfGroups, made_by_group, made_by_groups
 from ..sql.local import BATCH, LocalEngine, with_zones
 from ..sql.relation import Relation, RelationText, statement_of
-from .repeated_keys import PACKED, packed_keys, random_factor, told_keys
+from .repeated_keys import MOST_SLOTS, PACKED, packed_keys, random_factor, told_keys
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 MOST_HERE: Final = 20_000
 """Most rows of a kept relation of a large input that this process holds."""
+_SLOT: Final = "_slot"
+_TASK_SLOTS: Final = 4
+"""Slots per shuffle partition: enough for tasks with equal work."""
 MOST_SENT: Final = 2_000_000
 """Most rows to broadcast: about ten megabytes, enough for the keys of two overlapping captures."""
 
@@ -77,15 +82,13 @@ class SparkEngine:
 
     def kept_frame(self, frame: DataFrame) -> Relation:
         """Return a frame that is computed once, now, as a relation."""
-        kept = frame.persist()
+        # drops the frame's query plan, which Spark would analyze with each query, and twice for
+        # each join: after a few such steps that takes hours
+        kept = frame.localCheckpoint(eager=False)
         rows = kept.limit(MOST_HERE + 1).toArrow()
-        large = None
         if rows.num_rows > MOST_HERE:
-            # drops the frame's query plan, which Spark would analyze with each query, and twice for
-            # each join: after a few such steps that takes hours
-            large = kept.localCheckpoint()
-        kept.unpersist()
-        return self._here.hold(rows) if large is None else self.given(large, large.count())
+            return self.given(kept, kept.count())
+        return self._here.hold(rows)
 
     def hold(self, rows: pyarrow.Table) -> Relation:
         """Return rows of this process as a relation."""
@@ -107,8 +110,10 @@ class SparkEngine:
         """Return the result of `make` for the groups of rows with an equal `key`; null is a key."""
         if relation.is_here:
             return self._here.by_group(relation, key, make, columns)
-        groups = self.frame(relation).groupBy(key)
-        return self.kept_frame(groups.applyInArrow(make, schema_of(columns)))
+        # `applyInArrow` would call `make` once per group, which takes longer than most groups
+        ordered = self.frame(relation).repartition(key).sortWithinPartitions(key)
+        made = ordered.mapInArrow(partial(made_by_group, key=key, make=make), schema_of(columns))
+        return self.kept_frame(made)
 
     def by_groups(
         self,
@@ -121,8 +126,20 @@ class SparkEngine:
         """Return the result of `make` for each `key`, from its rows in two relations."""
         if relation.is_here and other.is_here:
             return self._here.by_groups(relation, other, key, make, columns)
-        groups = self.frame(relation).groupBy(key).cogroup(self.frame(other).groupBy(key))
-        return self.kept_frame(groups.applyInArrow(make, schema_of(columns)))
+
+        def made(first: pyarrow.Table, second: pyarrow.Table) -> pyarrow.Table:
+            one, two = first.sort_by(key), second.sort_by(key)
+            return made_by_groups(one, two, key, make, columns)
+
+        # a call per group would take longer than most groups
+        slots = [
+            self.frame(rows.adding({_SLOT: f"pmod(xxhash64(`{key}`), {self._slots()})"})).groupBy(
+                _SLOT
+            )
+            for rows in (relation, other)
+        ]
+        together = slots[0].cogroup(slots[1])
+        return self.kept_frame(together.applyInArrow(made, schema_of(columns)))
 
     def repeated(self, relation: Relation) -> Relation:
         """Return each integer `key` that is repeated or has `wrong` set.
@@ -131,9 +148,14 @@ class SparkEngine:
         """
         if relation.is_here:
             return self._here.repeated(relation)
-        pack = partial(packed_keys, factor=random_factor())
+        pack = partial(packed_keys, factor=random_factor(), slots=self._slots())
         packed = self.frame(relation).mapInArrow(pack, PACKED)
         return self.kept_frame(packed.groupBy("slot").applyInArrow(told_keys, "key long"))
+
+    def _slots(self) -> int:
+        """Return the number of slots that all groups are divided into, some for each task."""
+        partitions = str(self.session.conf.get("spark.sql.shuffle.partitions"))
+        return min(_TASK_SLOTS * (natural_of(partitions) or 1), MOST_SLOTS)
 
     def _frame_of(self, relation: Relation) -> DataFrame:
         """Return an input of a relation as a frame; rows of this process are sent to Spark once."""

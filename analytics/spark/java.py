@@ -25,6 +25,7 @@ OPTIONS = (
     "-Djava.net.preferIPv6Addresses=false",
     "-XX:-DontCompileHugeMethods",  # Spark generates such methods; they would be interpreted
     "-XX:+UseParallelGC",
+    "-XX:MetaspaceSize=256m",  # Spark's classes: loading them would collect all garbage four times
     # The optimizing compiler helps loops over rows, not query planning: with Java's own
     # thresholds, a thirtieth of these, it took more than half as long as all tasks.
     "-XX:Tier4InvocationThreshold=150000",

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-_SLOT_BITS = 8
+MOST_SLOTS: Final = 1 << 16
+"""Most slots: numbers of 16 bits are sorted in one pass."""
 _MOST_KEYS = 1 << 20
 """Most keys that a task holds before it packs them."""
 PACKED: Final = "slot int, keys binary, told binary"
@@ -32,11 +33,12 @@ def random_factor() -> int:
 
 
 def packed_keys(
-    batches: Iterable[pyarrow.RecordBatch], factor: int
+    batches: Iterable[pyarrow.RecordBatch], factor: int, slots: int
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the keys of a task's rows (`key`, `wrong`) as rows of `PACKED`.
 
-    `factor` is odd, has 64 bits, and is the same for all tasks of a run; it determines the slots.
+    `factor` is odd, has 64 bits, and determines the slot of a key; it and `slots` are the same for
+    all tasks of a run.
     """
     keys: list[NDArray[np.int64]] = []
     wrong: list[NDArray[np.int64]] = []
@@ -47,14 +49,14 @@ def packed_keys(
         wrong.append(batch_keys[batch.column("wrong").to_numpy(zero_copy_only=False)])
         held += len(batch_keys)
         if held >= _MOST_KEYS:
-            yield _packed(keys, wrong, factor)
+            yield _packed(keys, wrong, factor, slots)
             keys, wrong, held = [], [], 0
     if held:
-        yield _packed(keys, wrong, factor)
+        yield _packed(keys, wrong, factor, slots)
 
 
 def _packed(
-    keys: list[NDArray[np.int64]], wrong: list[NDArray[np.int64]], factor: int
+    keys: list[NDArray[np.int64]], wrong: list[NDArray[np.int64]], factor: int, slots: int
 ) -> pyarrow.RecordBatch:
     import pyarrow
 
@@ -62,9 +64,9 @@ def _packed(
     selected = np.unique(np.concatenate((repeated, *wrong)))
     return pyarrow.record_batch(
         [
-            pyarrow.array(range(1 << _SLOT_BITS), pyarrow.int32()),
-            pyarrow.array(_by_slot(different, factor), pyarrow.binary()),
-            pyarrow.array(_by_slot(selected, factor), pyarrow.binary()),
+            pyarrow.array(range(slots), pyarrow.int32()),
+            pyarrow.array(_by_slot(different, factor, slots), pyarrow.binary()),
+            pyarrow.array(_by_slot(selected, factor, slots), pyarrow.binary()),
         ],
         ["slot", "keys", "told"],
     )
@@ -78,12 +80,12 @@ def _once(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return ordered[first], ordered[1:][same]
 
 
-def _by_slot(keys: NDArray[np.int64], factor: int) -> list[bytes]:
+def _by_slot(keys: NDArray[np.int64], factor: int, slots: int) -> list[bytes]:
     """Return the keys of each slot, eight bytes each."""
     mixed = keys.view(np.uint64) * np.uint64(factor)
-    slots = (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.uint8)
-    ends = np.cumsum(np.bincount(slots, minlength=1 << _SLOT_BITS))
-    parts = np.split(keys[np.argsort(slots, kind="stable")], ends[:-1])
+    placed = ((mixed >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)).astype(np.uint16)
+    ends = np.cumsum(np.bincount(placed, minlength=slots))
+    parts = np.split(keys[np.argsort(placed, kind="stable")], ends[:-1])
     return [part.tobytes() for part in parts]
 
 

@@ -224,6 +224,10 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
         "spark.log.level": "WARN" if options.verbose else "ERROR",
         # 2^31 - 1 means no limit: with any other one, Spark measures the batch after each row
         "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
+        # of 64 MiB by default, of which each sort of a few rows would take and clear one
+        "spark.buffer.pageSize": "4m",
+        # more rows of this process would be part of each plan, and compared and hashed with it
+        "spark.sql.execution.arrow.localRelationThreshold": "64KB",
         # with Hadoop's defaults, an unreachable store is reported after more than five minutes
         "spark.hadoop.fs.s3a.attempts.maximum": "2",
         "spark.hadoop.fs.s3a.retry.limit": "2",

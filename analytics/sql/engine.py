@@ -71,15 +71,14 @@ def repeated_keys(relation: Relation) -> Relation:
 
 
 def made_by_group(
-    batches: Iterable[pyarrow.RecordBatch], key: str, make: OfGroup, columns: Sequence[Described]
-) -> pyarrow.Table:
-    """Return the result of `make` for whole groups of rows, which are sorted by `key`.
+    batches: Iterable[pyarrow.RecordBatch], key: str, make: OfGroup
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the result of `make` for whole groups of rows, which are sorted by `key`.
 
     The rows of a batch and of the group that began before it are held, and no others.
     """
     import pyarrow
 
-    made = [arrow_schema_of(columns).empty_table()]
     held: list[pyarrow.Table] = []
     value: object = None
     for batch in batches:
@@ -91,13 +90,12 @@ def made_by_group(
         while last and values[last - 1] == values[-1]:
             last -= 1
         if last or (held and values[0] != value):
-            made.append(make(pyarrow.concat_tables([*held, rows.slice(0, last)])))
+            yield from make(pyarrow.concat_tables([*held, rows.slice(0, last)])).to_batches()
             held = []
         held.append(rows.slice(last))
         value = values[-1]
     if held:
-        made.append(make(pyarrow.concat_tables(held)))
-    return pyarrow.concat_tables(made)
+        yield from make(pyarrow.concat_tables(held)).to_batches()
 
 
 def made_by_groups(

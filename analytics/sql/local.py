@@ -20,7 +20,7 @@ from dissectors.rows.record import COLUMNS, DERIVED
 from dissectors.temporary import remove, temporary_in
 
 from ..errors import reason_here
-from ..schema import SOURCE, Described, absent_derived, derived_column
+from ..schema import SOURCE, Described, absent_derived, arrow_schema_of, derived_column
 from .dialect import MACROS, SETTINGS, for_duckdb
 from .engine import OfGroup, OfGroups, made_by_group, made_by_groups, repeated_keys
 from .relation import Relation, RelationText, statement_of
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 BATCH: Final = 4096
 """Rows per batch."""
 MEMORY: Final = 256
-"""MiB per thread that a query of a large input uses before it spills to disk."""
+"""MiB per thread that a query of a large input uses before it spills to disk; a machine with less
+gets fewer threads."""
 _CLOSED: Final = (
     "set autoinstall_known_extensions = false",
     "set autoload_known_extensions = false",
@@ -161,8 +162,10 @@ class LocalEngine:
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]
     ) -> Relation:
         """Return the result of `make` for the groups of rows with an equal `key`; null is a key."""
-        batches = self.batches(relation.sorted_by([f"`{key}`"]))
-        return self.hold(made_by_group(batches, key, make, columns))
+        import pyarrow
+
+        made = made_by_group(self.batches(relation.sorted_by([f"`{key}`"])), key, make)
+        return self.hold(pyarrow.Table.from_batches(made, arrow_schema_of(columns)))
 
     def by_groups(
         self,
@@ -218,6 +221,8 @@ class LocalEngine:
         limit = int(threads) * MEMORY << 20
         if usual is None or limit < usual:
             connection.execute(f"set memory_limit = '{limit}B'")
+        else:  # a sort fails where many threads share little memory
+            connection.execute(f"set threads = {max(1, usual // (MEMORY << 20))}")
         connection.execute(f"set temp_directory = {_text(str(folder))}")
 
 

@@ -53,8 +53,11 @@ def decoded(files: Sequence[str], messages: bool = False) -> Iterator[list[Input
         log.close()
 
 
-def on_spark(given: ReportInput, spark: SparkSession) -> ReportInput:
-    """Return an input that this process holds as one of Spark, whose tasks do the work."""
+def on_spark(given: ReportInput, spark: SparkSession, parts: int = 1) -> ReportInput:
+    """Return an input that this process holds as one of Spark, whose tasks do the work.
+
+    `parts` is the number of partitions of each of its tables.
+    """
     from analytics.kept import Kept
     from analytics.spark.engine import SparkEngine
 
@@ -63,7 +66,8 @@ def on_spark(given: ReportInput, spark: SparkSession) -> ReportInput:
     def moved(relation: Relation | None) -> Relation | None:
         if relation is None:
             return None
-        return engine.given(engine.frame(engine.hold(given.kept.rows(relation))))
+        frame = engine.frame(engine.hold(given.kept.rows(relation)))
+        return engine.given(frame if parts == 1 else frame.repartition(parts))
 
     exchanges = moved(given.exchanges)
     assert exchanges is not None

@@ -139,6 +139,32 @@ def test_one_key_in_two_topics_is_two_messages() -> None:
     assert totals == {"from": (1, 0), "to": (1, 1)}
 
 
+def test_hosts_share_neither_messages_nor_timeouts() -> None:
+    """Processes in containers have the same number; one of them gives up after a second."""
+    one, other = {"client_address": "10.0.0.7:40000"}, {"client_address": "10.0.0.8:40000"}
+    lost = {**LOST, "end": "closed", **one}
+    rows = [
+        sent(1, 1000, **one, **REFUSED),
+        sent(1, 2000, "b", **other),
+        *(sent(n, 1000, conversation=n, **lost) for n in (20, 21)),
+        sent(3, 1000, **other, **REFUSED),
+        sent(3, 2_001_000, "b", **other),
+        sent(4, 1000, **REFUSED),
+    ]
+    closed = [
+        connection(n, ended_by="client", end="closed", end_time=moment(n * 10_000 + 1_001_000))
+        for n in (20, 21)
+    ]
+    found = tables_from("retries", report_input(rows, [*CONNECTIONS[:2], *closed]))
+    messages = {
+        (row["client"], row["unique_key"]): row["causes"] for row in found["retry_messages"]
+    }
+    assert messages["10.0.0.7", key(1, 10_000)] == "SYSTEM_BUSY"
+    assert ("10.0.0.8", key(1, 10_000)) not in messages
+    assert message(found, 20)["causes"] == "no answer in time"
+    assert message(found, 3)["over_budget"] == 0
+
+
 def test_a_stored_message_has_no_verdict_though_the_clock_stepped_back() -> None:
     """The retry that was stored seems to come before the attempt that was refused."""
     rows = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -50,6 +51,17 @@ def kept_in(spark: SparkSession) -> int:
     """Return how many frames Spark keeps, filled or not."""
     manager = spark._jsparkSession.sharedState().cacheManager()  # type: ignore[attr-defined]
     return int(manager.numCachedEntries())
+
+
+@contextmanager
+def settings_of(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of the shared session for a while."""
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 OF_SAMPLES = tuple(name for name in REPORT_MODULES if name != "diagnosis")
@@ -138,8 +150,15 @@ def test_many_connections_are_not_sent_to_all_tasks(
     assert len({one["outcome"] for one in found["many"]}) > 2
 
 
-MANY = 100_000
+MANY = 6_000
 """rows of the log that is made"""
+FEW = 200
+"""most rows that this process keeps of it: one in a hundred that it usually does"""
+IN_PARTS = {
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+}
+"""settings by which keys and groups of a log of few rows go to several tasks, in several batches"""
 OF_ROWS = ("latency", "retries", "isolation", "overview", "quality")
 
 
@@ -151,8 +170,8 @@ def made_rows() -> Iterator[dict[str, object]]:
         values: dict[str, object] = {
             "request_packet": number,
             "unique_key": "0" * 32 if number % 200 == 0 else key,
-            "topic": "hot" if number % 2 else f"topic-{number % 5000}",
-            "client_address": f"10.1.{number % 3000 // 200}.{number % 200}:{1024 + number % 7}",
+            "topic": "hot" if number % 2 else f"topic-{number % 500}",
+            "client_address": f"10.1.{number % 300 // 200}.{number % 200}:{1024 + number % 7}",
             "server_address": f"10.0.0.{number % 4}:10911",
             "broker_name": f"broker-{number % 4}",
             "latency_us": int(dice.lognormvariate(7, 1)) if number % 11 else None,
@@ -184,10 +203,17 @@ STRANGE: Final = (
 """Texts where names and addresses should be."""
 
 
-def test_a_log_of_many_rows_gives_the_same_tables(spark: SparkSession) -> None:
+def test_a_log_of_many_rows_gives_the_same_tables(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark keeps most of what is computed, in several parts, and its tasks fold the groups."""
     given = report_input(made_rows())
     expected = results_of(given, OF_ROWS)
-    assert differing(results_of(on_spark(given, spark), OF_ROWS), expected) == {}
+    monkeypatch.setattr("analytics.spark.engine.MOST_HERE", FEW)
+    with settings_of(spark, IN_PARTS):
+        large = on_spark(given, spark, parts=4)
+        assert differing(results_of(large, OF_ROWS), expected) == {}
     (totals,) = (rows for name, rows in expected.items() if name == "operations")
     assert isinstance(totals, list)
     assert sum(one["exchanges"] for one in totals) == MANY
+    assert sum(isinstance(rows, list) and len(rows) > FEW for rows in expected.values()) > 10

@@ -55,9 +55,10 @@ def _told(packed: Iterable[pyarrow.RecordBatch]) -> list[int]:
     st.lists(st.integers(0, 60), max_size=4),
     st.sampled_from([1, 7, 1 << 20]),
     st.integers(0, 2**63 - 1),
+    st.sampled_from([1, 4, 70]),
 )
 def test_keys_that_repeat_or_went_wrong_are_told_once(
-    sends: list[tuple[int, bool]], cuts: list[int], most: int, factor: int
+    sends: list[tuple[int, bool]], cuts: list[int], most: int, factor: int, slots: int
 ) -> None:
     places = [0, *sorted(min(cut, len(sends)) for cut in cuts), len(sends)]
     batches = [_batch(sends[a:b]) for a, b in pairwise(places)]
@@ -65,7 +66,7 @@ def test_keys_that_repeat_or_went_wrong_are_told_once(
     expected = {key for key, wrong in sends if wrong or seen[key] > 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repeated_keys, "_MOST_KEYS", most)
-        found = _told(repeated_keys.packed_keys(batches, 2 * factor + 1))
+        found = _told(repeated_keys.packed_keys(batches, 2 * factor + 1, slots))
     assert sorted(found) == sorted(expected)
 
 
@@ -81,7 +82,7 @@ def test_a_task_holds_so_many_keys_at_most() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repeated_keys, "_MOST_KEYS", 5_000)
         given_away = 0
-        for packed in repeated_keys.packed_keys(batches(), 1):
+        for packed in repeated_keys.packed_keys(batches(), 1, 4):
             given_away += sum(len(one) for one in packed.column("keys").to_pylist()) // 8
             assert taken - given_away < 6_000
     assert given_away == 50_000
@@ -89,9 +90,9 @@ def test_a_task_holds_so_many_keys_at_most() -> None:
 
 def test_nobody_can_fill_one_slot() -> None:
     alike = [(number, False) for number in range(20_000)]  # by their first bits
-    (packed,) = repeated_keys.packed_keys([_batch(alike)], repeated_keys.random_factor())
+    (packed,) = repeated_keys.packed_keys([_batch(alike)], repeated_keys.random_factor(), 200)
     sizes = [len(one) // 8 for one in packed.column("keys").to_pylist()]
     assert sum(sizes) == len(alike)
     assert max(sizes) < 2_000
-    (packed,) = repeated_keys.packed_keys([_batch([(5, True)] * 20_000)], 1)
+    (packed,) = repeated_keys.packed_keys([_batch([(5, True)] * 20_000)], 1, 200)
     assert [sum(map(len, packed.column(name).to_pylist())) for name in ("keys", "told")] == [8, 8]

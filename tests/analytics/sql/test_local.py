@@ -6,6 +6,7 @@ import stat
 import tempfile
 from pathlib import Path
 
+import duckdb
 import pyarrow
 import pytest
 
@@ -19,10 +20,21 @@ ROWS = 1_000_000
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of temporary files; few megabytes fit into memory."""
+    """The folder of temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(local, "MEMORY", 16)
     return tmp_path
+
+
+def on_machine(monkeypatch: pytest.MonkeyPatch, threads: int, memory: str) -> None:
+    """Let DuckDB see a machine of some size."""
+    connect = duckdb.connect
+
+    def connected(database: str) -> duckdb.DuckDBPyConnection:
+        connection = connect(database)
+        connection.execute(f"set threads = {threads}; set memory_limit = '{memory}'")
+        return connection
+
+    monkeypatch.setattr(duckdb, "connect", connected)
 
 
 def engine_with_rows() -> tuple[LocalEngine, Relation]:
@@ -33,7 +45,16 @@ def engine_with_rows() -> tuple[LocalEngine, Relation]:
     return engine, mixed
 
 
-def test_rows_beyond_the_memory_are_sorted_in_a_private_folder(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("threads", "memory", "of_thread"),
+    [(8, "32MiB", local.MEMORY), (2, "8GiB", 24)],
+    ids=["little memory", "many rows"],
+)
+def test_rows_beyond_the_memory_are_sorted_in_a_private_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, threads: int, memory: str, of_thread: int
+) -> None:
+    on_machine(monkeypatch, threads, memory)
+    monkeypatch.setattr(local, "MEMORY", of_thread)
     engine, mixed = engine_with_rows()
     seen, used, last = 0, 0, -1
     for batch in engine.batches(mixed.sorted_by(["mixed"])):
@@ -66,7 +87,7 @@ def test_a_small_input_needs_no_folder(folder: Path) -> None:
 
 
 def test_too_little_memory_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "MEMORY", 1)
+    on_machine(monkeypatch, 1, "1MiB")
     engine, mixed = engine_with_rows()
     with pytest.raises(ReportError, match="too little memory"):
         engine.rows(mixed.grouped(("mixed", "text"), {"rows": "count(*)"}))
