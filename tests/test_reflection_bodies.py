@@ -22,6 +22,7 @@ import pytest
 from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
 from tests.cluster.fixtures import require_jars
 from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5, class_path
+from tests.cluster.servers.class_archive import with_archive
 from tests.cluster.servers.processes import java_command
 
 pytestmark = pytest.mark.cluster
@@ -79,7 +80,7 @@ def bodies(release: str) -> Bodies:
     with TemporaryDirectory(prefix="rmqtool-bodies-") as work:
         command = java_command(class_path(release), "ReflectBodies", [], Path(work), heap="128m")
         run = subprocess.run(
-            command,
+            with_archive(command),
             input="\n".join([*CLASSES, *ENUMS]),
             capture_output=True,
             text=True,

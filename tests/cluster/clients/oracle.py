@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.cluster.servers.artifacts import NEWEST_5, class_path
+from tests.cluster.servers.class_archive import with_archive
 from tests.cluster.servers.processes import java_command
 
 ORACLE_SECONDS = 120
@@ -122,7 +123,11 @@ def _run(program: str, version: str, text: str, arguments: Sequence[str] = ()) -
     with tempfile.TemporaryDirectory(prefix="rmqtool-oracle-") as work:
         command = java_command(class_path(version), program, arguments, Path(work), heap="128m")
         run = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=ORACLE_SECONDS
+            with_archive(command),
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=ORACLE_SECONDS,
         )
     if run.returncode != 0:
         raise RuntimeError(f"{program} of {version}: {run.stderr[-2000:]}")

@@ -1,88 +1,78 @@
-"""Java's classes, kept for the next start: it takes two thirds of the CPU then (JDK 17).
+"""Java's classes, kept for the next start: it takes half of the CPU then (JDK 17).
 
-Rules: a class path has an archive of its servers, a broker's, a proxy's or a NameServer's, and one
-of its clients. What loads most of them makes it: a broker as soon as it serves, a proxy when it has
-served, a host when its first program has ended. What starts before that does without. Java ignores
-an archive that does not fit.
+Rules: a class path has an archive of its servers and one of its clients. What loads most of their
+classes makes it where there is none: a broker as soon as it serves, a proxy when it has served, a
+host when its first program has ended. Java ignores an archive that does not fit.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from .artifacts import LIGHT, Unavailable, cache_root, java_program
+from .artifacts import LIGHT, Unavailable, cache_root, java_program, made_once
 
+PROXY = "org.apache.rocketmq.proxy.ProxyStartup"
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """Warnings about classes that cannot be kept would stand between the lines of the program."""
 _SECONDS = 120
-PROXY = "org.apache.rocketmq.proxy.ProxyStartup"
+_FILE = "classes.jsa"
 
 
 class ClassArchive:
-    """The archive that a program of Java uses, and makes where it is one of those that do."""
+    """An archive of a kind, and of what else it depends on; one process of the machine makes it."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        """`command` starts the program."""
-        place = command.index("-cp")
-        main, *words = command[place + 2 :]
-        kind = "servers" if main in ("Node", PROXY) else "clients"
-        key = "\0".join((command[0], command[place + 1]))
-        digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-        self.path = cache_root() / "archives" / f"{kind}-{digest}.jsa"
-        """the archive, whether it exists or not"""
-        self._claim = self.path.with_suffix(".claim")
-        self._makes = main in ("Host", PROXY) or words[0] == "broker"
-        self._is_claimed = False
+    def __init__(self, kind: str, *key: str) -> None:
+        digest = hashlib.sha256("\0".join(key).encode()).hexdigest()[:12]
+        self._folder = f"archives/{kind}-{digest}"
 
+    @property
     def options(self) -> tuple[str, ...]:
-        """Options for Java that use the archive, or with which it can be made; else none."""
-        if self.path.is_file():
-            return (f"-XX:SharedArchiveFile={self.path}", *_QUIET)
-        self._is_claimed = self._makes and self._claimed()
-        return ("-XX:+RecordDynamicDumpInfo", *_QUIET) if self._is_claimed else ()
+        """Options for Java with which it uses the archive; none where there is no archive."""
+        path = cache_root() / self._folder / _FILE
+        return (f"-XX:SharedArchiveFile={path}", *_QUIET) if path.is_file() else ()
 
-    def make(self, pid: int) -> None:
-        """Let the program that runs write what it has loaded, where it is the one to do so."""
-        if not self._is_claimed:
-            return
-        making = self.path.with_suffix(f".{os.getpid()}.tmp")
-        options = [f"-J{option}" for option in LIGHT]
-        with contextlib.suppress(OSError, Unavailable, subprocess.SubprocessError):
-            command = [java_program("jcmd"), *options, str(pid), "VM.cds", "dynamic_dump"]
-            subprocess.run(
-                [*command, str(making)], capture_output=True, check=True, timeout=_SECONDS
-            )
-            making.replace(self.path)
-        self.release()
+    def make(self, write: Callable[[Path], object]) -> None:
+        """Let `write` make the file, unless there is one; a failure costs no more than the time."""
 
-    def release(self) -> None:
-        """The program has ended, or has made the archive: what is not made is left to the next."""
-        if self._is_claimed:
-            with contextlib.suppress(OSError):
-                self._claim.unlink(missing_ok=True)
-        self._is_claimed = False
+        def make(work: Path) -> Path:
+            made = work / "archive"
+            made.mkdir()
+            write(made / _FILE)
+            if not (made / _FILE).is_file():
+                raise Unavailable("no archive was made")
+            return made
 
-    def _claimed(self) -> bool:
-        """Whether this process makes the archive; the claim of one that is gone does not count."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(OSError, ValueError):
-            holder = int(self._claim.read_text())
-            if not Path(f"/proc/{holder}").exists():
-                self._claim.unlink()
-        try:
-            with self._claim.open("x") as claim:
-                claim.write(str(os.getpid()))
-        except OSError:
-            return False
-        return True
+        with suppress(OSError, Unavailable, subprocess.SubprocessError):
+            made_once(self._folder, make)
 
 
 def archive_of(command: Sequence[str]) -> ClassArchive | None:
     """The archive of a command that starts Java on a class path; None for any other."""
-    is_java = Path(command[0]).name == "java" and "-cp" in command
-    return ClassArchive(command) if is_java else None
+    if Path(command[0]).name != "java" or "-cp" not in command:
+        return None
+    class_path, main = command[command.index("-cp") + 1 :][:2]
+    kind = "servers" if main in ("Node", PROXY) else "clients"
+    return ClassArchive(kind, command[0], class_path)
+
+
+def with_archive(command: Sequence[str]) -> list[str]:
+    """A command that uses the archive of its class path."""
+    archive = archive_of(command)
+    return [command[0], *(archive.options if archive else ()), *command[1:]]
+
+
+def keep_classes(command: Sequence[str], pid: int) -> None:
+    """Let the process of a command write what it has loaded, if it is one of those that do."""
+
+    def write(path: Path) -> None:
+        asked = [java_program("jcmd"), *(f"-J{option}" for option in LIGHT), str(pid)]
+        asked += ["VM.cds", "static_dump", str(path)]
+        subprocess.run(asked, capture_output=True, check=True, timeout=_SECONDS)
+
+    archive = archive_of(command)
+    if archive and {"Host", PROXY, "broker"} & set(command):
+        archive.make(write)

@@ -110,7 +110,7 @@ class Node:
 
     def start(self) -> None:
         """Starts the process; it may not serve yet."""
-        self.process = OwnedProcess(self.command, self.log)
+        self.process = OwnedProcess(self.command, self.log, cwd=self.folder)
 
     def stop(self) -> None:
         """Ends the process in order: it unregisters and says good-bye first."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .artifacts import LIGHT, java_program
-from .class_archive import archive_of
+from .class_archive import keep_classes, with_archive
 
 STOP_SECONDS = 8.0
 
@@ -39,15 +39,13 @@ class OwnedProcess:
     ):
         self.command = list(command)
         self.log = log
-        self._archive = archive_of(self.command)
-        options = self._archive.options() if self._archive is not None else ()
         wrapper = shutil.which("setpriv")
         # A stopped process cannot notice the end of its input; the kernel's signal reaches it all
         # the same.
         prefix = [wrapper, "--pdeathsig", "KILL"] if wrapper else []
         with log.open("ab") as out:
             self._child = subprocess.Popen(
-                [*prefix, self.command[0], *options, *self.command[1:]],
+                [*prefix, *with_archive(self.command)],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -107,9 +105,8 @@ class OwnedProcess:
         self.kill()
 
     def keep_classes(self) -> None:
-        """A server that serves writes the archive of its classes, unless there is one."""
-        if self._archive is not None:
-            self._archive.make(self.pid)
+        """Writes the archive of its classes, unless there is one or another makes it."""
+        keep_classes(self.command, self.pid)
 
     def kill(self) -> None:
         """SIGKILL to the group, at once; nothing when it has ended and its id may be another's."""
@@ -126,8 +123,6 @@ class OwnedProcess:
 
     def _closed(self) -> None:
         _running.discard(self)
-        if self._archive is not None:
-            self._archive.release()
         self.end_input()
 
 
