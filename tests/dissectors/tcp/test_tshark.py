@@ -123,10 +123,7 @@ def _seen_in(lines: list[list[str]], follows: list[Follow], part: Part | None = 
     earlier = 0 if part is None else part.earlier
     seen = Seen()
     seen.handshakes = {
-        (end(client), end(server)): found
-        for (client, server), found in _handshakes(
-            line[len(FRAME_FIELDS) :] for line in lines
-        ).items()
+        (end(client), end(server)): found for (client, server), found in _handshakes(lines).items()
     }
     for number, time, length, captured, *_ in lines:
         seconds, fraction = time.split(".")
@@ -140,22 +137,31 @@ def _seen_in(lines: list[list[str]], follows: list[Follow], part: Part | None = 
 
 
 def _handshakes(lines: Iterable[list[str]]) -> dict[tuple[str, str], tuple[float, int]]:
-    """tshark takes a refusal, too, for the end of a round trip; only whole handshakes count."""
+    """Return whole handshakes: tshark takes a refusal, too, for the end of a round trip.
+
+    It takes a round trip of zero for none and goes on to the next packet: ACKs at the time of the
+    SYN, as a proxy records them, are looked for here.
+    """
+    begins: dict[str, str] = {}
     ends: dict[str, tuple[str, str]] = {}
     syns: dict[str, int] = {}
     accepted: set[str] = set()
     rtts: dict[str, float] = {}
     zeros: dict[str, int] = {}
-    for stream, a4, a6, a_port, b4, b6, b_port, flags, rtt, window in lines:
+    for line in lines:
+        stream, a4, a6, a_port, b4, b6, b_port, flags, rtt, window = line[len(FRAME_FIELDS) :]
         bits = int(flags, 16) if flags else 0
         a = f"[{a6}]:{a_port}" if a6 else f"{a4}:{a_port}"
         b = f"[{b6}]:{b_port}" if b6 else f"{b4}:{b_port}"
         if bits & (SYN | ACK) == SYN:
             ends[stream] = (a, b)
+            begins[stream] = line[1]
             syns[stream] = syns.get(stream, 0) + 1
         elif bits & SYN:
             accepted.add(stream)
-        if rtt:
+        elif line[1] == begins.get(stream) and ends[stream] == (a, b) and stream in accepted:
+            rtts[stream] = 0.0
+        if rtt and rtts.get(stream) != 0:
             rtts[stream] = float(rtt) * 1e6
         zeros[stream] = zeros.get(stream, 0) + (window == "0" and not bits & RST)
     return {
@@ -321,8 +327,8 @@ def test_round_trips_and_windows_of_zero(sample: Sample) -> None:
     assert with_handshake.keys() == wanted.keys()
     for ends, row in with_handshake.items():
         rtt, zero_windows = wanted[ends]
-        # A proxy records a handshake at one time, which tshark takes for one without a duration.
-        assert row.rtt_us == 0 or abs((row.rtt_us or 0) - rtt) <= 1, ends
+        assert row.rtt_us is not None
+        assert abs(row.rtt_us - rtt) <= 1, ends
         assert row.client_zero_windows + row.server_zero_windows == zero_windows, ends
 
 
