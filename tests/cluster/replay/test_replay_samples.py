@@ -29,8 +29,6 @@ TOPIC = "ReplayedTopic"
 QUEUES = 8
 TOO_LATE = ("3", "4")
 """delay levels of 10 s and 30 s: a rule drops their messages, two of each are not worth the wait"""
-LATEST_MS = 8_000
-"""after which messages with a delivery time are not worth the wait either: four of one sample"""
 TOO_LARGE = "large"
 """property of a message whose properties are longer than any broker takes"""
 REFUSED = "refused"
@@ -104,13 +102,7 @@ def is_delivered(step: PlannedSend) -> bool:
     properties = step.messages[0].properties
     if properties.get("DELAY") in TOO_LATE or {TOO_LARGE, REFUSED} & properties.keys():
         return False
-    if is_due_too_late(step):
-        return False
     return step.state in (None, TransactionState.COMMIT)
-
-
-def is_due_too_late(step: PlannedSend) -> bool:
-    return (step.deliver_after_ms or 0) > LATEST_MS
 
 
 def is_late(message: Message) -> bool:
@@ -119,12 +111,8 @@ def is_late(message: Message) -> bool:
 
 def test_a_java_consumer_reads_what_was_captured(target: Cluster, tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
+    rules.write_text(RULES)
     given = samples()
-    late = [one.messages[0] for each in given for one in each.steps if is_due_too_late(one)]
-    keys = "|".join(message.properties["UNIQ_KEY"] for message in late)
-    rules.write_text(
-        f'{RULES}\n[[rule]]\nif = {{ property.UNIQ_KEY = "^({keys})$" }}\ndrop = true\n'
-    )
     for sample in given:
         done = rmqtool(
             *(
