@@ -162,7 +162,7 @@ def test_streams_that_stay_open_keep_few_headers(
 ) -> None:
     """Of 3,000 on each of four connections 1.6 GB were kept."""
     peaks = []
-    for count in (500, 1000):
+    for count in (1500, 3000):
         capture = tmp_path / "attack.pcap"
         capture.write_bytes(make(count))
         ended = limited(tmp_path, MEMORY, "decode", "pcap", capture, "--summary")
