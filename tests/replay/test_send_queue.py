@@ -68,6 +68,18 @@ def test_a_burst_in_one_turn_of_the_loop_loses_nothing(mode: SendMode) -> None:
 
 
 @pytest.mark.slow
+def test_a_burst_of_100_000_before_the_first_route() -> None:
+    with sandbox_thread(SandboxOptions(store_limit=1 << 30)) as box:
+
+        async def run() -> list[Any]:
+            async with AsyncProducer(config_of(box)) as producer:
+                return await outcomes([producer.send(message()) for _ in range(100_000)])
+
+        assert [one for one in asyncio.run(run()) if isinstance(one, Exception)] == []
+        assert stored(box) == 100_000
+
+
+@pytest.mark.slow
 def test_a_burst_before_the_first_route_lets_thousands_run_at_once() -> None:
     with sandbox_thread(SandboxOptions(store_limit=1 << 30)) as box:
         # The sandbox runs in this process: garbage collection on a busy machine stops both for

@@ -59,9 +59,11 @@ def settings_of(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
     before = {name: spark.conf.get(name) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 OF_SAMPLES = tuple(name for name in REPORT_MODULES if name != "diagnosis")
@@ -150,10 +152,12 @@ def test_many_connections_are_not_sent_to_all_tasks(
     assert len({one["outcome"] for one in found["many"]}) > 2
 
 
-MANY = 6_000
-"""rows of the log that is made"""
+MANY = 100_000
+"""rows of the log that is made: more than this process keeps"""
+SOME = 6_000
+"""rows of one whose groups are divided"""
 FEW = 200
-"""most rows that this process keeps of it: one in a hundred that it usually does"""
+"""most rows that this process keeps of that: one in a hundred that it usually does"""
 IN_PARTS = {
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
@@ -162,16 +166,17 @@ IN_PARTS = {
 OF_ROWS = ("latency", "retries", "isolation", "overview", "quality")
 
 
-def made_rows() -> Iterator[dict[str, object]]:
+def made_rows(count: int) -> Iterator[dict[str, object]]:
     """Rows with a topic and a key of many, topics and clients of few, and values of no sense."""
     dice = Random(1)
-    for number in range(MANY):
+    topics, clients = count // 20, count // 33
+    for number in range(count):
         key = f"{number - number % 3:032X}" if number % 7 else f"{number:032X}"
         values: dict[str, object] = {
             "request_packet": number,
             "unique_key": "0" * 32 if number % 200 == 0 else key,
-            "topic": "hot" if number % 2 else f"topic-{number % 500}",
-            "client_address": f"10.1.{number % 300 // 200}.{number % 200}:{1024 + number % 7}",
+            "topic": "hot" if number % 2 else f"topic-{number % topics}",
+            "client_address": f"10.1.{number % clients // 200}.{number % 200}:{1024 + number % 7}",
             "server_address": f"10.0.0.{number % 4}:10911",
             "broker_name": f"broker-{number % 4}",
             "latency_us": int(dice.lognormvariate(7, 1)) if number % 11 else None,
@@ -203,17 +208,28 @@ STRANGE: Final = (
 """Texts where names and addresses should be."""
 
 
-def test_a_log_of_many_rows_gives_the_same_tables(
+def test_a_log_of_many_rows_gives_the_same_tables(spark: SparkSession) -> None:
+    given = report_input(made_rows(MANY))
+    expected = results_of(given, OF_ROWS)
+    assert differing(results_of(on_spark(given, spark), OF_ROWS), expected) == {}
+    assert exchanges_of(expected) == MANY
+
+
+def test_a_log_in_parts_gives_the_same_tables(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark keeps most of what is computed, in several parts, and its tasks fold the groups."""
-    given = report_input(made_rows())
+    given = report_input(made_rows(SOME))
     expected = results_of(given, OF_ROWS)
     monkeypatch.setattr("analytics.spark.engine.MOST_HERE", FEW)
     with settings_of(spark, IN_PARTS):
         large = on_spark(given, spark, parts=4)
         assert differing(results_of(large, OF_ROWS), expected) == {}
-    (totals,) = (rows for name, rows in expected.items() if name == "operations")
-    assert isinstance(totals, list)
-    assert sum(one["exchanges"] for one in totals) == MANY
+    assert exchanges_of(expected) == SOME
     assert sum(isinstance(rows, list) and len(rows) > FEW for rows in expected.values()) > 10
+
+
+def exchanges_of(results: Mapping[str, object]) -> int:
+    operations = results["operations"]
+    assert isinstance(operations, list)
+    return sum(one["exchanges"] for one in operations)
