@@ -49,8 +49,8 @@ _CHANGING: Final = re.compile(
 _AT_ITS_END: Final = re.compile(
     r"lock heartBeat, but failed|didn't terminate|has shutdown|execute the pull request exception"
     r"|the message queue not be found|shutdown|tryLock timeout"
-    # Half a second has passed at the first use of a connection; a pull overtook the heartbeat.
-    r"|prepare send request for <\S+> cost # ms|the subscription is not latest"
+    # Half a second has passed at the first use of a connection.
+    r"|prepare send request for <\S+> cost # ms"
 )
 """what a client warns of where it is ended in the middle of something, or is slow"""
 _HELD: Final = '{"kind":"queues"'
