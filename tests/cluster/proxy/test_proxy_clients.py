@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.cluster.servers.artifacts import Unavailable
 from tests.cluster.servers.cluster import Cluster
 from tests.replay.proxy.proxied import proxied
 
-from .scenes import ALL, Pair, network_of_worker
+from .scenes import ALL, Pairs, network_of_worker
 
 pytestmark = pytest.mark.cluster
 OF_4X = (
@@ -33,32 +33,10 @@ OF_5X = (
 CHOSEN = {f"{name}-{one}" for one, names in (("4x", OF_4X), ("5x", OF_5X)) for name in names}
 
 
-class Pairs:
-    """The pair of clusters that scenarios ran on last: they are sorted by cluster."""
-
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self._make: Callable[[], Cluster] | None = None
-
-    def of(self, make: Callable[[], Cluster]) -> Pair:
-        """A pair of such clusters."""
-        if make is not self._make:
-            self._stack.close()
-            self._make = None
-            self._pair = self._stack.enter_context(Pair(make, network_of_worker()))
-            self._make = make
-        return self._pair
-
-    def close(self) -> None:
-        """Stop it."""
-        self._stack.close()
-
-
 @pytest.fixture(scope="module")
 def pairs() -> Iterator[Pairs]:
-    found = Pairs()
-    yield found
-    found.close()
+    with closing(Pairs(network_of_worker())) as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -68,13 +46,13 @@ def pairs() -> Iterator[Pairs]:
 )
 def test_clients_say_the_same(pairs: Pairs, scenario: Scenario) -> None:
     try:
-        direct, through, counts = pairs.of(scenario.cluster).said(scenario)
+        found = pairs.compared(scenario)
     except Unavailable as reason:
         skip_or_fail(str(reason))
-    assert direct.printed
-    assert through.unlike(direct) == []
-    assert counts["connections"] > 2  # the brokers', too
-    assert counts["rewritten responses"] >= 1
+    assert found.direct.printed
+    assert found.unlike == [], found.outputs
+    assert found.counts["connections"] > 2  # the brokers', too
+    assert found.counts["rewritten responses"] >= 1
 
 
 def test_mqadmin_stays_on_the_proxy(rocketmq: Cluster) -> None:
