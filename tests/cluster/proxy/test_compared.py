@@ -1,0 +1,66 @@
+"""How runs of a scenario through a proxy are compared with those without: no cluster is needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from tests.cluster.scenarios import SCENARIOS
+from tests.cluster.scenarios.scene import Scenario
+from tests.cluster.servers.cluster import Cluster
+
+from .scenes import RUNS, Pair, Pairs, Said
+
+SENT = "SEND_OK\nSEND_OK"
+BUSY = f"{SENT}\n10:00:00.000 WARN  Client broker busy"
+
+
+class _Runs(Pairs):
+    """Pairs of clusters whose clients write what is given here: (direct, through) for each run."""
+
+    def __init__(self, *runs: tuple[str, str]) -> None:
+        super().__init__(0)
+        self._runs = iter(runs)
+        self.started = 0
+
+    def _of(self, make: Callable[[], Cluster]) -> Pair:
+        self.started += make is not self._make
+        self._make = make
+        return cast(Pair, self)
+
+    def said(self, _: Scenario) -> tuple[Said, Said, Counter[str]]:
+        direct, through = next(self._runs)
+        return Said.of([direct]), Said.of([through]), Counter()
+
+
+def test_what_differs_in_each_run_is_found() -> None:
+    runs = _Runs((SENT, BUSY), (f"{SENT}\nSEND_OK", BUSY), (SENT, BUSY))
+    found = runs.compared(SCENARIOS[0])
+    assert found.unlike == ["+WARN  Client broker busy"]
+    assert runs.started == found.runs == RUNS  # each on new clusters
+    assert found.outputs.count(BUSY) == RUNS
+
+
+@pytest.mark.parametrize("second", [(SENT, SENT), (BUSY, SENT), (f"{SENT}\nSEND_OK", SENT)])
+def test_what_differs_once_is_chance(second: tuple[str, str]) -> None:
+    found = _Runs((SENT, BUSY), second).compared(SCENARIOS[0])
+    assert found.unlike == []
+    assert found.runs == 2
+
+
+def test_equal_runs_are_not_repeated() -> None:
+    assert _Runs((SENT, SENT)).compared(SCENARIOS[0]).runs == 1
+
+
+def test_ids_and_numbers_do_not_differ() -> None:
+    said = [
+        Said.of([f"CorrelationId: {one}, InvokeID: {number}, RT: 3ms"])
+        for one, number in (
+            ("0a1b2c3d-0e4f-4a5b-8c6d-7e8f90a1b2c3", -7012),
+            ("c4fe1eee-12cd-4fd3-95f6-7a5ee21c0b9d", 812),
+        )
+    ]
+    assert not said[0].unlike(said[1])
