@@ -60,7 +60,7 @@ test: setup  ## lint, type-check, run all tests: real clusters and Spark include
 test-fast: bytecode  ## run the unit tests: no cluster, no Spark, no tshark, no whole command against a sandbox or by keys
 	$(PYTEST) -n 3 -m "not cluster and not spark and not tshark and not slow and not commands" tests
 
-explore: setup  ## try 1,500 random examples of each property; what fails becomes an @example
+explore: setup  ## try 1,500 random examples of each property, and all samples; what fails becomes an @example
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -n 2 -m examples tests
 
 lint: setup  ## style, format, and spelling

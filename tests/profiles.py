@@ -1,5 +1,7 @@
 """Profiles of hypothesis: the suite tries fixed examples, `make explore` random ones, many more.
 
+`make explore` also takes every sample where the suite takes some.
+
 Rules: a counterexample that `make explore` finds becomes an `@example` of its test, so the suite
 tries it from then on. A test that needs more or fewer examples than others says so by `examples`,
 which keeps the proportion in both profiles.
@@ -35,7 +37,16 @@ def load() -> None:
             print_blob=True,
             suppress_health_check=_UNWANTED,
         )
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", DEFAULT))
+    settings.load_profile(_profile())
+
+
+def explores() -> bool:
+    """Whether many examples are tried."""
+    return _profile() == EXPLORE
+
+
+def _profile() -> str:
+    return os.environ.get("HYPOTHESIS_PROFILE", DEFAULT)
 
 
 def examples(factor: float) -> settings:

@@ -57,6 +57,15 @@ DEFAULT_RETRIES = 2
 SEND_BACK = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 
 
+def _first(column: str) -> str:
+    """Return SQL for a struct with the sample that an attempt has first: not one by its name."""
+    fields = f"'begin', attempt_begin, 'packet', request_packet, '{column}', {column}"
+    return f"min(if({column} is null, null, named_struct({fields})))"
+
+
+_FIRST_REMARK = _first("remark")
+
+
 def limits_of(options: ReportOptions) -> Limits:
     """Return the configured limits of the clients, as far as given."""
     timeout = options.send_timeout_ms
@@ -180,7 +189,7 @@ def _causes(listed: Relation) -> Relation:
             "retried": "count(next_broker)",
             "final": "max(final)",
             "inferred": "count_if(inferred)",
-            "remark": "min(remark)",
+            "remark": _FIRST_REMARK,
             "first_time": "min(attempt_begin)",
             "last_time": "max(attempt_begin)",
         },
@@ -195,7 +204,7 @@ def _causes(listed: Relation) -> Relation:
             "inferred": "sum(inferred)",
             "topics": "count(distinct topic)",
             "clients": "count(distinct client)",
-            "remark": "min(remark)",
+            "remark": "min(remark).remark",
             "first_time": "min(first_time)",
             "last_time": "max(last_time)",
         },
@@ -249,8 +258,8 @@ def _verdicts(listed: Relation) -> Relation:
         {
             "messages": "sum(messages)",
             "attempts": "sum(attempts)",
-            "remark": "min(remark)",
-            "unique_key": "min(unique_key)",
+            "remark": f"{_FIRST_REMARK}.remark",
+            "unique_key": f"{_first('unique_key')}.unique_key",
         },
     )
 

@@ -126,6 +126,14 @@ def test_a_send_without_key_is_a_message_of_its_own() -> None:
     assert (attempt["unique_key"], attempt["outcome"]) == (None, "refused")
 
 
+def test_a_sample_is_what_came_first_whatever_its_name() -> None:
+    busy = [sent(n, 1000, **REFUSED, remark=text) for n, text in enumerate((None, "late", "a"), 1)]
+    found = tables_from("retries", report_input([*reversed(busy), *ROWS[:30]], CONNECTIONS))
+    assert [row["remark"] for row in found["retry_causes"]] == ["late"]
+    assert {row["remark"] for row in found["retry_verdicts"]} == {"late"}
+    assert {row["unique_key"] for row in found["retry_verdicts"]} == {key(1, 10_000)}
+
+
 def test_one_key_in_two_topics_is_two_messages() -> None:
     rows = [
         sent(1, 1000, topic="from"),
