@@ -59,6 +59,8 @@ _FACTS_OF_WORDS: Final = frozenset(
         *(tcp.TLS_NOT_BEFORE, tcp.TLS_NOT_AFTER),
     )
 )
+_ALPN: Final = frozenset(("h2", "grpc-exp", "http/1.1", "http/1.0"))
+"""Names of protocols that are no names of anybody; others are pseudonyms."""
 _LOWER_MEMBERS: Final = frozenset(map(str.lower, MEMBERS))
 _CHUNK: Final = 1 << 20
 _ROWS: Final = msgspec.json.Decoder(dict[str, Any])
@@ -178,6 +180,9 @@ def _fact(names: Pseudonyms, column: str, text: str) -> str:
         value = f"{numbers}{blank}{names.name(broker)}"
     elif name == facts.FAULT:
         value = names.fault(value)
+    elif name in (tcp.TLS_PROTOCOLS, tcp.TLS_PROTOCOL):
+        offered = value.split(",")
+        value = ",".join(one if one in _ALPN else names.name(one) for one in offered)
     elif not _is_word(name, value):
         value = " ".join(map(names.value, value.split(" ")))
     return f"{name}{separator}{value}"

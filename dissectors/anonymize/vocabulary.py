@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..conversations.recognition import SIGNATURES
 from ..remoting.bodies.classes import CLASSES
 from ..remoting.bodies.classes import ENUMS as _JAVA_ENUMS
 from ..remoting.headers import HEADERS, HOOK_FIELDS
@@ -1636,5 +1637,6 @@ OWN_WORDS: Final = (
     | set(_OWN_WORDS.split())
     | {part for word in _FAULT_WORDS.split() for part in (word, *word.split("-"))}
     | {name[:1].upper() + name[1:] for name in MEMBERS}  # spelled as in Go
+    | {protocol for protocol, _ in SIGNATURES}
 )
 """Words of findings and of injected faults that stay."""

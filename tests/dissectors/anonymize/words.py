@@ -101,28 +101,16 @@ def own_words() -> set[str]:
 def main() -> None:
     """Write the words into the module."""
     text = _TARGET.read_text()
-    head = text[: text.index("# words: begin")]
-    parts = [
-        f'_{name}: Final = """\n'
-        + "\n".join(textwrap.wrap(" ".join(sorted(found)), 96))
-        + '\n"""\n'
-        for name, found in (
-            ("WORDS", words()),
-            ("SETTINGS", settings()),
-            ("OWN_WORDS", own_words() - REMARK_WORDS),
-        )
-    ]
-    _TARGET.write_text(
-        f"{head}# words: begin\n{''.join(parts)}"
-        "REMARK_WORDS: Final = (\n"
-        "    frozenset(_WORDS.split()) | NAME_WORDS | MEMBERS | FIELDS | _JAVA_WORDS\n)\n"
-        '"""Words of remarks that stay."""\n'
-        "SETTINGS: Final = frozenset(_SETTINGS.split())\n"
-        '"""Names of settings of brokers, NameServers, and proxies."""\n'
-        "OWN_WORDS: Final = (\n    REMARK_WORDS\n    | set(_OWN_WORDS.split())\n"
-        "    | {name[:1].upper() + name[1:] for name in MEMBERS}  # as Go spells them\n)\n"
-        '"""Words of findings that stay."""\n'
-    )
+    for name, found in (
+        ("WORDS", words()),
+        ("SETTINGS", settings()),
+        ("OWN_WORDS", own_words() - REMARK_WORDS),
+    ):
+        lines = "\n".join(textwrap.wrap(" ".join(sorted(found)), 96))
+        before, begin, rest = text.partition(f'\n_{name}: Final = """\n')
+        _, end, rest = rest.partition('\n"""\n')
+        text = f"{before}{begin}{lines}{end}{rest}"
+    _TARGET.write_text(text)
 
 
 if __name__ == "__main__":
