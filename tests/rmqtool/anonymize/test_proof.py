@@ -31,6 +31,7 @@ REPORTED = (
 UNREAD = [path for path in CAPTURES if path not in READ and "foreign" not in path.name]
 """samples with what is dropped from captures; of unknown protocols, logs have no bytes either"""
 _PART = re.compile(r"[^\s=,|\[\]]+")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 _UNLIKE = ("capture", "captures", "source", "sources", "inputs", "created", "body_crc", "columns")
 """names of files, the checksum of a body, which rows cannot tell, and what columns mean"""
 
@@ -164,6 +165,9 @@ def _parts(text: str, new: str) -> Iterator[tuple[str, str]]:
                 yield one.rpartition("@")[2], other.rpartition("@")[2]
             if re.fullmatch(r"01[0-9A-F]{32}", one):  # of a client: its MAC address, then a process
                 yield one[2:14], other[2:14]
+            shown = _NUMBER.sub("…", one)  # in the pattern of remarks
+            if any(map(str.isalpha, shown)):
+                yield shown, _NUMBER.sub("…", other)
 
 
 def _renamed(value: Any, renaming: dict[str, str], known: re.Pattern[str]) -> Any:
