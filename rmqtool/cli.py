@@ -56,7 +56,7 @@ class _Decode(CommandGroup):
             "Decode captures: one line per exchange by default.",
             common=(
                 *("verbose", "summary", "commands", "list_messages", "where", "since", "until"),
-                *("limit", "sort", "format", "output", "force", "follow", "tls_keylog"),
+                *("limit", "sort", "columns", "format", "output", "force"),
             ),
         ),
         "live": CommandPlace(
@@ -72,6 +72,10 @@ class _Decode(CommandGroup):
             "decode.store",
             "decode_store",
             "List the messages in a copy of a broker's store.",
+            common=(
+                *("where", "since", "until", "limit", "sort", "zone", "columns"),
+                *("format", "output", "force", "body_limit"),
+            ),
         ),
         "hex": CommandPlace(
             "hex.command",
@@ -107,6 +111,10 @@ class _Root(CommandGroup):
             "diagnose.command",
             "diagnose",
             "Find problems: what went wrong, why, and how to fix it.",
+            common=(
+                *("show_list", "explain", "rules", "since", "until", "interface", "filter"),
+                *("verbose", "format", "output", "force", "fail_on"),
+            ),
             panel=_ANALYZE,
         ),
         "watch": CommandPlace(
@@ -115,7 +123,7 @@ class _Root(CommandGroup):
             "Watch live traffic for weeks: problems, metrics, and captures of incidents.",
             common=(
                 *("source", "interfaces", "filter", "severity", "format", "webhook", "syslog"),
-                *("ring_folder", "ring", "incidents", "keep_severity", "before", "after"),
+                *("ring_folder", "ring", "incidents", "before", "after"),
                 *("metrics", "otlp"),
             ),
             panel=_ANALYZE,
@@ -124,6 +132,10 @@ class _Root(CommandGroup):
             "trace.command",
             "trace",
             "Trace one message: sent, stored, delivered, and acknowledged or lost.",
+            common=(
+                *("where", "store", "since", "until", "zone", "decode_as", "tls_keylog"),
+                *("format", "output", "force"),
+            ),
             panel=_ANALYZE,
         ),
         "browse": CommandPlace(
@@ -137,9 +149,8 @@ class _Root(CommandGroup):
             "report",
             "Build latency, retry, and broker-isolation reports.",
             common=(
-                *("show_list", "tables", "compare", "split", "slo", "window_us", "cells", "follow"),
-                *("where", "since", "until", "format"),
-                *("output", "force", "engine", "master_url"),
+                *("show_list", "tables", "compare", "split", "slo", "window_us"),
+                *("where", "since", "until", "format", "output", "force", "engine"),
             ),
             panel=_ANALYZE,
         ),
@@ -161,7 +172,7 @@ class _Root(CommandGroup):
             "Send messages and show each attempt: broker, reason, latency, result.",
             common=(
                 *("namesrv", "topic", "body", "file", "tags", "keys", "count", "rate", "mode"),
-                *("in_flight", "timeout_ms", "retries", "verbose", "format", "yes"),
+                *("timeout_ms", "verbose", "format", "yes"),
             ),
             panel=_TEST,
         ),
@@ -171,7 +182,7 @@ class _Root(CommandGroup):
             "Replay captured messages to a safe target and compare the results.",
             common=(
                 *("namesrv", "target", "interface", "where", "speed", "rate", "rewrite", "dry_run"),
-                *("yes", "journal", "resume", "jobs", "fail_on", "format"),
+                *("yes", "journal", "resume", "fail_on", "format"),
             ),
             panel=_TEST,
         ),
@@ -189,6 +200,7 @@ class _Root(CommandGroup):
             "consume.command",
             "topic",
             "Show the route, offsets, and consumer lag of a topic.",
+            common=("namesrv", "topic", "groups", "acl", "tls", "timeout_ms", "format", "yes"),
             panel=_TEST,
         ),
         "broker": CommandPlace(

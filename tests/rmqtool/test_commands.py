@@ -74,6 +74,16 @@ def test_common_options_are_options_of_the_command(group: CommandGroup, name: st
     assert set(group.places[name].common) - known == set()
 
 
+@pytest.mark.parametrize(("group", "name"), NAMES, ids=[name for _, name in NAMES])
+def test_help_fits(group: CommandGroup, name: str) -> None:
+    """Help shows about a dozen options, and its examples fit into 80 columns."""
+    command, common = group.commands[name], group.places[name].common
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    assert len([one for one in options if not common or one.name in common]) <= 14
+    examples = [line for line in command.help.splitlines() if line.startswith("  ")]
+    assert [line for line in examples if len(line) > 78] == []
+
+
 def test_help_shows_the_common_options_and_help_all_every_one() -> None:
     short, whole = rmqtool("send", "--help").out, rmqtool("send", "--help-all").out
     assert "--timeout" in short
