@@ -358,7 +358,7 @@ class Capture:
 
         limit = PREVIEW if self._plugins else 0
         with translated(), decoding_with(self._plugins):
-            decode = self._decode(Choice(), messages=True, body_limit=limit)
+            decode = self._decode(Choice(), conversations=True, messages=True, body_limit=limit)
             return lives_in(decode, key, test, stores)
 
     def _rows(self, name: str, choice: Choice, body_limit: int | None = None) -> Iterator[Any]:

@@ -38,6 +38,8 @@ def life_lines(
         search.add_exchanges(exchanges)
         if not wanted():
             return []
+    for connections in session.connections.whole():
+        search.attempts.add_connections(connections)
     stats = session.stats
     lives = lives_found(search, [] if stats is None else [stats])
     if not lives:
