@@ -172,7 +172,7 @@ def _limits(search: MessageSearch) -> Iterator[str]:
     if search.messages_left_out:
         yield (
             f"more than {MOST_MESSAGES} messages match;"
-            f" {counted(search.messages_left_out, 'row')} of others left out"
+            f" {counted(search.messages_left_out, 'row')} of others not shown"
         )
     if search.forgotten:
         yield (
