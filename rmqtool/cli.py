@@ -6,6 +6,7 @@ because `rmqtool --help` must be fast.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 
 from dissectors.temporary import remove_all
 
-from .commands import CommandGroup, CommandPlace
+from .commands import READ, CommandGroup, CommandPlace
 from .ui.errors import draw_errors_with, open_standard_files, said_of_system, silence_stdout
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
@@ -41,6 +42,7 @@ Examples:
   rmqtool decode incident.pcap --summary
   rmqtool decode live -i eth0 -f 'tcp port 10911'
   rmqtool decode 0000006e000000647b22636f6465...    same as decode hex
+  rmqtool decode -r incident.pcap                   -r as in tshark is optional
 
 Options: rmqtool decode pcap --help.
 """
@@ -58,6 +60,7 @@ class _Decode(CommandGroup):
                 *("verbose", "summary", "commands", "list_messages", "where", "since", "until"),
                 *("limit", "sort", "columns", "format", "output", "force"),
             ),
+            reads=True,
         ),
         "live": CommandPlace(
             "live.command",
@@ -100,10 +103,17 @@ class _Decode(CommandGroup):
 class _Root(CommandGroup):
     """The commands of `rmqtool`, next to `decode`."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments; `-r FILE` gets the suggestion of `FILE`."""
+        return super().parse_args(ctx, args[1:] if args[:1] == [READ] else args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the requested command; suggest one for a file."""
         if args[0] not in self.commands and (Path(args[0]).exists() or "." in args[0]):
-            ctx.fail(f"{args[0]!r} is not a command. To decode a capture: rmqtool decode {args[0]}")
+            ctx.fail(
+                f"{args[0]!r} is not a command. To decode a capture: rmqtool decode"
+                f" {shlex.quote(args[0])}"
+            )
         return super().resolve_command(ctx, args)
 
     places: ClassVar = {
@@ -116,6 +126,7 @@ class _Root(CommandGroup):
                 *("verbose", "format", "output", "force", "fail_on"),
             ),
             panel=_ANALYZE,
+            reads=True,
         ),
         "watch": CommandPlace(
             "watch.command",
@@ -137,12 +148,14 @@ class _Root(CommandGroup):
                 *("format", "output", "force"),
             ),
             panel=_ANALYZE,
+            reads=True,
         ),
         "browse": CommandPlace(
             "browse.command",
             "browse",
             "Explore captures, decoded logs, or live traffic in a terminal UI.",
             panel=_ANALYZE,
+            reads=True,
         ),
         "report": CommandPlace(
             "report.command",
@@ -153,6 +166,7 @@ class _Root(CommandGroup):
                 *("where", "since", "until", "format", "output", "force", "engine"),
             ),
             panel=_ANALYZE,
+            reads=True,
         ),
         "anonymize": CommandPlace(
             "anonymize.command",
@@ -185,6 +199,7 @@ class _Root(CommandGroup):
                 *("yes", "journal", "resume", "fail_on", "format"),
             ),
             panel=_TEST,
+            reads=True,
         ),
         "consume": CommandPlace(
             "consume.command",
