@@ -105,7 +105,7 @@ def sections_with(word: str) -> list[tuple[str, str]]:
 
 def _plain(line: str) -> str:
     """Return a line of Markdown as text: the cells of a row, links by their texts."""
-    return line.strip("#|*- ").replace("`", "").replace(" | ", ": ")
+    return line.strip("#|*- ").replace("`", "").replace("**", "").replace(" | ", ": ")
 
 
 def _heads(lines: Sequence[str]) -> list[tuple[int, int, str]]:
