@@ -270,7 +270,7 @@ class Capture:
     ) -> DataFrame:
         """Return a table as a Spark DataFrame.
 
-        Exchanges, connections, and findings of files are decoded by Spark's tasks, which need
+        Exchanges, connections, and findings of files are decoded in Spark tasks, which need
         the files under the same path: small ones whenever the DataFrame is computed, large ones
         once, now. Other tables are decoded here and sent to Spark. Raise as `to_batches` does.
         """
