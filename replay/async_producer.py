@@ -258,7 +258,7 @@ class AsyncProducer:
             core.client.close()
             unsent = await core.network.close()
             if unsent:
-                _log.warning("%d bytes of one-way requests were not sent before the end", unsent)
+                _log.warning("%d bytes of oneway requests were not sent before the end", unsent)
         return flushed
 
     async def _leave(self, core: _Core) -> None:

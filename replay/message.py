@@ -202,7 +202,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 
 
 class SendResult(msgspec.Struct, frozen=True, gc=False):
-    """The result of a successful send; a one-way message was only written."""
+    """The result of a successful send; a oneway message was only written."""
 
     status: SendStatus
     """how it was stored"""

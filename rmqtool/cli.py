@@ -6,6 +6,7 @@ because `rmqtool --help` must be fast.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 
 from dissectors.temporary import remove_all
 
-from .commands import CommandGroup, CommandPlace
+from .commands import READ, CommandGroup, CommandPlace
 from .ui.errors import draw_errors_with, open_standard_files, said_of_system, silence_stdout
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
@@ -41,6 +42,7 @@ Examples:
   rmqtool decode incident.pcap --summary
   rmqtool decode live -i eth0 -f 'tcp port 10911'
   rmqtool decode 0000006e000000647b22636f6465...    same as decode hex
+  rmqtool decode -r incident.pcap                   -r as in tshark is optional
 
 Options: rmqtool decode pcap --help.
 """
@@ -56,8 +58,9 @@ class _Decode(CommandGroup):
             "Decode captures: one line per exchange by default.",
             common=(
                 *("verbose", "summary", "commands", "list_messages", "where", "since", "until"),
-                *("limit", "sort", "format", "output", "force", "follow", "tls_keylog"),
+                *("limit", "sort", "columns", "format", "output", "force"),
             ),
+            reads=True,
         ),
         "live": CommandPlace(
             "live.command",
@@ -72,6 +75,10 @@ class _Decode(CommandGroup):
             "decode.store",
             "decode_store",
             "List the messages in a copy of a broker's store.",
+            common=(
+                *("where", "since", "until", "limit", "sort", "zone", "columns"),
+                *("format", "output", "force", "body_limit"),
+            ),
         ),
         "hex": CommandPlace(
             "hex.command",
@@ -96,10 +103,17 @@ class _Decode(CommandGroup):
 class _Root(CommandGroup):
     """The commands of `rmqtool`, next to `decode`."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments; `-r FILE` gets the suggestion of `FILE`."""
+        return super().parse_args(ctx, args[1:] if args[:1] == [READ] else args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the requested command; suggest one for a file."""
         if args[0] not in self.commands and (Path(args[0]).exists() or "." in args[0]):
-            ctx.fail(f"{args[0]!r} is not a command. To decode a capture: rmqtool decode {args[0]}")
+            ctx.fail(
+                f"{args[0]!r} is not a command. To decode a capture: rmqtool decode"
+                f" {shlex.quote(args[0])}"
+            )
         return super().resolve_command(ctx, args)
 
     places: ClassVar = {
@@ -107,7 +121,12 @@ class _Root(CommandGroup):
             "diagnose.command",
             "diagnose",
             "Find problems: what went wrong, why, and how to fix it.",
+            common=(
+                *("show_list", "explain", "rules", "since", "until", "interface", "filter"),
+                *("verbose", "format", "output", "force", "fail_on"),
+            ),
             panel=_ANALYZE,
+            reads=True,
         ),
         "watch": CommandPlace(
             "watch.command",
@@ -115,7 +134,7 @@ class _Root(CommandGroup):
             "Watch live traffic for weeks: problems, metrics, and captures of incidents.",
             common=(
                 *("source", "interfaces", "filter", "severity", "format", "webhook", "syslog"),
-                *("ring_folder", "ring", "incidents", "keep_severity", "before", "after"),
+                *("ring_folder", "ring", "incidents", "before", "after"),
                 *("metrics", "otlp"),
             ),
             panel=_ANALYZE,
@@ -124,24 +143,30 @@ class _Root(CommandGroup):
             "trace.command",
             "trace",
             "Trace one message: sent, stored, delivered, and acknowledged or lost.",
+            common=(
+                *("where", "store", "since", "until", "zone", "decode_as", "tls_keylog"),
+                *("format", "output", "force"),
+            ),
             panel=_ANALYZE,
+            reads=True,
         ),
         "browse": CommandPlace(
             "browse.command",
             "browse",
             "Explore captures, decoded logs, or live traffic in a terminal UI.",
             panel=_ANALYZE,
+            reads=True,
         ),
         "report": CommandPlace(
             "report.command",
             "report",
             "Build latency, retry, and broker-isolation reports.",
             common=(
-                *("show_list", "tables", "compare", "split", "slo", "window_us", "cells", "follow"),
-                *("where", "since", "until", "format"),
-                *("output", "force", "engine", "master_url"),
+                *("show_list", "tables", "compare", "split", "slo", "window_us"),
+                *("where", "since", "until", "format", "output", "force", "engine"),
             ),
             panel=_ANALYZE,
+            reads=True,
         ),
         "anonymize": CommandPlace(
             "anonymize.command",
@@ -161,7 +186,7 @@ class _Root(CommandGroup):
             "Send messages and show each attempt: broker, reason, latency, result.",
             common=(
                 *("namesrv", "topic", "body", "file", "tags", "keys", "count", "rate", "mode"),
-                *("in_flight", "timeout_ms", "retries", "verbose", "format", "yes"),
+                *("timeout_ms", "verbose", "format", "yes"),
             ),
             panel=_TEST,
         ),
@@ -171,9 +196,10 @@ class _Root(CommandGroup):
             "Replay captured messages to a safe target and compare the results.",
             common=(
                 *("namesrv", "target", "interface", "where", "speed", "rate", "rewrite", "dry_run"),
-                *("yes", "journal", "resume", "jobs", "fail_on", "format"),
+                *("yes", "journal", "resume", "fail_on", "format"),
             ),
             panel=_TEST,
+            reads=True,
         ),
         "consume": CommandPlace(
             "consume.command",
@@ -189,6 +215,7 @@ class _Root(CommandGroup):
             "consume.command",
             "topic",
             "Show the route, offsets, and consumer lag of a topic.",
+            common=("namesrv", "topic", "groups", "acl", "tls", "timeout_ms", "format", "yes"),
             panel=_TEST,
         ),
         "broker": CommandPlace(

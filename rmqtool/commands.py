@@ -31,6 +31,8 @@ class CommandPlace(NamedTuple):
     """help panel in its group"""
     common: tuple[str, ...] = ()
     """parameters that `--help` shows; `--help-all` shows all; empty: all"""
+    reads: bool = False
+    """`-r FILE` is the same as `FILE`, because tshark and tcpdump have it"""
 
 
 _NOT_DRAWN: Final = (("rich.markdown", "Markdown"), ("rich.traceback", "Traceback"))
@@ -89,6 +91,8 @@ class _WholeCommand(TyperCommand):
 
 HELP_ALL: Final = "--help-all"
 """the option `--help-all`"""
+READ: Final = "-r"
+"""the option of tshark and tcpdump before a capture, which needs none here"""
 
 
 class LazyCommand(TyperCommand):
@@ -122,6 +126,8 @@ class LazyCommand(TyperCommand):
         whole = self.whole()
         whole.shows_all = HELP_ALL in args
         known = ["--help" if arg == HELP_ALL else arg for arg in args]
+        if self._place.reads:
+            known = [arg for arg in known if arg != READ]
         return whole.make_context(info_name, known, parent, **extra)
 
     def get_short_help_str(self, limit: int = 45) -> str:

@@ -254,9 +254,7 @@ class Context:
     def learn(self, row: ExchangeRecord) -> None:
         """Add the names in an exchange, which may be pending."""
         code = row.request_code
-        if code in NAMING_CODES and row.broker_name:
-            served = row.response_code == _SUCCESS
-            self.broker_names.add_asked(row.server_address, row.broker_name, served=served)
+        self.broker_names.add_exchange(row)
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
             self._server(row.server_address, NAMESRV)
@@ -309,7 +307,6 @@ class Context:
             if client := fact_in(row.facts, CLIENT):
                 self._client(row.client_address, client)
         if row.brokers:
-            self.broker_names.add_routed(row.brokers)
             time = row.response_time if row.response_time is not None else row.request_time or 0
             for name, address in answered_route(row).named:
                 self._seat(name, address, time, time)

@@ -51,7 +51,7 @@ class Diagnosis:
     """The result of all rules for a capture."""
 
     problems: list[Problem]
-    """by incident, the gravest first; in an incident the cause first"""
+    """by incident, most severe first; in an incident the cause first"""
     context: Context
     silent: dict[str, list[str]] = field(default_factory=dict)
     """missing kind of traffic -> rules skipped because of it"""

@@ -12,7 +12,7 @@ from typing import Final
 
 
 class Impact(StrEnum):
-    """Effects on messages, the gravest first; the values are names in JSON."""
+    """Effects on messages, most severe first; the values are names in JSON."""
 
     LOST = "messages_lost"
     SENDS_FAILED = "sends_failed"

@@ -3,8 +3,8 @@
 Rules: `consequence_of` of a rule names its possible causes. A problem becomes a consequence of
 another one if both happened at about the same time and their brokers, topics, and groups do not
 conflict. Each problem has one cause: the nearest in time; of several at that time the one that
-covers most of its evidence, then the gravest and earliest. Incidents are ordered by their gravest
-problem.
+covers most of its evidence, then the most severe and earliest. Incidents are ordered by their most
+severe problem.
 """
 
 from __future__ import annotations

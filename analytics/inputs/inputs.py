@@ -347,7 +347,10 @@ def _no_exchanges(names: Iterable[str]) -> str:
 
 def _head_of(path: Path) -> bytes:
     if not path.is_file():
-        raise InputError(f"{path} is neither a file nor a folder")
+        raise InputError(
+            f"{path} is not a capture or log: it is neither a file nor a folder",
+            "for a pipe, decode it first: rmqtool decode pcap - -o log/",
+        )
     with path.open("rb") as stream:
         return stream.read(8)
 

@@ -1,4 +1,4 @@
-"""Inputs on other file systems, listed by Spark: logs, files of rows, captures.
+"""Inputs on other file systems, which Spark lists: logs, files of rows, captures.
 
 Rules: Spark lists a location; its files are classified by name, a decoded log by its manifest. Each
 match of a pattern is a separate input, because connection numbers are unique within a log. Captures

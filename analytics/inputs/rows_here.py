@@ -1,4 +1,4 @@
-"""Files of rows read by this process as Arrow tables; JSON lines also by Spark's tasks.
+"""Files of rows read by this process as Arrow tables; JSON lines also in Spark tasks.
 
 Rules: a column missing in a file is null; a line that is not a JSON object is skipped. A value of
 another type is absent.

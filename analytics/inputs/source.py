@@ -3,7 +3,7 @@
 Rules: every table has the columns of this program, in order; a column missing in an older log is
 derived from others (`DERIVED`) or null. `source` names the input of a row, and conversation numbers
 are unique within it. Captures form one ordered list, as in `rmqtool decode pcap`, and are decoded
-by Spark's tasks; for the local engine they are decoded before (`captures`).
+in Spark tasks; for the local engine they are decoded before (`captures`).
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ class Lane(NamedTuple):
 
 REPLICATED: Final = "replicated"
 """a step without a table row: replication of the message to a slave"""
+CONNECT_FAILED: Final = "connect failed"
+"""a step without a table row: an attempt to send that ended before its request"""
 
 
 def is_of_consumer(row: MessageRecord) -> bool:

@@ -32,8 +32,9 @@ from dissectors.rows.outcome import is_send
 
 from .again import Again, record_of, why_again
 from .hops import hop_words, inner_rows
-from .lanes import KINDS, REPLICATED, Lane, Parties
+from .lanes import CONNECT_FAILED, KINDS, REPLICATED, Lane, Parties
 from .search import Found, MessageSearch
+from .send_attempts import StitchedSends
 from .unseen import (
     Covered,
     LastReturn,
@@ -139,19 +140,22 @@ def lives_found(
         [replication for input_ in inputs for replication in input_.replications],
         stores,
     )
-    return [life_of(found, around) for found in search.messages]
+    sends = search.attempts.stitched()
+    return [_life_of(found, around, sends) for found in search.messages]
 
 
-def life_of(found: Found, around: Surroundings) -> Life:
+def _life_of(found: Found, around: Surroundings, sends: StitchedSends) -> Life:
     """Return the trace of a message from its rows."""
     commits = [Covered(group, row) for (group, _), row in found.covered.items()]
     replicated = replicated_rows(found.rows, around.replications)
-    rows = _in_order([*found.rows, *_first_commits(commits), *replicated])
+    rows = _in_order(
+        [*found.rows, *_first_commits(commits), *replicated, *sends.failed_connects(found.rows)]
+    )
     inner = inner_rows(rows, around.relays)
     relays = {rows[outer].server_address for outer in inner.values()}
     parties = Parties(rows, around.client_ids, relays)
     steps = []
-    before = _Before()
+    before = _Before(sends)
     for place, row in enumerate(rows):
         outer = rows[inner[place]] if place in inner else None
         source, target = parties.ends(row, outer)
@@ -212,8 +216,10 @@ def _is_send(row: MessageRecord) -> bool:
 class _Before:
     """The state from earlier steps that explains the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, sends: StitchedSends) -> None:
+        self._sends = sends
         self._attempts = 0
+        """number of the last attempt"""
         self._last_attempt: MessageRecord | None = None
         self._told: dict[tuple[str | None, object], MessageRecord] = {}
 
@@ -221,18 +227,26 @@ class _Before:
         """Add the next step."""
         group = row.consumer_group
         if _is_send(row):
-            self._attempts += 1
+            self._attempts = self._number(row)
             self._last_attempt = row
         if row.event in (DELIVERED, RETURNED):
             self._told[group, row.event] = row
         if row.event == DELIVERED:
             self._told[group, record_of(row)] = row
 
+    def _number(self, row: MessageRecord) -> int:
+        """Return the number of an attempt; sends that cannot be stitched are counted."""
+        return self._sends.number(row) or self._attempts + 1
+
     def why(self, row: MessageRecord) -> str:
         """Return the cause of a step if an earlier step shows it."""
         if _is_send(row):
-            last = self._last_attempt
-            return "" if last is None else _why_sent_again(row, last, self._attempts + 1)
+            last, number = self._last_attempt, self._number(row)
+            if last is None:
+                return ""
+            if number == self._attempts:
+                return f"attempt {number}, captured twice"
+            return _why_sent_again(row, last, number)
         if row.event != DELIVERED:
             return ""
         # the only state of earlier steps on which the result depends
@@ -259,6 +273,8 @@ _AGAIN: Final = {
 
 def _why_sent_again(row: MessageRecord, last: MessageRecord, attempt: int) -> str:
     number = f"attempt {attempt}"
+    if last.event == CONNECT_FAILED:
+        return f"{number}: the connection of the previous one failed"
     if last.event == REFUSED:
         return f"{number}: the previous one was refused, {last.response_name}"
     if last.event == SENT:

@@ -31,7 +31,7 @@ from dissectors.rows.message_record import (
     MessageRecord,
 )
 
-from .lanes import BROKER, CONSUMER, PROXY, REPLICATED
+from .lanes import BROKER, CONNECT_FAILED, CONSUMER, PROXY, REPLICATED
 from .life import Life, LifeStep
 
 _CLIENT, _PRODUCER = 3, 4  # SpanKind
@@ -48,9 +48,11 @@ class _Operation(NamedTuple):
 
 _SEND: Final = _Operation("send", "send", _PRODUCER)
 _SETTLE: Final = "settle"
+_FAILED: Final = (REFUSED, SENT, CONNECT_FAILED)
 _OPERATIONS: Final = {
     SENT: _SEND,
     STORED: _SEND,
+    CONNECT_FAILED: _SEND,
     PREPARED: _Operation("prepare", "send", _PRODUCER),
     DELIVERED: _Operation("receive", "receive", _CLIENT),
     REPLICATED: _Operation("replicate", None, _CLIENT),
@@ -123,7 +125,7 @@ def _span(life: Life, step: LifeStep, trace: str, number: int) -> dict[str, obje
         "endTimeUnixNano": str(end),
         "attributes": _attributes(life, step, operation),
     }
-    if row.event in (REFUSED, SENT):
+    if row.event in _FAILED:
         span["status"] = {"code": _ERROR, "message": step.words}
     return span
 
@@ -140,7 +142,7 @@ def _operation(row: MessageRecord) -> _Operation:
 def _attributes(life: Life, step: LifeStep, operation: _Operation) -> list[dict[str, object]]:
     row = step.row
     server = split_endpoint(row.server_address)
-    failed = row.event in (REFUSED, SENT)
+    failed = row.event in _FAILED
     named: list[tuple[str, object]] = [
         ("messaging.system", "rocketmq"),
         ("messaging.operation.name", operation.name),

@@ -20,6 +20,8 @@ from dissectors.rows.outcome import LONG_POLLS, is_send
 from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.relays import Relays
 
+from .send_attempts import SendAttempts
+
 MOST_MESSAGES: Final = 200
 """maximum messages; a business key with more matches does not identify a message"""
 MOST_ROWS: Final = 2000
@@ -87,6 +89,8 @@ class MessageSearch:
         self.client_ids: dict[tuple[int, str], str] = {}
         """conversation and address → client id, which a connection may announce after its first
         send"""
+        self.attempts = SendAttempts()
+        """attempts to send, of any message"""
         self.forgotten = 0
         """rows no longer available when a message was matched"""
         self._key = key
@@ -110,6 +114,7 @@ class MessageSearch:
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add rows of exchanges: sends and fetches show what a capture can contain."""
+        self.attempts.add(rows)
         for row in rows:
             name = row.request_name
             if FAULT_INJECTED in row.findings and len(self._faults) < MOST_FAULTS:

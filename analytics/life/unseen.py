@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dissectors.grpc.names import OK
+from dissectors.quantities import counted
 from dissectors.remoting.topic_names import DLQ_PREFIX
 from dissectors.replication.progress import Replication
 from dissectors.rows.message_record import (
@@ -176,7 +177,9 @@ def _of_delivery(found: Found, topic: str | None, around: Surroundings) -> list[
     if around.fetches:
         return [f"no delivery captured; no client fetches from {topic}"]
     closed = (
-        f"; {around.not_decoded} connections could not be decoded" if around.not_decoded else ""
+        f"; {counted(around.not_decoded, 'connection')} could not be decoded"
+        if around.not_decoded
+        else ""
     )
     return [f"no delivery captured; no consumer connection captured{closed}"]
 

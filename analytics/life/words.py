@@ -31,7 +31,7 @@ from dissectors.rows.message_record import (
     MessageRecord,
 )
 
-from .lanes import REPLICATED
+from .lanes import CONNECT_FAILED, REPLICATED
 
 _ENDS: Final = {
     "reset": "the connection was reset",
@@ -136,6 +136,11 @@ def _replicated(row: MessageRecord) -> str:
     return f"{text}; its report covers it {duration_text(row.latency_us)} later"
 
 
+def _connect_failed(row: MessageRecord) -> str:
+    how = "refused" if row.end == REFUSED else "not answered"
+    return f"connection {how}{_after(row)}; nothing sent"
+
+
 def _on_disk(row: MessageRecord) -> str:
     remark = f"; {row.remark}" if row.remark and row.remark != IN_QUEUE else ""
     return f"in the broker's store: {_place(row)}{remark}"
@@ -163,6 +168,7 @@ _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
     UNDECIDED: lambda _: "transaction left open: unknown",
     CHECKED: lambda _: "the broker asks how the transaction ended",
     REPLICATED: _replicated,
+    CONNECT_FAILED: _connect_failed,
     RECALLED: lambda row: f"recalled before it was due{_answer(row)}",
 }
 """event → its text"""

@@ -11,6 +11,7 @@ from typing import Final
 from dissectors.rows.message_record import DEAD, REFUSED, RETURNED, ROLLED_BACK, SENT
 from dissectors.times import text_of_time
 
+from ..life.lanes import CONNECT_FAILED
 from ..life.life import Life, LifeStep
 from .charts import escaped, short
 from .html import page_around
@@ -19,7 +20,7 @@ _LEFT: Final = 120
 _LANE: Final = 190
 _TOP: Final = 46
 _STEP: Final = 34
-_WRONG: Final = frozenset((DEAD, REFUSED, RETURNED, ROLLED_BACK, SENT))
+_WRONG: Final = frozenset((CONNECT_FAILED, DEAD, REFUSED, RETURNED, ROLLED_BACK, SENT))
 """events drawn in the error color"""
 
 

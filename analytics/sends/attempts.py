@@ -50,7 +50,7 @@ NOT_SENT = "not sent"
 CALL_RESET = "call reset"
 UNSURE = "error, may be stored"
 STORED_UNCONFIRMED = "stored, client not told"
-ONEWAY = "one-way"
+ONEWAY = "oneway"
 UNKNOWN = "unknown"
 OUTCOMES = (
     STORED,

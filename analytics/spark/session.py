@@ -161,7 +161,7 @@ class ConnectSession(Session):
 
 
 class SubmittedSession(Session):
-    """The session of a job started by spark-submit; its Java exits by itself."""
+    """The session of a spark-submit job; its Java exits by itself."""
 
     def __init__(self) -> None:
         from pyspark.sql import SparkSession

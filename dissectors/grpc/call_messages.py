@@ -58,7 +58,7 @@ class CallMessage(NamedTuple):
 def telemetry_message(
     number: int, stream: CallStream, taken: Taken, from_client: bool
 ) -> CallMessage:
-    """Return telemetry messages as a request, a response, or a one-way request.
+    """Return telemetry messages as a request, a response, or a oneway request.
 
     The first of several messages decides.
     """

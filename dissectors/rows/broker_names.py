@@ -20,6 +20,8 @@ from ..foreign import natural_of
 from ..remoting.broker_addresses import SEPARATOR
 from ..remoting.code_names import request_name
 from ..remoting.code_sets import FETCHES, SENDS
+from ..remoting.codes import ResponseCode
+from .record import ExchangeRecord
 
 MAX_ADDRESSES: Final = 65_536
 """addresses with a name; others are shown as addresses"""
@@ -32,6 +34,7 @@ NAMING_REQUESTS: Final = frozenset(map(request_name, NAMING_CODES))
 VIP_BELOW: Final = 2
 """a broker's VIP channel listens this many ports below its own"""
 _LAST_PORT: Final = 65_535
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
 _AGREEMENT: Final = 0.8
 """share of the requests to an address that must agree if several names are at home there"""
 _AT_HOME: Final = 0.7
@@ -53,6 +56,14 @@ class BrokerNames:
     """from other requests, for addresses without a success"""
     _resolved: dict[str, str] | None = field(default=None, init=False, compare=False, repr=False)
     """the resolved names; None: not yet resolved"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        """Add the names in an exchange, which may be pending."""
+        if row.request_code in NAMING_CODES and row.broker_name:
+            served = row.response_code == _SUCCESS
+            self.add_asked(row.server_address, row.broker_name, served=served)
+        if row.brokers:
+            self.add_routed(row.brokers)
 
     def add_routed(self, brokers: Iterable[str], count: int = 1) -> None:
         """Add a value of the column `brokers`: ``name=address`` each."""

@@ -190,23 +190,26 @@ class FieldSet:
         return self._fields.get(name) or self._fields.get(RENAMED.get(name, ""))
 
     def suggestion(self, name: str) -> str:
-        """Return ``; did you mean ...?`` or the valid names, for an unknown name."""
+        """Return ``; did you mean ...?`` for an unknown name, or where the names are listed."""
         if name in self._elsewhere:
             return f"; {self._elsewhere[name]}"
-        return suggestion(name, self.names, "columns")
+        return _near(name, self.names) or "; rmqtool help decoded-log lists the columns"
 
 
 def suggestion(name: str, known: Collection[str], what: str) -> str:
-    """Return the end of an error message about an unknown `name`."""
+    """Return the end of an error message about an unknown `name`: similar names, or all if few."""
+    if near := _near(name, known):
+        return near
+    return f"; the {what} are: {', '.join(known)}" if len(known) <= _MOST_LISTED else ""
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    """Return ``; did you mean ...?`` with similar names; empty if there are none."""
     spellings = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
     if not near:
         near = [key for key in spellings if name and name.lower() in key][:3]
-    if near:
-        return f"; did you mean {' or '.join(spellings[key] for key in near)}?"
-    if len(known) <= _MOST_LISTED:
-        return f"; the {what} are: {', '.join(known)}"
-    return ""
+    return f"; did you mean {' or '.join(spellings[key] for key in near)}?" if near else ""
 
 
 def value_of(field: WhereField, text: str) -> object:

@@ -38,7 +38,7 @@ _PREAMBLE: Final = """\
 {signature} {version}
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Not to be edited: `rmqtool wireshark` writes it anew. Put it into the folder that
+-- Not to be edited: `rmqtool wireshark` writes it again. Put it into the folder that
 -- `tshark -G folders` calls Personal Lua Plugins (`rmqtool wireshark --install` does), or try it
 -- with `tshark -X lua_script:rocketmq.lua`. Documentation: rmqtool help wireshark.
 

@@ -140,7 +140,7 @@ class RemotingLayer(Packet):  # type: ignore[misc]
         return cls(data) if _frame_length(bytes(data)) else None
 
     def do_dissect(self, s: bytes) -> bytes:
-        """Read the fields; what follows the frame is given back."""
+        """Read the fields; return what follows the frame."""
         end = _frame_length(s)
         kind = s[4]
         middle = PREFIX + int.from_bytes(s[5:8], "big")

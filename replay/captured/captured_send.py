@@ -138,7 +138,7 @@ class Seen(msgspec.Struct, gc=False):
 
     @property
     def is_oneway(self) -> bool:
-        """Whether the request is one-way."""
+        """Whether the request is oneway."""
         return self.flag & 3 == 2
 
     @property
@@ -194,7 +194,7 @@ class CapturedAnswer:
 
     @property
     def is_failed(self) -> bool:
-        """Whether it was rejected, or is unanswered and not one-way."""
+        """Whether it was rejected, or is unanswered and not oneway."""
         return self.status != ONEWAY and not self.is_stored and not self.is_unknown
 
 

@@ -165,7 +165,7 @@ class AttemptEvent(StrEnum):
     """broker without an address, answer that does not parse: MQClientException"""
     INTERRUPTED = "interrupted"
     HANDED_OVER = "handed over"
-    """asynchronous or one-way: given to the transport, nothing known of it; its latency is that"""
+    """asynchronous or oneway: given to the transport, nothing known of it; its latency is that"""
     ASYNC_ERROR = "error code (asynchronous)"
     """asynchronous: answered with an error code, or not parsed"""
     ASYNC_LOST = "no answer (asynchronous)"

@@ -131,7 +131,7 @@ class RawParts:
     body: bytes
     """body as captured"""
     oneway: bool
-    """whether the request is one-way"""
+    """whether the request is oneway"""
     language: str
     """language in the header"""
     version: int
@@ -395,7 +395,7 @@ def _lanes_of(
     """Return the lanes of a step: it waits for earlier steps in them.
 
     `SendOrder.keep`: by sharding key; by queue if the client sent to its queues in order; by
-    connection if its client never sent concurrently, as far as responses were captured. A one-way
+    connection if its client never sent concurrently, as far as responses were captured. A oneway
     send has no response and ends when it is written.
     """
     if order is SendOrder.none:

@@ -58,7 +58,7 @@ class ProxyOptions:
     connections_limit: int = 50_000
     """connections of clients at a time"""
     memory_limit: int = 512 * MIB
-    """bytes of frames that are not whole and of what slow readers have not read"""
+    """bytes of incomplete frames and of what slow readers have not read"""
 
 
 def check_options(options: ProxyOptions) -> None:

@@ -541,7 +541,7 @@ class ProxyConnection:
 
     def overflow(self) -> None:
         """Close the connection: too many bytes are held."""
-        detail = "too many bytes are held: a slow reader, or frames that are not whole"
+        detail = "too many bytes are held: a slow reader, or incomplete frames"
         self._proxy.tell(
             EventKind.REFUSED, self.front.name, self.peer, detail, count="dropped connections"
         )

@@ -1,7 +1,7 @@
 """Compare captured and replayed outcomes: counts and examples of differences.
 
 Rules: pure, with bounded memory: latencies are histograms, only the first examples are kept. A
-message failed if it was rejected, or is unanswered and not one-way. Conditions over these figures
+message failed if it was rejected, or is unanswered and not oneway. Conditions over these figures
 (`--fail-on`) make a replay a regression test.
 """
 
@@ -36,7 +36,7 @@ class Side(NamedTuple):
     """One of the two outcomes of a message."""
 
     result: Result
-    """what became of it"""
+    """its outcome"""
     code: int | None
     """response code"""
 

@@ -131,7 +131,7 @@ class OutcomeEntry(msgspec.Struct, tag_field="kind", tag="outcome", gc=False, kw
     state: str | None = None
     """outcome of the transaction"""
     captured_result: Result = Result.unknown
-    """what became of it in the capture; not-captured: responses may be missing there alone"""
+    """its captured outcome; not-captured: responses may be missing there alone"""
     captured_code: int | None = None
     """response code there, of the last attempt"""
     captured_latency_us: int | None = None

@@ -99,7 +99,7 @@ class ReceivedRequest:
             self.connection.answer(self.command, answer)
 
     def send(self, answer: Answer) -> None:
-        """Answer it now, unless it is one-way or the connection is closed."""
+        """Answer it now, unless it is oneway or the connection is closed."""
         self.connection.answer(self.command, answer)
 
 

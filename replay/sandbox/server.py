@@ -89,7 +89,7 @@ class Hub:
         self._connections_limit = connections
         self._waiting_limit = waiting
         self.unfinished = 0
-        """bytes of frames that are not whole yet"""
+        """bytes of incomplete frames"""
         self.unread = 0
         """bytes of answers that clients have not read yet"""
         self.asked = 0

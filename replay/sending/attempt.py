@@ -214,7 +214,7 @@ class AttemptSender:
         why: str,
         context: SendContext | None,
     ) -> SendResult:
-        """Return the result of an attempt that has a response or is one-way."""
+        """Return the result of an attempt that has a response or is oneway."""
         command = invoke.command
         parsed = stored_of(command, queue) if command is not None else None
         error: ClientError | None = None
@@ -236,7 +236,7 @@ class AttemptSender:
         return result
 
     def _result(self, sending: Sending, queue: MessageQueue, stored: Stored | None) -> SendResult:
-        """Return the result for the caller; `stored` is None for a one-way send."""
+        """Return the result for the caller; `stored` is None for a oneway send."""
         key, attempts = sending.prepared.unique_key, tuple(sending.attempts)
         if stored is None:
             return SendResult(SendStatus.SEND_OK, key, self._seen(queue), attempts=attempts)

@@ -4,7 +4,7 @@ Rules, Java's: a synchronous send tries up to 1 + `retries` brokers within one t
 retried is an error of transport, a broker without address, an unusable answer, and a response code
 in the configured set. An asynchronous send repeats the *same* request (queue id and born time
 included) after errors of transport only. A send to a chosen queue is tried once, or, asynchronous,
-with the same broker. One-way is one attempt. 10, 11 and 12 are stored.
+with the same broker. Oneway is one attempt. 10, 11 and 12 are stored.
 The fault strategy is told of an asynchronous attempt twice, when it is handed over and when its end
 is known. Up to 5.1 the connection is opened before the handing over, so that a failure to connect
 is known first and the handing over, with the time that it took, has the last word; since 5.2 the
@@ -270,7 +270,7 @@ class Sender:
     def _once(
         self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
     ) -> Steps[SendResult]:
-        """Make one attempt: one-way, or to the queue that the caller or a selector chose."""
+        """Make one attempt: oneway, or to the queue that the caller or a selector chose."""
         table = yield from self._table(sending, queue)
         began = self.client.network.now()
         target, why = self._choice(sending, table, queue, selector, began)

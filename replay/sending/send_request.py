@@ -265,7 +265,7 @@ class SendRequest:
         self.born_ms = born_ms
         """born time of the attempt, ms since the epoch"""
         self.oneway = oneway
-        """whether the request is one-way"""
+        """whether the request is oneway"""
         self.broker_name = broker_name
         """broker name in the header"""
 

@@ -2,7 +2,7 @@
 
 Rules, as in Java: the local transaction runs only if the half message was stored as configured,
 else it is rolled back. If it raises, the outcome is unknown and the broker gets the reason. The
-outcome is sent one-way: if it is lost, the broker checks (39), and the same request is sent again.
+outcome is sent oneway: if it is lost, the broker checks (39), and the same request is sent again.
 RocketMQ: DefaultMQProducerImpl (sendMessageInTransaction, endTransaction, checkTransactionState),
 ClientRemotingProcessor.checkTransactionState.
 """

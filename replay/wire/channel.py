@@ -153,7 +153,7 @@ class Channel:
             channels.watch(invoke.deadline)
 
     def answer(self, request: RemotingCommand, answer: RemotingCommand, body: bytes = b"") -> None:
-        """Answer a request of the peer, unless it is one-way or the peer is gone."""
+        """Answer a request of the peer, unless it is oneway or the peer is gone."""
         if request.is_oneway or self.link is None or self.connection is None:
             return
         answer.opaque = request.opaque

@@ -36,7 +36,7 @@ class PlainRequest:
 
     @property
     def oneway(self) -> bool:
-        """Whether the request is one-way."""
+        """Whether the request is oneway."""
         return self._command.is_oneway
 
     def fields(self) -> dict[str, str]:

@@ -81,7 +81,7 @@ class Request(Protocol):
 
     @property
     def oneway(self) -> bool:
-        """Whether the request is one-way."""
+        """Whether the request is oneway."""
 
     def fields(self) -> dict[str, str]:
         """Return the ext fields; changes affect the request."""

@@ -31,12 +31,12 @@ class AnonymizeRequest:
     force: bool = common.FORCE
     quiet: bool = common.QUIET
     secret: str | None = option(
-        "Secret that decides the pseudonyms (default: a new random one).",
+        "File with the secret for pseudonyms (default: a new random one).",
         "Pseudonyms",
         metavar="FILE",
     )
     keep: frozenset[str] = option(
-        "Keep a kind, such as topics, addresses, or bodies; repeatable.",
+        "Keep values of this kind, such as topics or bodies; repeatable.",
         "Pseudonyms",
         metavar="KIND[,..]",
         value=frozenset(),

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -107,14 +107,17 @@ def _secret_of(name: str | None) -> bytes:
 
 @contextmanager
 def _file_of(source: str) -> Iterator[str]:
-    """Yield the path of the input, which is read twice; copy standard input first."""
-    if source != STDIN:
-        if not os.path.isfile(source):
-            raise CommandError(f"{source}: no such file")
+    """Yield the path of the input, which is read twice; copy a stream first."""
+    if source != STDIN and not os.path.exists(source):
+        raise CommandError(f"{source}: no such file")
+    if os.path.isfile(source):
         yield source
         return
-    with tempfile.NamedTemporaryFile(prefix="rmqtool-anonymize-") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
+    with (
+        nullcontext(sys.stdin.buffer) if source == STDIN else open(source, "rb") as stream,
+        tempfile.NamedTemporaryFile(prefix="rmqtool-anonymize-") as copy,
+    ):
+        shutil.copyfileobj(stream, copy)
         copy.flush()
         yield copy.name
 

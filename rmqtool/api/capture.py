@@ -270,7 +270,7 @@ class Capture:
     ) -> DataFrame:
         """Return a table as a Spark DataFrame.
 
-        Exchanges, connections, and findings of files are decoded by Spark's tasks, which need
+        Exchanges, connections, and findings of files are decoded in Spark tasks, which need
         the files under the same path: small ones whenever the DataFrame is computed, large ones
         once, now. Other tables are decoded here and sent to Spark. Raise as `to_batches` does.
         """
@@ -358,7 +358,7 @@ class Capture:
 
         limit = PREVIEW if self._plugins else 0
         with translated(), decoding_with(self._plugins):
-            decode = self._decode(Choice(), messages=True, body_limit=limit)
+            decode = self._decode(Choice(), conversations=True, messages=True, body_limit=limit)
             return lives_in(decode, key, test, stores)
 
     def _rows(self, name: str, choice: Choice, body_limit: int | None = None) -> Iterator[Any]:

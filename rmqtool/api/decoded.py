@@ -241,10 +241,13 @@ def search_log(
     )
     first = next((moment for start in starts if start and (moment := moment_of(start))), None)
     feed = Given(search, since, until, first.ns if first is not None else 0)
+    search.attempts.begin_input(log.name)
     for rows in message_rows(log):
         feed.add(rows)
     for exchanges in exchange_rows(log):
         feed.add_exchanges(exchanges)
+    for connections in conversation_rows(log):
+        search.attempts.add_connections(connections)
 
 
 def stats_of(manifests: Sequence[Manifest]) -> DecodeStats:

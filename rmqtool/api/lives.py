@@ -39,8 +39,10 @@ def searched(
                 feed.add(carried.messages)
         if feed is not None:
             feed.add_exchanges(batch)
+        search.attempts.add_connections(decode.take_conversations())
         decode.take_experts()
         yield rows
+    search.attempts.add_connections(decode.take_conversations())
 
 
 class Given:

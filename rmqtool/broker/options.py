@@ -63,7 +63,10 @@ FAULTS: Final[Any] = option(
     metavar="FILE",
 )
 SEED: Final[Any] = option(
-    "Random seed; the same seed and requests give the same faults.", _WRONG, typed=int | None
+    "Random seed; the same seed and requests give the same faults.",
+    _WRONG,
+    typed=int | None,
+    metavar="N",
 )
 DURATION: Final[Any] = option(
     "Stop after this time, such as 30s or 5m (default: until Ctrl-C).",
@@ -87,9 +90,15 @@ class BrokerRequest:
         ports.BROKER,
         min=0,
         max=65535,
+        metavar="PORT",
     )
     namesrv_port: int = option(
-        "Port of the NameServer; 0 picks a free port.", _WHERE, ports.NAMESRV, min=0, max=65535
+        "Port of the NameServer; 0 picks a free port.",
+        _WHERE,
+        ports.NAMESRV,
+        min=0,
+        max=65535,
+        metavar="PORT",
     )
     host: str = option(
         "Address to listen on.", _WHERE, "127.0.0.1", names="--listen", metavar="ADDRESS"

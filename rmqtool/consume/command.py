@@ -32,6 +32,8 @@ def _topic(request: TopicCommand) -> ExitStatus:
       rmqtool topic -n 127.0.0.1:9876 Orders
       rmqtool topic Orders --group billing
       rmqtool topic Orders -T json | jq '.groups[] | {group, lag}'
+
+    Asks before connecting to non-loopback brokers that a route names.
     """
     from .run import run_topic
 

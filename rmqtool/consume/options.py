@@ -119,9 +119,9 @@ class ConsumeCommand(ClusterRequest):
     broker: str | None = option("Read only from this broker.", _SELECT, metavar="NAME")
     queue: int | None = option("Read only this queue of each broker.", _SELECT, min=0, metavar="N")
     tags: str | None = option(
-        "Only messages with one of these tags: 'paid || sent'.", _SELECT, metavar="TAGS"
+        "Show only messages with one of these tags: 'paid || sent'.", _SELECT, metavar="TAGS"
     )
-    key: str | None = option("Only messages with this key.", _SELECT, metavar="KEY")
+    key: str | None = option("Show only messages with this key.", _SELECT, metavar="KEY")
     where: str = common.WHERE
     format: ConsumeFormat = option(
         "Output format; body: bodies only, one per line.",

@@ -21,7 +21,7 @@ def _run(request: DiagnoseRequest) -> ExitStatus:
       rmqtool diagnose --list
       rmqtool diagnose --explain send-queue-timeout
       sudo rmqtool diagnose -i eth0 -f 'tcp port 10911 or tcp port 9876'
-      sudo rmqtool diagnose -i eth0 -T jsonl -w incident.pcapng | jq 'select(.event == "started")'
+      sudo rmqtool diagnose -i eth0 -T jsonl -w incident.pcapng
 
     More: rmqtool help diagnosis.
     """

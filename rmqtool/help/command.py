@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -77,16 +78,16 @@ def _list_topics(color: When) -> ExitStatus:
 
 
 def _list_sections(word: str, color: When) -> ExitStatus:
-    from ..ui.screen.panels import Labelled, fact_lines
     from .documents import sections_with
 
     matches = sections_with(word)
     if not matches:
         raise CommandError(f"no section contains {word!r}", "rmqtool help")
-    indent = max(len(place) for place, _ in matches) + 4
-    facts = [Labelled(line, label=f"  {place}", indent=indent) for place, line in matches]
     _write_markdown(f"Sections with {word!r}: `rmqtool help TOPIC SECTION`", color)
-    print("\n".join(fact_lines(facts, terminal_of(sys.stdout, color))))
+    width = min(terminal_of(sys.stdout, color).width, _WIDEST)
+    for place, line in matches:
+        print(f"  {place}")
+        print(fill(line, width, initial_indent=" " * 6, subsequent_indent=" " * 6))
     return ExitStatus.OK
 
 

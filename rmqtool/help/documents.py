@@ -14,7 +14,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 FOLDERS = (_PACKAGE / "documents", _PACKAGE.parent / "docs")
 """Folders of the documents: in a wheel, in the source tree."""
 _HEAD = re.compile(r"(#{1,6})\s+(.*\S)")
-_LINK = re.compile(r"\[([^\]]*)\]\((?:docs/)?([a-z-]+)\.md\)")
+_LINK = re.compile(r"\[([^\]]*)\]\((?:docs/)?([a-z-]+)\.md(?:#[^)]*)?\)")
+_ANCHOR = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")
 _PATH = re.compile(r"`?docs/([a-z-]+)\.md`?")
 _FENCE = "```"
 _MOST = 100
@@ -44,8 +45,12 @@ def topics() -> dict[str, Path]:
 
 
 def document(path: Path) -> str:
-    """Return a document; references to other documents name the command that shows them."""
+    """Return a document; references to other documents name the command that shows them.
+
+    Those within the document are text.
+    """
     text = path.read_text(encoding="utf-8")
+    text = _ANCHOR.sub(r"\1", text)
     text = _LINK.sub(lambda match: f"{match[1]} (`rmqtool help {match[2]}`)", text)
     return _PATH.sub(lambda match: f"`rmqtool help {match[1]}`", text)
 
@@ -99,7 +104,8 @@ def sections_with(word: str) -> list[tuple[str, str]]:
 
 
 def _plain(line: str) -> str:
-    return line.strip("#|*- ").replace("`", "")
+    """Return a line of Markdown as text: the cells of a row, links by their texts."""
+    return line.strip("#|*- ").replace("`", "").replace("**", "").replace(" | ", ": ")
 
 
 def _heads(lines: Sequence[str]) -> list[tuple[int, int, str]]:

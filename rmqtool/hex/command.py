@@ -17,7 +17,7 @@ def _hex(request: HexRequest) -> ExitStatus:
 
     Examples:
       rmqtool decode hex 0000006e 00000064 7b22636f6465...
-      grep -o 'frame=[0-9a-f]*' broker.log | cut -c7- | head -1 | rmqtool decode hex -
+      grep -om1 'frame=[0-9a-f]*' broker.log | cut -c7- | rmqtool decode hex -
       xxd frame.bin | rmqtool decode hex -T jsonl
     """
     from .run import run_hex

@@ -28,7 +28,7 @@ def command_for(arguments: Sequence[str], commands: Collection[str]) -> str:
     text = "".join(argument for argument in arguments if _HEX.fullmatch(argument))
     if len(text) >= _LEAST_DIGITS:
         return "hex"
-    is_typo = arguments[0] != "-" and get_close_matches(arguments[0], commands)
+    is_typo = arguments[0].isalpha() and get_close_matches(arguments[0], commands)
     return "" if is_typo else "pcap"
 
 

@@ -15,7 +15,7 @@ def _run(request: LiveDecodeRequest) -> ExitStatus:
     Examples:
       rmqtool decode live -D
       sudo rmqtool decode live -i eth0 -f 'tcp port 10911 or tcp port 9876'
-      sudo rmqtool decode live -i lo --where 'latency > 50ms or status == unanswered'
+      sudo rmqtool decode live -i lo -Y 'latency > 50ms or status == unanswered'
       sudo rmqtool decode live -i eth0 --duration 10m --summary -w incident.pcapng
       ssh host sudo tcpdump -U -w - port 10911 | rmqtool decode pcap -
 

@@ -80,6 +80,7 @@ class ProxyRequest:
         ports.PROXY_GRPC,
         min=0,
         max=65535,
+        metavar="PORT",
     )
     advertise: str | None = option(
         "Host in rewritten routes (default: the address the client used).", _LISTEN, metavar="HOST"

@@ -15,7 +15,7 @@ def _run(request: ReplayRequest) -> ExitStatus:
       rmqtool replay incident.pcap --target sandbox
       rmqtool replay incident.pcap -n 127.0.0.1:9876 --speed 2x
       rmqtool replay incident.pcap -n test:9876 -Y 'topic == Orders' --rate 500/s
-      rmqtool replay incident.pcap -n test:9876 --rewrite rules.toml --yes -o run-1
+      rmqtool replay incident.pcap -n test:9876 --rewrite rules.toml -y -o run-1
       rmqtool replay --resume run-1 -n test:9876 --yes
       sudo rmqtool replay -i eth0 -f 'tcp port 10911' -n test:9876 --yes
       rmqtool replay incident.pcap --target sandbox --fail-on 'p99>2x'

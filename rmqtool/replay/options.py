@@ -179,7 +179,7 @@ class ReplayRequest:
     """ns"""
     limit: int | None = option("Stop after N messages.", _PACE, min=0, metavar="N")
     interface: str | None = option(
-        "Shadow live traffic: replay what passes this network interface, until Ctrl-C.",
+        "Replay live traffic on this network interface until Ctrl-C.",
         _LIVE,
         metavar="NAME",
     )
@@ -231,7 +231,7 @@ class ReplayRequest:
         read=size_option,
     )
     mode: str = option(
-        "How to send; raw repeats captured requests unchanged to one broker.",
+        "Send mode; raw repeats captured requests unchanged to one broker.",
         _SENDING,
         Mode.as_captured.value,
         metavar="|".join((*Mode, RAW)),
@@ -248,7 +248,7 @@ class ReplayRequest:
         "Maximum sends in flight.", _SENDING, 256, min=1, max=65535, metavar="N"
     )
     jobs: int = option(
-        "Processes that send; what waits for each other is sent by one (default: 1).",
+        "Sender processes; messages that depend on each other share one (default: 1).",
         _SENDING,
         1,
         min=1,

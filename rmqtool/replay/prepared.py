@@ -143,7 +143,7 @@ class _Stored(msgspec.Struct, kw_only=True):
             wanted = f"{functions} Python {noun}" if functions else "no Python function"
             raise usage_error(
                 "--rewrite",
-                f"the run changes messages by {wanted}; name them all anew "
+                f"the run changes messages by {wanted}; name all of them again "
                 "(--rewrite FILE.py:FUNCTION), because a journal never names code",
             )
         if files.digest != self.rewrite_digest:

@@ -254,7 +254,7 @@ class ReportRequest:
         "Compare with this baseline input; repeatable.", _WHAT, [], metavar="OTHER"
     )
     split: Moment | None = option(
-        "Compare what is from this time on with what is before it.",
+        "Compare the traffic before and after this time.",
         _WHAT,
         metavar="TIME",
         typed=str | None,

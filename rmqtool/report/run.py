@@ -47,7 +47,7 @@ def run_report(request: ReportRequest) -> ExitStatus:
     if request.is_connect:
         require("a Spark Connect server", "connect", *CONNECT_LIBRARIES)
     elif request.engine is EngineChoice.spark:
-        require("a report by Spark", "spark", *SPARK_LIBRARIES)
+        require("a report with Spark", "spark", *SPARK_LIBRARIES)
     else:
         require("a report", "report", *REPORT_LIBRARIES)
     from analytics.errors import ReportError

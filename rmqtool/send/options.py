@@ -228,7 +228,7 @@ class SendCommand:
     )
     trace: bool = option("Write message traces to the trace topic.", _SENDING, False)
     format: SendFormat = option(
-        "How results are written; json: one array.",
+        "Output format; json is one array.",
         _RESULTS,
         "table",
         metavar="table|json|jsonl",
@@ -299,9 +299,11 @@ def _refuse_contradictions(command: SendCommand) -> None:
     if command.source is not None:
         bodies.append("lines")
     if len(bodies) > 1:
-        raise usage_error(" and ".join(bodies), "the body is one of them")
+        raise usage_error(" and ".join(bodies), "give only one body")
     if not bodies and not _is_piped():
-        raise usage_error("BODY", "no message body; use --body, --file, a pipe, or - for lines")
+        raise CommandError(
+            "no message body; use --body, --file, a pipe, or - for lines", status=ExitStatus.USAGE
+        )
     if command.source == "-" and sys.stdin.isatty():
         hint = "pipe lines into it, or give --body TEXT"
         raise CommandError("standard input is a terminal", hint, ExitStatus.USAGE)

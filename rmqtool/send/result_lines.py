@@ -76,7 +76,7 @@ def outcome_of(attempt: Attempt) -> str:
 
 
 def is_good(attempt: Attempt) -> bool:
-    """Return whether the broker has the message, or it was sent one-way."""
+    """Return whether the broker has the message, or it was sent oneway."""
     return attempt.code in STATUSES or attempt.outcome == AttemptOutcome.ONEWAY
 
 

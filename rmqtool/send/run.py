@@ -411,5 +411,5 @@ def _encode(ended: Sequence[Ended]) -> bytes:
 
 def _written(capture: WireCapture) -> str:
     if capture.error is not None:
-        return f"{capture.path} is not whole: {capture.error.strerror}"
+        return f"{capture.path} is incomplete: {capture.error.strerror}"
     return f"{counted(capture.packets, 'packet')} → {capture.path}"

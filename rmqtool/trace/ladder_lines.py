@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from analytics.life.lanes import KINDS, Lane
+from analytics.life.lanes import CONNECT_FAILED, KINDS, Lane
 from analytics.life.life import Life
 from dissectors.rows.message_record import DEAD, REFUSED, RETURNED, ROLLED_BACK, SENT
 
@@ -29,6 +29,7 @@ _MOST_OF_EVENT: Final = 40
 """width of the label on an arrow: a foreign log may have any text"""
 _MOST_LINES: Final = 12
 _WRONG: Final = {
+    CONNECT_FAILED: Style.RED,
     REFUSED: Style.RED,
     DEAD: Style.RED,
     SENT: Style.YELLOW,

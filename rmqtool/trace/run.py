@@ -149,6 +149,7 @@ def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageS
         tls_keylog=request.tls_keylog,
         max_ratio=request.max_ratio,
         messages=True,
+        conversations=True,
         body_limit=PREVIEW_LIMIT if request.plugins else 0,
     )
     decode = decode_of(names, options, 1 if request.plugins else request.jobs or 1)
@@ -171,7 +172,7 @@ def _limits(search: MessageSearch) -> Iterator[str]:
     if search.messages_left_out:
         yield (
             f"more than {MOST_MESSAGES} messages match;"
-            f" {counted(search.messages_left_out, 'row')} of others left out"
+            f" {counted(search.messages_left_out, 'row')} of others not shown"
         )
     if search.forgotten:
         yield (

@@ -150,7 +150,7 @@ class WatchRequest:
         read=_severity,
     )
     window: int = option(
-        "Judge the exchanges of this long, then forget them.",
+        "Time window that the rules check.",
         _EVENTS,
         "30m",
         metavar="TIME",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +61,7 @@ _HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 _NO_GLOSSARY = [path for path in sorted(DOCS.glob("*.md")) if path.name != "glossary.md"]
 PAGES = [*_NO_GLOSSARY, *(ROOT / name for name in ROOT_PAGES)]
 """documents; the glossary is excluded, because it lists the words not to use"""
+PACKAGES = ("analytics", "dissectors", "replay", "rmqtool")
 
 
 def _commands() -> Iterator[tuple[str, Any]]:
@@ -104,6 +106,17 @@ def test_documents_have_no_banned_phrase(page: Path) -> None:
 @in_one(sorted((DOCS / "man").iterdir()), str)
 def test_man_pages_have_no_banned_phrase(page: Path) -> None:
     assert banned_in(page.read_text()) == []
+
+
+@in_one(PACKAGES)
+def test_texts_in_the_code_have_no_banned_phrase(package: str) -> None:
+    found = [
+        (str(path.relative_to(ROOT)), node.lineno, banned_in(node.value))
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert [place for place in found if place[2]] == []
 
 
 @in_one(COMMANDS, lambda named: named[0])

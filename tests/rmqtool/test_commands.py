@@ -16,6 +16,7 @@ from tests.rmqtool.command import rmqtool
 
 ROOT = get_command(app)
 GROUPS = (ROOT, ROOT.commands["decode"])  # type: ignore[attr-defined]
+SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "send-sync-5x.pcap"
 NAMES = [(group, name) for group in GROUPS for name in group.places]
 
 
@@ -72,6 +73,30 @@ def test_what_help_does_not_draw_is_there_for_others() -> None:
 def test_common_options_are_options_of_the_command(group: CommandGroup, name: str) -> None:
     known = {one.name for one in group.commands[name].params}
     assert set(group.places[name].common) - known == set()
+
+
+@pytest.mark.parametrize(("group", "name"), NAMES, ids=[name for _, name in NAMES])
+def test_help_fits(group: CommandGroup, name: str) -> None:
+    """Help shows about a dozen options, and its examples fit into 80 columns."""
+    command, common = group.commands[name], group.places[name].common
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    assert len([one for one in options if not common or one.name in common]) <= 14
+    examples = [line for line in command.help.splitlines() if line.startswith("  ")]
+    assert [line for line in examples if len(line) > 78] == []
+
+
+@pytest.mark.parametrize("command", [("decode",), ("decode", "pcap"), ("diagnose",), ("report",)])
+def test_a_capture_may_follow_r_as_in_tshark(command: tuple[str, ...]) -> None:
+    named = rmqtool(*command, SAMPLE)
+    assert named.status == 0
+    assert rmqtool(*command, "-r", SAMPLE) == named
+
+
+def test_a_capture_without_a_command_gets_a_suggestion() -> None:
+    for arguments in ((SAMPLE,), ("-r", SAMPLE)):
+        assert f"rmqtool decode {SAMPLE}" in " ".join(
+            rmqtool(*arguments, COLUMNS="300").err.split()
+        )
 
 
 def test_help_shows_the_common_options_and_help_all_every_one() -> None:

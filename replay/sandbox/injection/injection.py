@@ -109,7 +109,7 @@ class Injection:
     remark: str = ""
     """text of the answer"""
     stored: bool = False
-    """the work is done all the same; only its answer is lost or an error"""
+    """the work is done anyway; only its answer is lost or an error"""
     rate: int = 1024
     """bytes a second of SLOW_READ"""
 

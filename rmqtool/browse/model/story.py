@@ -9,6 +9,7 @@ from analytics.life.life import lives_found
 from analytics.life.search import MessageSearch
 from dissectors.budget import Budget
 from dissectors.decode.pipeline import CommandSeen
+from dissectors.quantities import counted
 from dissectors.tcp.capture import packet_number
 
 from ...decode.follow_lines import said_lines
@@ -38,6 +39,8 @@ def life_lines(
         search.add_exchanges(exchanges)
         if not wanted():
             return []
+    for connections in session.connections.whole():
+        search.attempts.add_connections(connections)
     stats = session.stats
     lives = lives_found(search, [] if stats is None else [stats])
     if not lives:
@@ -68,7 +71,7 @@ def talk_lines(
     lines = [f"conversation {conversation}: → sent by {client}", ""]
     left_out = len(numbers) - len(before) - len(after)
     if left_out:
-        lines[0] += f"; {left_out} exchanges farther away are left out"
+        lines[0] += f"; {counted(left_out, 'more exchange')} not shown"
     budget = Budget()
     for seen in commands:
         try:

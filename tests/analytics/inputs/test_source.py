@@ -254,6 +254,7 @@ def test_what_is_no_input_is_said(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(newer, tmp_path / "newer.parquet")
     for name, said in (
         ("nothing-here", "no such file"),
+        ("/dev/null", "is not a capture or log"),
         ("empty", "no capture"),
         ("bad.parquet", "damaged or unfinished"),
         ("other.parquet", "has no exchanges"),

@@ -20,11 +20,15 @@ def searched(
     """Search captures in one pass; return the lives of what was found, too."""
     test = compile_where(where, message_fields()) if where else None
     search = MessageSearch(key, test)
-    decode = Decode([str(SAMPLES / name) for name in names], DecodeOptions(messages=True))
+    decode = Decode(
+        [str(SAMPLES / name) for name in names], DecodeOptions(messages=True, conversations=True)
+    )
     for batch in decode.records():
         search.add_exchanges(batch)
         for carried in decode.take_messages():
             search.add(carried.messages)
+        search.attempts.add_connections(decode.take_conversations())
+    search.attempts.add_connections(decode.take_conversations())
     return search, lives_found(search, [decode.stats])
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 
 import pytest
 
+from analytics.life.lanes import CONNECT_FAILED
 from dissectors.rows.message_record import STORED
+from dissectors.rows.outcome import is_send
+from tests.analytics.reported import tables_of
 
 from .lives import SAMPLES, events_of, lives_in
 
@@ -178,3 +183,24 @@ def test_a_proxy_in_local_mode_is_the_broker_too() -> None:
     (life,) = lives_in("grpc-local-53.pcap", key=key)
     assert [lane.kind for lane in life.lanes] == ["producer", "proxy", "consumer"]
     assert events_of(life) == ["stored", "delivered", "acknowledged"]
+
+
+@pytest.mark.parametrize(
+    "name", ["fault-kill-4x", "going-away-5x", "queue-illegal-5x", "vip-closed-4x"]
+)
+def test_attempts_are_numbered_as_in_the_retry_report(name: str) -> None:
+    reported = defaultdict(list)
+    for row in tables_of("retries", [str(SAMPLES / f"{name}.pcap")])["retry_attempts"]:
+        reported[row["unique_key"]].append((row["attempt"], row["inferred"]))
+    with_connects = [key for key, rows in reported.items() if any(made for _, made in rows)]
+    assert with_connects
+    traced = {}
+    for life in lives_in(f"{name}.pcap", where="event in (stored, refused, sent)"):
+        sent = [step for step in life.steps if is_send(step.row.request_name)]
+        numbers = [re.match(r"attempt (\d+)", step.why) for step in sent]
+        traced[life.name] = [
+            (int(number[1]) if number else 1, step.row.event == CONNECT_FAILED)
+            for number, step in zip(numbers, sent, strict=True)
+        ]
+    for key in with_connects:
+        assert traced[str(key)] == sorted(reported[key])

@@ -71,7 +71,7 @@ def test_what_tables_show_can_be_filtered() -> None:
     ("expression", "reason"),
     [
         ("outcom == SUCCESS", "unknown column: 'outcom'; did you mean outcome or outcome_class?"),
-        ("xyzzy == 1", "unknown column: 'xyzzy'; the columns are: capture, conversation"),
+        ("xyzzy == 1", "unknown column: 'xyzzy'; rmqtool help decoded-log lists the columns"),
         ("outcome == DISK_FULL", "outcome is never 'DISK_FULL'"),
         ("failed == maybe", "failed is true or false, not 'maybe'"),
         ("failed > 1", "failed has no order"),

@@ -143,6 +143,7 @@ def test_errors_name_the_file_and_the_fix(tmp_path: Path) -> None:
         ((CAPTURE, "--secret", short), f"--secret: {short} has 1 bytes, at least 16 are needed"),
         ((CAPTURE, "--keep", "colors"), "unknown kind: 'colors'"),
         ((tmp_path / "absent",), "no such file"),
+        (("/dev/null",), "the file is empty"),
         ((tmp_path,), "is not a decoded log: it has no manifest.json"),
         ((text,), "not a pcap or pcapng file"),
     ):

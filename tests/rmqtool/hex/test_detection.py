@@ -37,7 +37,12 @@ def test_hex_is_detected_as_an_argument_and_in_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("word", "message"),
-    [("missing.pcap", "no such file"), ("pcpa", "Did you mean 'pcap'?"), ("a\0b", "no such file")],
+    [
+        ("missing.pcap", "no such file"),
+        ("nope.pcap", "no such file"),
+        ("pcpa", "Did you mean 'pcap'?"),
+        ("a\0b", "no such file"),
+    ],
 )
 def test_what_does_not_exist_is_reported(word: str, message: str) -> None:
     result = rmqtool("decode", word)

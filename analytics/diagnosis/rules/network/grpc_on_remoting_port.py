@@ -65,7 +65,7 @@ class _Fold(Fold):
         case.details = [f"what they speak: {counted_names(self.hows)}"]
         if role is None:
             case.confidence = Confidence.LIKELY
-            case.reason = "what listens there is told by the port alone"
+            case.reason = "only the port shows what listens there"
         yield case
 
 

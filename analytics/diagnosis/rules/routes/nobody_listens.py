@@ -196,7 +196,7 @@ def _case(
     case.severity = ProblemSeverity.WARNING
     case.confidence = Confidence.POSSIBLE
     case.reason = (
-        "that it is in a list with that NameServer is told by the times of the connects alone"
+        "only the times of the connects show that it is in a list with that NameServer"
         if namesrv
         else "it may be no address of RocketMQ: only others at that host are"
     )
