@@ -156,6 +156,8 @@ def _parts(text: str, new: str) -> Iterator[tuple[str, str]]:
     parts = _PART.findall(text), _PART.findall(new)
     if len(parts[0]) != len(parts[1]):
         return
+    if "SQL92 " in text:  # a filter, with its blanks and numbers
+        yield text.partition("SQL92 ")[2], new.partition("SQL92 ")[2]
     for one, other in zip(*parts, strict=True):
         if one != other:
             yield one, other
@@ -199,5 +201,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return sorted(map(_plain, value), key=lambda one: json.dumps(one, sort_keys=True))
     if isinstance(value, str):
-        return sorted(filter(None, re.split(r":?(?:[\s,;()]+|$)", value)))
+        return sorted(filter(None, re.split(r"[:.]?(?:[\s,;()]+|$)", value)))
     return value
