@@ -14,6 +14,7 @@ from typing import Final, Self
 import msgspec
 
 from dissectors.quantities import plain_duration
+from dissectors.remoting.row_facts.names import STREAM_RESET, fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import text_of_time
@@ -323,11 +324,18 @@ def description_of(row: ExchangeRecord) -> str:
     """Return a description of an exchange in one line: request, response, remark."""
     name = row.request_name or "response"
     if row.response_name is None:
-        ended = f", connection {row.end}" if row.end and row.end != "open" else ""
-        return f"{name} {row.status}{ended}"
+        return f"{name} {row.status}{_end_of(row)}"
     code = f" ({row.response_code})" if row.response_code is not None else ""
     remark = f": {first_line(row.remark)}" if row.remark else ""
     return f"{name} -> {row.response_name}{code}{remark}"
+
+
+def _end_of(row: ExchangeRecord) -> str:
+    reset = fact_in(row.facts, STREAM_RESET)
+    if reset is not None:  # however the connection ends later
+        why, _, side = reset.rpartition(" ")
+        return f", reset by the {side} ({why})"
+    return f", connection {row.end}" if row.end and row.end != "open" else ""
 
 
 def first_line(remark: str) -> str:

@@ -8,6 +8,7 @@ that goes down or disappears is reported and awaited; the others continue. All p
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import time
@@ -18,9 +19,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from dissectors.expert import ExpertInfo
 from dissectors.live.interface import WAIT, LiveCapture, LiveError, pcap_head, pcap_records
 from dissectors.live.packet_ring import RingPacket
+from dissectors.tcp.capture import CaptureReader, Packet
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
+from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.source import STDIN, CaptureError, source_of
 
 from ..ui.status import CommandError
@@ -30,6 +34,8 @@ JUMP: Final = 5 * SECOND
 """smallest clock jump in ns; packets of interfaces are out of order by less"""
 RETRY: Final = 1.0
 """seconds between checks for a missing interface"""
+MOST_SECRETS: Final = 1 << 23
+"""maximum bytes of a key log in a capture; a pcapng block has room for them"""
 BOUNDARY: Final = 10.0
 """seconds after which a clock jump counts even without a packet that shows it"""
 
@@ -71,7 +77,7 @@ class PacketFeed(ABC):
                 continue
             if not has_head:
                 has_head = True
-                yield self._counted(pcap_head(self.linktype))
+                yield self._counted(self._head(self.linktype))
             at = self._jump_in(batch) if batch else None
             if at is not None:
                 self._held = batch[at:]
@@ -100,12 +106,25 @@ class PacketFeed(ABC):
     def _batches(self) -> Iterator[list[RingPacket]]:
         """Yield packets as they arrive; an empty list when idle."""
 
+    def _head(self, linktype: int) -> bytes:
+        """Return the start of a capture."""
+        return pcap_head(linktype)
+
+    def _records(self, packets: list[RingPacket]) -> bytes:
+        """Return packets as they follow the start; `packets` counts those before."""
+        return pcap_records(packets)
+
+    def take_findings(self) -> list[ExpertInfo]:
+        """Return damage of the capture since the last call."""
+        return []
+
     def _encoded(self, packets: list[RingPacket]) -> bytes:
+        encoded = self._records(packets)
         if packets:
             self.packets += len(packets)
             self.last_ts = max(self.last_ts, packets[-1].ts)
             self._keep(packets)
-        return self._counted(pcap_records(packets))
+        return self._counted(encoded)
 
     def _counted(self, chunk: bytes) -> bytes:
         self.bytes_read += len(chunk)
@@ -288,7 +307,7 @@ def _is_up(interface: str) -> bool:
 
 
 class StoredFeed(PacketFeed):
-    """A capture file, or standard input."""
+    """A capture file, or standard input; a pcapng keeps its secrets and marks of faults."""
 
     def __init__(self, name: str, keep: Callable[[Sequence[RingPacket]], None]) -> None:
         """Raise CaptureError if the file does not exist."""
@@ -298,10 +317,51 @@ class StoredFeed(PacketFeed):
         self._source = source_of(name)
         self.other_links = 0
         """skipped packets with another link type than the first"""
+        self._reader: CaptureReader | None = None
+        self._buffer = io.BytesIO()
+        self._writer: PcapngWriter | None = None
+        self._read = 0
+        """packets read; some of them may be held"""
+        self._faults: dict[int, str] = {}
+        """number of a packet -> fault that rmqtool injected there"""
+        self._secrets = bytearray()
+        """latest TLS secrets, as a key log: a capture after a clock jump needs them again"""
+        self._new_secrets = bytearray()
+        """those that `chunks` has not yielded"""
 
     def end(self) -> None:
         """Close the file."""
         self._source.close()
+
+    def take_findings(self) -> list[ExpertInfo]:
+        """Return damage of the capture since the last call: its packets are encoded again."""
+        return [] if self._reader is None else self._reader.take_experts()
+
+    def _head(self, linktype: int) -> bytes:
+        if self._reader is None or self._reader.format != "pcapng":
+            return super()._head(linktype)
+        self._writer, self._new_secrets = PcapngWriter(self._buffer, linktype), self._secrets[:]
+        return self._written()
+
+    def _records(self, packets: list[RingPacket]) -> bytes:
+        writer = self._writer
+        if writer is None:
+            return super()._records(packets)
+        if self._new_secrets:
+            writer.write_secrets(bytes(self._new_secrets))
+            self._new_secrets.clear()
+        if self._faults:
+            for number, (ts, data, length) in enumerate(packets, self.packets):
+                writer.write(ts, data, length, self._faults.pop(number, ""))
+        else:
+            writer.write_all(packets)
+        return self._written()
+
+    def _written(self) -> bytes:
+        data = self._buffer.getvalue()
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        return data
 
     def _batches(self) -> Iterator[list[RingPacket]]:
         head, reader = b"", None
@@ -311,19 +371,34 @@ class StoredFeed(PacketFeed):
                 if len(head) < PCAP_HEADER:
                     yield []
                     continue
-                reader = reader_of(0, head)
+                reader = self._reader = reader_of(0, head)
                 if reader is None:
                     raise CaptureError(self.name, "not a capture", 0, "give a pcap or pcapng file")
                 chunk = b""
-            packets = reader.receive(chunk)
-            if packets and self.linktype is None:
-                self.linktype = packets[0].linktype
-            of_link = [packet for packet in packets if packet.linktype == self.linktype]
-            self.other_links += len(packets) - len(of_link)
-            yield [
-                RingPacket(packet.ts, packet.data[packet.start : packet.end], packet.length)
-                for packet in of_link
-            ]
+            yield self._taken(reader, reader.receive(chunk))
         if reader is None:
             raise CaptureError(self.name, "not a capture", 0, "give a pcap or pcapng file")
         self.problem = self._source.problem
+        yield self._taken(reader, reader.finish())
+
+    def _taken(self, reader: CaptureReader, packets: list[Packet]) -> list[RingPacket]:
+        """Return packets of the first link type; take what the capture says about them."""
+        if packets and self.linktype is None:
+            self.linktype = packets[0].linktype
+        of_link = [packet for packet in packets if packet.linktype == self.linktype]
+        self.other_links += len(packets) - len(of_link)
+        if reader.marks:
+            for number, packet in enumerate(of_link, self._read):
+                if packet.packet in reader.marks:
+                    self._faults[number] = reader.marks[packet.packet]
+            reader.marks.clear()
+        self._read += len(of_link)
+        if reader.secrets:
+            for kept in (self._secrets, self._new_secrets):
+                kept += b"\n".join([*reader.secrets, b""])
+                del kept[:-MOST_SECRETS]
+            reader.secrets.clear()
+        return [
+            RingPacket(packet.ts, packet.data[packet.start : packet.end], packet.length)
+            for packet in of_link
+        ]

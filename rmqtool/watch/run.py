@@ -140,7 +140,8 @@ class _Watching:
             for rows in decode.records():
                 self._exchanges += len(rows)
                 ended = decode.take_conversations()
-                self._diagnosis.add(rows, ended, decode.take_experts())
+                found = [*decode.take_experts(), *self._feed.take_findings()]
+                self._diagnosis.add(rows, ended, found)
                 self._connections.note(rows, ended)
                 if self._metrics is not None:
                     self._metrics.add(rows)

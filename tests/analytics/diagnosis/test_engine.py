@@ -21,11 +21,13 @@ from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED
+from tests.expected import captures
 
 from .made_rows import SampleRows, connection, exchange, sample
 from .made_rules import ByTopic, problem, rule
 
 SEND, PULL = int(RequestCode.SEND_MESSAGE), int(RequestCode.PULL_MESSAGE)
+SAMPLES = [one.name for one in captures()]
 INCIDENTS = (
     "fault-kill-5x.pcap",
     "fault-freeze-4x.pcap",
@@ -36,13 +38,18 @@ INCIDENTS = (
 )
 
 
-def judged(chosen: list[DiagnosisRule], rows: SampleRows, connections_first: bool = False) -> bytes:
+def judged(
+    chosen: list[DiagnosisRule],
+    rows: SampleRows,
+    connections_first: bool = False,
+    at_once: int = 100,
+) -> bytes:
     """All that is said of rows, also a second time, as bytes that can be compared."""
     made = Engine(chosen)
     if connections_first:
         made.add_connections(rows.connections)
-    for start in range(0, len(rows.exchanges), 100):
-        made.add_exchanges(rows.exchanges[start : start + 100])
+    for start in range(0, len(rows.exchanges), at_once):
+        made.add_exchanges(rows.exchanges[start : start + at_once])
     if not connections_first:
         made.add_connections(rows.connections)
     made.add_findings(rows.findings)
@@ -57,28 +64,33 @@ def text_of(diagnosis: Diagnosis) -> bytes:
     )
 
 
-@pytest.mark.parametrize("name", INCIDENTS)
+def shuffled(rows: SampleRows, seed: int) -> SampleRows:
+    exchanges, connections = list(rows.exchanges), list(rows.connections)
+    random.Random(seed).shuffle(exchanges)
+    random.Random(seed).shuffle(connections)
+    return SampleRows(exchanges, connections, rows.findings)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
 def test_a_diagnosis_does_not_depend_on_the_order_of_rows(name: str) -> None:
+    """Nor on how many are taken together."""
+    rows = sample.__wrapped__(name)
+    every = list(rules())
+    expected = judged(every, rows)
+    assert judged(every, shuffled(rows, 0)) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "BATCH", 1)
+        assert judged(every, shuffled(rows, 1), connections_first=True, at_once=1) == expected
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_a_diagnosis_of_an_incident_depends_on_no_order(name: str) -> None:
     rows = sample(name)
     every = list(rules())
     expected = judged(every, rows)
     assert len(msgspec.json.decode(expected)[0]) > 1
     for seed in range(3):
-        exchanges, connections = list(rows.exchanges), list(rows.connections)
-        random.Random(seed).shuffle(exchanges)
-        random.Random(seed).shuffle(connections)
-        other = SampleRows(exchanges, connections, rows.findings)
-        assert judged(every, other, connections_first=seed == 1) == expected
-
-
-@pytest.mark.parametrize("name", INCIDENTS)
-def test_a_diagnosis_does_not_depend_on_how_many_rows_are_taken_together(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = sample(name)
-    expected = judged(list(rules()), rows)
-    monkeypatch.setattr(engine, "BATCH", 1)
-    assert judged(list(rules()), rows) == expected
+        assert judged(every, shuffled(rows, seed), connections_first=seed == 1) == expected
 
 
 def test_nothing_was_seen() -> None:

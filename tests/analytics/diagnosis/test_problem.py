@@ -98,6 +98,8 @@ def test_rows_as_evidence() -> None:
     silent = exchange(0, SEND, None, end="reset")
     assert shown(silent).packet == silent.request_packet
     assert description_of(silent) == "SEND_MESSAGE unanswered, connection reset"
+    silent.facts = ["stream_reset=CANCEL client"]
+    assert description_of(silent) == "SEND_MESSAGE unanswered, reset by the client (CANCEL)"
     assert connected(connection(7, number=3), "x") == Evidence(
         "made.pcap", None, START + 7_000_000, 3, "x"
     )

@@ -16,6 +16,7 @@ from analytics.diagnosis.registry import rules
 from rmqtool.ui.console import cells
 from tests.analytics.diagnosis.diagnosis_docs import PAGE, page_with_rules
 from tests.dissectors.conversations.test_recognition import CLIENT_HELLO
+from tests.expected import captures
 from tests.traffic.captures import pcap, pcap_of
 from tests.traffic.talk import Talk
 
@@ -94,6 +95,22 @@ def test_decoded_logs_and_files_of_rows_say_the_same(tmp_path: Path, form: str) 
     for one in (*expected, *found):  # rows of logs have microseconds
         one["first_time"] = one["last_time"] = None
         one.pop("details")
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [(one.name, ("jsonl", "parquet")[number % 2]) for number, one in enumerate(captures())],
+)
+def test_the_log_of_a_sample_says_the_same(tmp_path: Path, name: str, form: str) -> None:
+    log = tmp_path / "log"
+    rmqtool("decode", "pcap", SAMPLES / name, "-T", form, "-o", f"{log}/", "-q")
+    assert (log / "manifest.json").exists()  # where all is encrypted, too, which has a status
+    expected, found = (without_places(found_in(place)) for place in (SAMPLES / name, log))
+    for one in (*expected, *found):
+        for timed in (one, *one["evidence"]):  # type: ignore[misc]
+            for at in timed.keys() & {"first_time", "last_time", "time"}:
+                timed[at] = timed[at][: len("2026-11-21T02:46:11.106072")]  # logs have microseconds
     assert found == expected
 
 

@@ -1,17 +1,26 @@
-"""Packets of interfaces as captures: a clock that is set ahead or back begins another capture."""
+"""Packets as captures: all that a file has; a clock that is set begins another capture."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.live.interface import LiveError, pcap_records
 from dissectors.live.packet_ring import RingPacket
+from dissectors.rows.record import ExchangeRecord
+from dissectors.tcp.formats import reader_of
+from dissectors.tcp.pcapng_writer import PcapngWriter
+from dissectors.tcp.source import BytesSource, Source, source_of
 from rmqtool.ui.status import CommandError
 from rmqtool.watch import feeds
-from rmqtool.watch.feeds import LiveFeed
+from rmqtool.watch.feeds import LiveFeed, StoredFeed
+from tests.expected import SAMPLES, captures
 
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
@@ -110,3 +119,63 @@ def test_interfaces_with_other_packets_are_refused() -> None:
             lambda _: None,
             lambda _name, _why: None,
         )
+
+
+# -- files and standard input ---------------------------------------------------------------------
+
+
+def decoded(source: Source, findings: list[ExpertInfo]) -> list[object]:
+    """All rows of a capture, and what is wrong with it."""
+    decode = Decode([source], DecodeOptions(conversations=True))
+    found: list[object] = []
+    for rows in decode.records():
+        found += [*rows, *decode.take_conversations()]
+        findings += decode.take_experts()
+        if isinstance(source, StoredFeed):
+            findings += source.take_findings()
+    return found
+
+
+@pytest.mark.parametrize("path", captures(), ids=lambda path: path.name)
+def test_a_file_that_is_watched_has_all_that_it_has(path: Path) -> None:
+    """A pcapng also its TLS secrets and the marks of injected faults."""
+    feed = StoredFeed(str(path), lambda _: None)
+    of_feed: list[ExpertInfo] = []
+    of_file: list[ExpertInfo] = []
+    found = decoded(feed, of_feed)
+    feed.end()
+    assert found == decoded(source_of(str(path)), of_file)
+    assert {one.kind for one in of_feed} == {one.kind for one in of_file}
+
+
+def test_secrets_are_still_known_after_a_clock_jump(tmp_path: Path) -> None:
+    data = (SAMPLES / "tls13-keys-own-5x.pcapng").read_bytes()
+    reader = reader_of(0, data)
+    assert reader is not None
+    packets, file = [*reader.receive(b""), *reader.finish()], io.BytesIO()
+    writer = PcapngWriter(file, packets[0].linktype)
+    writer.write_secrets(b"".join(reader.secrets))
+    for back in (0, 3600):
+        for one in packets:
+            writer.write(one.ts - back * SECOND, one.data[one.start : one.end], one.length)
+    capture = tmp_path / "twice.pcapng"
+    capture.write_bytes(file.getvalue())
+    feed = StoredFeed(str(capture), lambda _: None)
+    before = decoded(feed, [])
+    assert feed.jumped < -3000 * SECOND
+    after = decoded(feed, [])
+    feed.end()
+    whole = decoded(BytesSource("x", data), [])
+    assert len(before) == len(after) == len(whole)
+    assert any(isinstance(one, ExchangeRecord) for one in whole)
+
+
+def test_damage_of_a_file_that_is_watched_is_a_finding(tmp_path: Path) -> None:
+    data = (SAMPLES / "send-sync-5x.pcap").read_bytes()
+    capture = tmp_path / "damaged.pcap"
+    capture.write_bytes(data[:5000] + b"\xff" * 2000 + data[7000:])
+    findings: list[ExpertInfo] = []
+    feed = StoredFeed(str(capture), lambda _: None)
+    decoded(feed, findings)
+    feed.end()
+    assert ExpertKind.CAPTURE_DAMAGED in {one.kind for one in findings}
