@@ -47,6 +47,8 @@ _CHANGING: Final = re.compile(
     r"|127\.\d+\.\d+\.\d+(?::\d+)?|(?<!\w)-\d+|\d+"
 )
 """objects, ids, addresses, offsets and times; some of them are negative"""
+_PADDING: Final = re.compile(r"  +")
+"""of the columns of mqadmin, as wide as an address"""
 _AT_ITS_END: Final = re.compile(
     r"lock heartBeat, but failed|didn't terminate|has shutdown|execute the pull request exception"
     r"|the message queue not be found|shutdown|tryLock timeout"
@@ -82,7 +84,7 @@ class Said(NamedTuple):
             held = ""
             for line in output.splitlines():
                 text, logged = _LOGGED.subn("", line, count=1)
-                text = _CHANGING.sub("#", _STAMP.sub("", text, count=1))
+                text = _PADDING.sub("  ", _CHANGING.sub("#", _STAMP.sub("", text, count=1)))
                 if line.startswith(_HELD):
                     # It gets one after the other: which of the steps are seen is chance.
                     held = text if text.count(":") >= held.count(":") else held
