@@ -11,6 +11,8 @@ import contextlib
 import difflib
 import os
 import re
+import socket
+import ssl
 import tempfile
 import threading
 import time
@@ -23,16 +25,27 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 from unittest.mock import patch
 
+from replay.config import TlsSettings
 from replay.sandbox.events import EventKind, SandboxEvent
 from tests.cluster.clients import clients
-from tests.cluster.clients.clients import CPP_LOCK, Client, start_python
+from tests.cluster.clients.clients import (
+    CPP_LOCK,
+    GO_GRPC_SOURCES,
+    Client,
+    start_go,
+    start_python,
+)
 from tests.cluster.clients.hosts import end_hosts
 from tests.cluster.scenarios import SCENARIOS
+from tests.cluster.scenarios.encrypted import TOPIC, tls_4x, tls_5x
 from tests.cluster.scenarios.proxies import callers, grpc
 from tests.cluster.scenarios.scene import Scenario, Scene, single_5x
 from tests.cluster.servers import probe
+from tests.cluster.servers.artifacts import NEWEST_4, PROXY_53
+from tests.cluster.servers.authority import Authority
 from tests.cluster.servers.cluster import Broker, Cluster, Node
 from tests.cluster.servers.proxy import grpc_text
+from tests.cluster.servers.proxy import proxied as rocketmq_proxy
 from tests.replay.proxy.proxied import ProxyThread, proxied
 
 _LOGGED: Final = re.compile(r"\d\d:\d\d:\d\d\.\d{3} ")
@@ -119,7 +132,13 @@ class _Other:
 def _through(cluster: Cluster, proxy: ProxyThread) -> Cluster:
     """Return a cluster as clients of a proxy see it."""
     host, _, port = proxy.namesrv.rpartition(":")
-    probe.ask((host, int(port)), probe.GET_BROKER_CLUSTER_INFO)  # opens the fronts
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection((host, int(port)), 30.0))
+        if proxy.proxy.options.listen_cert is not None:
+            trusting = ssl.create_default_context()
+            trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+            connection = stack.enter_context(trusting.wrap_socket(connection))
+        probe.ask_on(connection, probe.GET_BROKER_CLUSTER_INFO)  # opens the fronts
     fronts = {one.targets[0]: f"{one.host}:{one.port}" for one in proxy.proxy.fronts.known()}
     brokers = [
         cast(Broker, _Other(one, text=fronts.get(one.text, one.text))) for one in cluster.brokers
@@ -178,11 +197,33 @@ def _cpp_client(scene: Scene) -> None:
     start_python([scene.cluster.namesrv_text, "CppTopic", "4"], CPP_LOCK).finish(120.0)
 
 
+def _tls_client(scene: Scene) -> None:
+    scene.cluster.make_topic(TOPIC)
+    options = {"topic": TOPIC, "count": 5, "tls": True}
+    scene.run("Send", instance="producer", **options)
+    scene.run("PushConsume", instance="consumer", group="tls_group", **options)
+
+
+def _grpc_go_client(scene: Scene) -> None:
+    grpc.make_topics(scene)
+    # With a file for its secrets it speaks TLS.
+    secrets = [str(scene.folder / "keys.log")] if scene.name in OVER_TLS else []
+    with rocketmq_proxy(scene.cluster, version=PROXY_53) as proxy:
+        arguments = [grpc.grpc_text(proxy), "GrpcNormal", "4", *secrets]
+        start_go(arguments, GO_GRPC_SOURCES).finish(90.0)
+
+
 ALL: Final = (
     *SCENARIOS,
     Scenario("cpp-client-5x", single_5x, _cpp_client, "The C++ client: sends, then consumes"),
+    Scenario("tls-client-5x", tls_5x, _tls_client, "A producer and a consumer over TLS"),
+    Scenario("tls-client-4x", tls_4x, _tls_client, "The same with 4.x", client=NEWEST_4),
+    Scenario("grpc-go-5x", single_5x, _grpc_go_client, "The Go client over gRPC: sends, consumes"),
+    Scenario("grpc-go-tls-5x", tls_5x, _grpc_go_client, "The same over TLS"),
 )
 """those that are recorded, and those that are only compared"""
+OVER_TLS: Final = frozenset(("tls-client-5x", "tls-client-4x", "grpc-go-tls-5x"))
+"""scenarios before which the proxy speaks TLS, to clients and to servers"""
 
 
 class Pair:
@@ -216,18 +257,22 @@ class Pair:
             if event.kind is EventKind.REFUSED:
                 refused[f"refused: {event.detail}"] += 1
 
-        with (
-            contextlib.ExitStack() as fronts,
-            _noted_clients(),
-            proxied(behind.namesrv_text.split(";")[0], on_event=note) as proxy,
-        ):
+        options: dict[str, Any] = {"on_event": note}
+        with contextlib.ExitStack() as fronts:
+            if scenario.name in OVER_TLS:
+                folder = Path(fronts.enter_context(tempfile.TemporaryDirectory()))
+                cert, key = Authority(folder, "own CA").files(-1, 365)
+                options |= {"listen_cert": str(cert), "listen_key": str(key)}
+                options["tls"] = TlsSettings(verify=False)
+            fronts.enter_context(_noted_clients())
+            proxy = fronts.enter_context(proxied(behind.namesrv_text.split(";")[0], **options))
             more: dict[str, ProxyThread] = {}
 
             def before(node: Node) -> str:
                 real = grpc_text(node)
                 if real not in more:
-                    options = {"grpc": real, "grpc_port": 0, "on_event": note}
-                    more[real] = fronts.enter_context(proxied(behind.namesrv_text, **options))
+                    front = proxied(behind.namesrv_text, grpc=real, grpc_port=0, **options)
+                    more[real] = fronts.enter_context(front)
                 return more[real].proxy.grpc
 
             first = self._threads.submit(_run, scenario, direct, grpc_text)
