@@ -20,10 +20,12 @@ from tests.replay.proxy.proxied import proxied
 from .scenes import ALL, Pairs, network_of_worker
 
 pytestmark = pytest.mark.cluster
+# Without "admin": `queryMsgByKey` of 4.x compares the address of a broker with the store host of a
+# message, which stays (docs/proxy.md).
 OF_4X = (
     *("send-sync", "send-async", "send-oneway", "send-ordered", "send-delay", "transaction"),
     *("request-reply", "push-orderly", "push-broadcast", "push-retry-dlq", "push-rebalance"),
-    *("lite-pull", "admin", "tls-client"),
+    *("lite-pull", "tls-client"),
 )
 OF_5X = (
     *("send-batch", "send-timer", "send-vip", "send-binary-header", "transaction"),
