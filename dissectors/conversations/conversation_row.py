@@ -6,6 +6,8 @@ unknown: the response may be to either (RFC 6298, Karn's algorithm).
 
 from __future__ import annotations
 
+import itertools
+
 from mypy_extensions import i64
 
 from ..rows import conversation_facts as facts_of
@@ -124,10 +126,11 @@ def _handshake(client: Direction, server: Direction, established: int) -> tuple[
     """Return the microseconds from SYN to SYN/ACK and from there to the final ACK."""
     if client.syns != 1 or server.syns != 1 or server.syn_ts < client.syn_ts:
         return None, None
-    second = None
-    if established >= server.syn_ts:
-        second = (established - server.syn_ts) // 1000
-    return (server.syn_ts - client.syn_ts) // 1000, second
+    times = client.syn_ts, server.syn_ts, established
+    # Equal times measure nothing, as in `round_trip_of`.
+    return tuple(
+        (end - begin) // 1000 if end > begin else None for begin, end in itertools.pairwise(times)
+    )
 
 
 def _start(client: Direction, server: Direction) -> str:

@@ -11,7 +11,8 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
@@ -217,7 +218,7 @@ class AioNetwork:
             return
         link = AioLink(self, user)
         try:
-            async with asyncio.timeout(timeout):
+            async with self._patience(timeout):
                 host = server_name_of(self._settings, parts[0]) if self._settings else None
                 connected = await self._connected(address, parts, self._guard)
                 self._sockets.add(connected)
@@ -238,6 +239,26 @@ class AioNetwork:
                 user.refused(*connect_problem(error))
         except asyncio.CancelledError:
             link.abort()
+
+    @asynccontextmanager
+    async def _patience(self, seconds: float) -> AsyncIterator[None]:
+        """Raise TimeoutError after a time in which this process could run.
+
+        Where a busy machine stopped it beyond the deadline, the timer and the end of the connect
+        are seen at once: it gets as long again as it was late.
+        """
+        async with asyncio.timeout(None) as limit:
+
+            def expired() -> None:
+                now = self.loop.time()
+                limit.reschedule(now + max(now - deadline, 0))
+
+            deadline = self.loop.time() + seconds
+            timer = self.loop.call_at(deadline, expired)
+            try:
+                yield
+            finally:
+                timer.cancel()
 
     async def _connected(
         self, named: str, parts: tuple[str, int], guard: AddressGuard | None

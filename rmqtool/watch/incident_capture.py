@@ -2,7 +2,9 @@
 
 It reads an `IncidentOrder` from standard input and writes a `KeptIncident`, both JSON. Rules: the
 folder gets its name when complete; older incidents are removed before it is written; only TCP
-packets of the ordered connections are kept.
+packets of the ordered connections are kept. Packets are copied with the priority of the watch,
+because the ring soon removes them, and diagnosed with a lower one. A diagnosis that takes too long
+on a busy machine, or that SIGALRM interrupts, is left out: the packets are what nobody can repeat.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from .incidents import IncidentOrder, KeptIncident
 KIND: Final = "kept incident"
 CAPTURE: Final = "capture.pcapng"
 LONGEST: Final = 180
-"""time limit of the process in seconds"""
+"""time limit in seconds, of the copy and of the diagnosis each"""
 NICENESS: Final = 10
 SHARE: Final = 4
 """an incident uses at most a quarter of the space"""
@@ -49,8 +51,15 @@ MOST_FLOWS: Final = 100_000
 """cached decisions, one per direction"""
 
 
-def keep_incident(order: IncidentOrder) -> KeptIncident:
-    """Write the folder of an incident and return the outcome."""
+class _TookTooLong(Exception):
+    """No OSError, which a decode would take for the end of its capture."""
+
+
+def keep_incident(order: IncidentOrder, niceness: int = 0) -> KeptIncident:
+    """Write the folder of an incident and return the outcome.
+
+    `niceness` is added to that of this process before the diagnosis.
+    """
     kept = KeptIncident()
     folder = Path(order.folder)
     limit = order.size // SHARE
@@ -61,9 +70,12 @@ def keep_incident(order: IncidentOrder) -> KeptIncident:
         kept.error = _reason(error)
         return kept
     try:
-        _write(order, owned.path, limit, kept)
+        with _limited():
+            _copy(order, owned.path / CAPTURE, limit, kept)
+        os.nice(niceness)
+        _diagnose(order, owned.path, kept)
         owned.finish()
-    except (OSError, FolderRefused) as error:
+    except (OSError, FolderRefused, _TookTooLong) as error:
         owned.discard()
         kept.error = _reason(error)
         return kept
@@ -71,7 +83,7 @@ def keep_incident(order: IncidentOrder) -> KeptIncident:
     return kept
 
 
-def _reason(error: OSError | FolderRefused) -> str:
+def _reason(error: OSError | FolderRefused | _TookTooLong) -> str:
     return reason_of(error) if isinstance(error, OSError) else str(error)
 
 
@@ -102,8 +114,7 @@ def _make_room(folder: Path, most: int, size: int) -> int:
     return removed
 
 
-def _write(order: IncidentOrder, folder: Path, limit: int, kept: KeptIncident) -> None:
-    capture = folder / CAPTURE
+def _copy(order: IncidentOrder, capture: Path, limit: int, kept: KeptIncident) -> None:
     with capture.open("wb") as file:
         writer: PcapngWriter | None = None
         for packet in _wanted(order, kept):
@@ -117,9 +128,23 @@ def _write(order: IncidentOrder, folder: Path, limit: int, kept: KeptIncident) -
         if writer is None:
             PcapngWriter(file, 1)
     kept.bytes = capture.stat().st_size
-    diagnosis = _diagnosis(order, capture) if kept.packets else None
-    problems = [] if diagnosis is None else list(map(as_json, diagnosis.problems))
-    kept.problems = len(problems)
+
+
+def _diagnose(order: IncidentOrder, folder: Path, kept: KeptIncident) -> None:
+    problems: list[dict[str, object]] | None = []
+    text = ["no packets: the ring did not have them any more, or not yet"]
+    if kept.packets:
+        try:
+            with _limited():
+                diagnosis = _diagnosis(order, folder / CAPTURE)
+                problems = list(map(as_json, diagnosis.problems))
+                plain = Terminal(False, UNLIMITED, False)
+                text = diagnosis_lines(diagnosis, CAPTURE, plain, True)
+        except _TookTooLong:
+            problems = None
+            text = [f"not diagnosed: it took too long; run rmqtool diagnose {CAPTURE}"]
+    kept.diagnosed = problems is not None
+    kept.problems = len(problems or ())
     value = {
         "reason": order.problems,
         "problems": problems,
@@ -128,10 +153,23 @@ def _write(order: IncidentOrder, folder: Path, limit: int, kept: KeptIncident) -
         "missing_files": kept.missing,
     }
     (folder / "diagnosis.json").write_bytes(msgspec.json.encode(encodable_value(value)) + b"\n")
-    text = ["no packets: the ring did not have them any more, or not yet"]
-    if diagnosis is not None:
-        text = diagnosis_lines(diagnosis, CAPTURE, Terminal(False, UNLIMITED, False), True)
     (folder / "diagnosis.txt").write_text("\n".join(text) + "\n", "utf-8", "replace")
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """Raise _TookTooLong after `LONGEST` seconds, or earlier by a SIGALRM from outside."""
+    former = signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(LONGEST)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def _give_up(*_: object) -> None:
+    raise _TookTooLong(f"it took longer than {LONGEST} s")
 
 
 def _diagnosis(order: IncidentOrder, capture: Path) -> Diagnosis:
@@ -199,12 +237,10 @@ _ORDER = msgspec.json.Decoder(IncidentOrder)
 
 def main() -> None:
     """Write the incident whose order is on standard input."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)  # it ends soon by itself, even after the watch
-    signal.alarm(LONGEST)
-    os.nice(NICENESS)
     order = json_of(_ORDER, sys.stdin.buffer.read())
-    sys.stdout.buffer.write(msgspec.json.encode(keep_incident(order)))
+    sys.stdout.buffer.write(msgspec.json.encode(keep_incident(order, NICENESS)))
 
 
 if __name__ == "__main__":

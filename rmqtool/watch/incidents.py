@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,7 +42,9 @@ MOST_NAMED: Final = 1000
 """connections, servers and hosts of one incident"""
 MOST_REMEMBERED: Final = 10_000
 PATIENCE: Final = 30.0
-"""seconds that `finish` waits for the last incident"""
+"""seconds that `finish` waits for an incident with its diagnosis"""
+GRACE: Final = 10.0
+"""further seconds for its packets alone"""
 _MODULE: Final = "rmqtool.watch.incident_capture"
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]+")
 
@@ -83,6 +86,8 @@ class KeptIncident(msgspec.Struct):
     packets: int = 0
     bytes: int = 0
     problems: int = 0
+    diagnosed: bool = True
+    """False: the diagnosis took too long and was left out"""
     removed: int = 0
     """older incidents that were removed"""
     cut: bool = False
@@ -241,8 +246,12 @@ class IncidentKeeper:
         try:
             running.wait(patience)
         except subprocess.TimeoutExpired:
-            running.kill()
-            running.wait()
+            running.send_signal(signal.SIGALRM)  # without the diagnosis
+            try:
+                running.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                running.wait()
         self._running = None
         assert running.stdout is not None
         with running.stdout:

@@ -291,6 +291,8 @@ class _Watching:
             self._emit(notice(NoticeKind.INCIDENT_FAILED, time.time_ns(), text, reason=kept.error))
             return
         text = f"{counted(kept.packets, 'packet')} around a problem → {kept.path}"
+        if not kept.diagnosed:
+            text += ", not diagnosed: it took too long"
         facts = msgspec.to_builtins(kept)
         self._emit(notice(NoticeKind.INCIDENT_KEPT, time.time_ns(), text, **facts))
 

@@ -2,13 +2,15 @@
 
 Rules: diagnosis rules need rows of some time, and names and addresses repeat within seconds. So an
 engine judges for a window, and during its last part the next engine receives the same rows before
-it takes over. The previous engine is dropped at once, so memory does not depend on the duration of
-the watch; limits of an engine apply within its window.
+it takes over. The previous engine is dropped at once and its memory returned to the system, so
+memory does not depend on the duration of the watch; limits of an engine apply within its window.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from analytics.diagnosis.engine import Engine
@@ -90,3 +92,13 @@ class WindowedDiagnosis:
         self.turns += 1
         self._engine, self._next, self._begin = engine, None, 0
         self.watch.turn(engine, self._pending, self._window, shift)
+        _return_memory()
+
+
+def _return_memory() -> None:
+    """Return freed memory to the system.
+
+    glibc keeps more of it with each large block that is freed, so the process seems to grow.
+    """
+    with suppress(OSError, TypeError, AttributeError):  # another C library, another system
+        ctypes.CDLL(None).malloc_trim(0)

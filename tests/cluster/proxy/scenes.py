@@ -11,6 +11,8 @@ import contextlib
 import difflib
 import os
 import re
+import socket
+import ssl
 import tempfile
 import threading
 import time
@@ -23,16 +25,27 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 from unittest.mock import patch
 
+from replay.config import TlsSettings
 from replay.sandbox.events import EventKind, SandboxEvent
 from tests.cluster.clients import clients
-from tests.cluster.clients.clients import CPP_LOCK, Client, start_python
+from tests.cluster.clients.clients import (
+    CPP_LOCK,
+    GO_GRPC_SOURCES,
+    Client,
+    start_go,
+    start_python,
+)
 from tests.cluster.clients.hosts import end_hosts
 from tests.cluster.scenarios import SCENARIOS
+from tests.cluster.scenarios.encrypted import TOPIC, tls_4x, tls_5x
 from tests.cluster.scenarios.proxies import callers, grpc
 from tests.cluster.scenarios.scene import Scenario, Scene, single_5x
 from tests.cluster.servers import probe
+from tests.cluster.servers.artifacts import NEWEST_4, PROXY_53
+from tests.cluster.servers.authority import Authority
 from tests.cluster.servers.cluster import Broker, Cluster, Node
 from tests.cluster.servers.proxy import grpc_text
+from tests.cluster.servers.proxy import proxied as rocketmq_proxy
 from tests.replay.proxy.proxied import ProxyThread, proxied
 
 _LOGGED: Final = re.compile(r"\d\d:\d\d:\d\d\.\d{3} ")
@@ -47,6 +60,8 @@ _CHANGING: Final = re.compile(
     r"|127\.\d+\.\d+\.\d+(?::\d+)?|(?<!\w)-\d+|\d+"
 )
 """objects, ids, addresses, offsets and times; some of them are negative"""
+_PADDING: Final = re.compile(r"  +")
+"""of the columns of mqadmin, as wide as an address"""
 _AT_ITS_END: Final = re.compile(
     r"lock heartBeat, but failed|didn't terminate|has shutdown|execute the pull request exception"
     r"|the message queue not be found|shutdown|tryLock timeout"
@@ -82,7 +97,7 @@ class Said(NamedTuple):
             held = ""
             for line in output.splitlines():
                 text, logged = _LOGGED.subn("", line, count=1)
-                text = _CHANGING.sub("#", _STAMP.sub("", text, count=1))
+                text = _PADDING.sub("  ", _CHANGING.sub("#", _STAMP.sub("", text, count=1)))
                 if line.startswith(_HELD):
                     # It gets one after the other: which of the steps are seen is chance.
                     held = text if text.count(":") >= held.count(":") else held
@@ -117,7 +132,13 @@ class _Other:
 def _through(cluster: Cluster, proxy: ProxyThread) -> Cluster:
     """Return a cluster as clients of a proxy see it."""
     host, _, port = proxy.namesrv.rpartition(":")
-    probe.ask((host, int(port)), probe.GET_BROKER_CLUSTER_INFO)  # opens the fronts
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection((host, int(port)), 30.0))
+        if proxy.proxy.options.listen_cert is not None:
+            trusting = ssl.create_default_context()
+            trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+            connection = stack.enter_context(trusting.wrap_socket(connection))
+        probe.ask_on(connection, probe.GET_BROKER_CLUSTER_INFO)  # opens the fronts
     fronts = {one.targets[0]: f"{one.host}:{one.port}" for one in proxy.proxy.fronts.known()}
     brokers = [
         cast(Broker, _Other(one, text=fronts.get(one.text, one.text))) for one in cluster.brokers
@@ -176,11 +197,35 @@ def _cpp_client(scene: Scene) -> None:
     start_python([scene.cluster.namesrv_text, "CppTopic", "4"], CPP_LOCK).finish(120.0)
 
 
+def _tls_client(scene: Scene) -> None:
+    scene.cluster.make_topic(TOPIC)
+    options = {"topic": TOPIC, "count": 5, "tls": True}
+    scene.run("Send", instance="producer", **options)
+    scene.run("PushConsume", instance="consumer", group="tls_group", **options)
+
+
+def _grpc_go_client(scene: Scene) -> None:
+    grpc.make_topics(scene)
+    # With a file for its secrets it speaks TLS.
+    secrets = [str(scene.folder / "keys.log")] if scene.name in GRPC_OVER_TLS else []
+    with rocketmq_proxy(scene.cluster, version=PROXY_53) as proxy:
+        arguments = [grpc.grpc_text(proxy), "GrpcNormal", "4", *secrets]
+        start_go(arguments, GO_GRPC_SOURCES).finish(90.0)
+
+
 ALL: Final = (
     *SCENARIOS,
     Scenario("cpp-client-5x", single_5x, _cpp_client, "The C++ client: sends, then consumes"),
+    Scenario("tls-client-5x", tls_5x, _tls_client, "A producer and a consumer over TLS"),
+    Scenario("tls-client-4x", tls_4x, _tls_client, "The same with 4.x", client=NEWEST_4),
+    Scenario("grpc-go-5x", single_5x, _grpc_go_client, "The Go client over gRPC: sends, consumes"),
+    Scenario("grpc-go-tls-5x", single_5x, _grpc_go_client, "The same over TLS"),
 )
 """those that are recorded, and those that are only compared"""
+OVER_TLS: Final = frozenset(("tls-client-5x", "tls-client-4x"))
+"""scenarios in which the proxy speaks TLS, with clients and with servers"""
+GRPC_OVER_TLS: Final = frozenset(("grpc-go-tls-5x",))
+"""scenarios in which it does so in front of gRPC"""
 
 
 class Pair:
@@ -214,17 +259,22 @@ class Pair:
             if event.kind is EventKind.REFUSED:
                 refused[f"refused: {event.detail}"] += 1
 
-        with (
-            contextlib.ExitStack() as fronts,
-            _noted_clients(),
-            proxied(behind.namesrv_text.split(";")[0], on_event=note) as proxy,
-        ):
+        with contextlib.ExitStack() as fronts:
+            folder = Path(fronts.enter_context(tempfile.TemporaryDirectory()))
+            cert, key = Authority(folder, "own CA").files(-1, 365)
+            secure = {"listen_cert": str(cert), "listen_key": str(key)}
+            both_sides: dict[str, Any] = {**secure, "tls": TlsSettings(verify=False)}
+            of_remoting = both_sides if scenario.name in OVER_TLS else {}
+            of_grpc = both_sides if scenario.name in GRPC_OVER_TLS else {}
+            fronts.enter_context(_noted_clients())
+            namesrv = behind.namesrv_text.split(";")[0]
+            proxy = fronts.enter_context(proxied(namesrv, on_event=note, **of_remoting))
             more: dict[str, ProxyThread] = {}
 
             def before(node: Node) -> str:
                 real = grpc_text(node)
                 if real not in more:
-                    options = {"grpc": real, "grpc_port": 0, "on_event": note}
+                    options = {"grpc": real, "grpc_port": 0, "on_event": note, **of_grpc}
                     more[real] = fronts.enter_context(proxied(behind.namesrv_text, **options))
                 return more[real].proxy.grpc
 

@@ -64,3 +64,11 @@ def test_ids_and_numbers_do_not_differ() -> None:
         )
     ]
     assert not said[0].unlike(said[1])
+
+
+def test_columns_are_as_wide_as_their_addresses() -> None:
+    said = [
+        Said.of([f"broker-a  {address:<{len(address) + 4}}V5_5_0"])
+        for address in ("127.0.0.1:10911", "127.77.220.11:10911")
+    ]
+    assert not said[0].unlike(said[1])

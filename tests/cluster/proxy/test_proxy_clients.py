@@ -20,15 +20,18 @@ from tests.replay.proxy.proxied import proxied
 from .scenes import ALL, Pairs, network_of_worker
 
 pytestmark = pytest.mark.cluster
+# Without "admin": `queryMsgByKey` of 4.x compares the address of a broker with the store host of a
+# message, which stays (docs/proxy.md).
 OF_4X = (
     *("send-sync", "send-async", "send-oneway", "send-ordered", "send-delay", "transaction"),
-    *("request-reply", "push-orderly", "push-broadcast", "lite-pull"),
+    *("request-reply", "push-orderly", "push-broadcast", "push-retry-dlq", "push-rebalance"),
+    *("lite-pull", "tls-client"),
 )
 OF_5X = (
     *("send-batch", "send-timer", "send-vip", "send-binary-header", "transaction"),
-    *("request-reply", "push-filter-sql", "pop-push", "two-groups", "go-client"),
-    "cpp-client",
-    *("grpc-send", "grpc-python"),
+    *("request-reply", "push-filter-sql", "push-retry-dlq", "push-rebalance", "pop-push"),
+    *("two-groups", "admin", "tls-client", "go-client", "cpp-client"),
+    *("grpc-send", "grpc-python", "grpc-go", "grpc-go-tls"),
 )
 CHOSEN = {f"{name}-{one}" for one, names in (("4x", OF_4X), ("5x", OF_5X)) for name in names}
 
@@ -39,6 +42,7 @@ def pairs() -> Iterator[Pairs]:
         yield found
 
 
+@pytest.mark.flaky(reruns=0)  # `Pairs.compared` itself runs again what differs
 @pytest.mark.parametrize(
     "scenario",
     sorted((one for one in ALL if one.name in CHOSEN), key=lambda one: one.cluster.__qualname__),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from tests.cluster.clients.clients import run_mqadmin
+from tests.cluster.servers import probe
 from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
 from tests.cluster.servers.cluster import CLUSTER_NAME, BrokerSpec, Cluster
+from tests.cluster.servers.processes import wait_until
 
 from .scene import NETWORK, Scenario, Scene
 
 TOPIC = "AdminTopic"
 GROUP = "admin_group"
+GET_CONSUME_STATS = 208
 
 
 def commands(scene: Scene) -> tuple[str, ...]:
@@ -58,10 +61,17 @@ def admin(scene: Scene) -> None:
     with scene.capture():
         sender = scene.start("Send", count=4, linger_ms=600000, **producer)
         sender.wait_for("SEND_OK")
+        # `consumerProgress` fails before the first offset, which takes a consumer ten seconds.
+        wait_until("the group has an offset", lambda: _has_offset(scene), 30.0)
         for command in commands(scene):
             run_mqadmin(command.split(), scene.cluster.namesrv_text, scene.client)
     consumer.stop()
     sender.stop()
+
+
+def _has_offset(scene: Scene) -> bool:
+    _, body = probe.ask(scene.broker.address, GET_CONSUME_STATS, {"consumerGroup": GROUP})
+    return b'"offsetTable":{}' not in body
 
 
 def fresh_5x() -> Cluster:

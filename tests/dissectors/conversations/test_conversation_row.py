@@ -129,6 +129,15 @@ def test_a_repeated_syn_makes_the_round_trip_unknown(rows_of) -> None:
     assert exchanges[0].rtt_us is None
 
 
+def test_a_handshake_without_duration_has_no_round_trip(rows_of) -> None:
+    talk = asked_and_answered()
+    begin = talk.segments[0].ts
+    made = [replace(one, ts=begin) for one in talk.segments[:3]]
+    exchanges, (row,) = rows_of([*made, *talk.segments[3:]])
+    assert (row.start, row.rtt_us, row.syn_rtt_us, row.ack_rtt_us) == ("handshake", *[None] * 3)
+    assert exchanges[0].rtt_us is None
+
+
 def test_without_the_acknowledgement_of_the_handshake(rows_of) -> None:
     talk = asked_and_answered()
     del talk.segments[2]

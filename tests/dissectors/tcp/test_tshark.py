@@ -139,13 +139,14 @@ def _seen_in(lines: list[list[str]], follows: list[Follow], part: Part | None = 
 def _handshakes(lines: Iterable[list[str]]) -> dict[tuple[str, str], tuple[float, int]]:
     """Return whole handshakes: tshark takes a refusal, too, for the end of a round trip.
 
-    It takes a round trip of zero for none and goes on to the next packet: ACKs at the time of the
-    SYN, as a proxy records them, are looked for here.
+    It takes a round trip of zero for none and goes on to the next packet: a handshake whose ACK has
+    the time of the SYN, as a proxy records it, has no round trip and is left out here.
     """
     begins: dict[str, str] = {}
     ends: dict[str, tuple[str, str]] = {}
     syns: dict[str, int] = {}
     accepted: set[str] = set()
+    unmeasured: set[str] = set()
     rtts: dict[str, float] = {}
     zeros: dict[str, int] = {}
     for line in lines:
@@ -160,14 +161,14 @@ def _handshakes(lines: Iterable[list[str]]) -> dict[tuple[str, str], tuple[float
         elif bits & SYN:
             accepted.add(stream)
         elif line[1] == begins.get(stream) and ends[stream] == (a, b) and stream in accepted:
-            rtts[stream] = 0.0
-        if rtt and rtts.get(stream) != 0:
+            unmeasured.add(stream)
+        if rtt:
             rtts[stream] = float(rtt) * 1e6
         zeros[stream] = zeros.get(stream, 0) + (window == "0" and not bits & RST)
     return {
         ends[stream]: (rtt, zeros[stream])
         for stream, rtt in rtts.items()
-        if syns.get(stream) == 1 and stream in accepted
+        if syns.get(stream) == 1 and stream in accepted and stream not in unmeasured
     }
 
 

@@ -25,6 +25,8 @@ from replay.errors import (
     SendTimeoutError,
 )
 from replay.message import SendResult
+from replay.transport.aio import AioNetwork
+from replay.wire.network import Link
 from replay.wire.request import encode_command
 from tests.patience import PATIENCE, Stopwatch, wait_for
 
@@ -370,3 +372,56 @@ def test_a_thousand_failures_leave_nothing_behind(driver: Driver, responder: Res
 
 def test_the_default_behaviour_is_stored(responder: Responder) -> None:
     assert responder.serve is store
+
+
+class _User:
+    """Notes what becomes of a connection."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def opened(self, link: Link) -> None:
+        self.notes.append("opened")
+
+    def refused(self, reason: str, hint: str) -> None:
+        self.notes.append(reason)
+
+    def received(self, data: bytes) -> None: ...
+
+    def ended(self, reason: str) -> None:
+        self.notes.append("ended")
+
+    def resumed(self) -> None: ...
+
+
+def test_a_connect_that_succeeded_while_the_process_stood_still_is_no_timeout() -> None:
+    user = _User()
+
+    async def run() -> None:
+        network = AioNetwork(None)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            network.open(f"127.0.0.1:{server.getsockname()[1]}", 100_000_000, user)
+            while not network._sockets:
+                await asyncio.sleep(0)
+            time.sleep(0.3)  # as a process that a busy machine does not run
+            await asyncio.sleep(0.5)
+            assert user.notes == ["opened"]
+            await network.close()
+
+    asyncio.run(run())
+
+
+def test_a_connect_that_stays_unanswered_times_out() -> None:
+    user = _User()
+
+    async def run() -> None:
+        network = AioNetwork(None)
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+            address = server.getsockname()
+            with socket.create_connection(address):  # the queue is full now
+                network.open(f"127.0.0.1:{address[1]}", 200_000_000, user)
+                await asyncio.sleep(1)
+                assert user.notes == ["no answer in time"]
+            await network.close()
+
+    asyncio.run(run())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from dissectors.decode.pipeline import Decode
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
+from rmqtool.watch import incident_capture
 from rmqtool.watch.incident_capture import keep_incident
 from rmqtool.watch.incidents import IncidentOrder
 from tests.traffic.captures import pcap_of
@@ -117,3 +119,29 @@ def test_no_packets_are_no_error(tmp_path: Path) -> None:
     kept = keep_incident(order(tmp_path, SAMPLE, "x", files=[]))
     assert (kept.error, kept.packets) == ("", 0)
     assert "no packets" in (tmp_path / "x" / "diagnosis.txt").read_text()
+
+
+def test_packets_are_kept_when_their_diagnosis_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(*_: object) -> None:
+        signal.raise_signal(signal.SIGALRM)
+
+    monkeypatch.setattr(incident_capture, "_diagnosis", hang)
+    kept = keep_incident(order(tmp_path, SAMPLE, "x"))
+    assert (kept.error, kept.diagnosed, kept.packets > 0) == ("", False, True)
+    assert len(packets_of(tmp_path / "x" / "capture.pcapng")) == kept.packets
+    assert "not diagnosed" in (tmp_path / "x" / "diagnosis.txt").read_text()
+    assert json.loads((tmp_path / "x" / "diagnosis.json").read_text())["problems"] is None
+
+
+def test_a_copy_that_takes_too_long_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(*_: object) -> None:
+        signal.raise_signal(signal.SIGALRM)
+
+    monkeypatch.setattr(incident_capture, "_copy", hang)
+    kept = keep_incident(order(tmp_path, SAMPLE, "x"))
+    assert "took longer than" in kept.error
+    assert list(tmp_path.iterdir()) == []
