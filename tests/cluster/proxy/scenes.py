@@ -32,6 +32,7 @@ from tests.cluster.clients.clients import (
     CPP_LOCK,
     GO_GRPC_SOURCES,
     Client,
+    run_mqadmin,
     start_go,
     start_python,
 )
@@ -39,7 +40,7 @@ from tests.cluster.clients.hosts import end_hosts
 from tests.cluster.scenarios import SCENARIOS
 from tests.cluster.scenarios.encrypted import TOPIC, tls_4x, tls_5x
 from tests.cluster.scenarios.proxies import callers, grpc
-from tests.cluster.scenarios.scene import Scenario, Scene, single_5x
+from tests.cluster.scenarios.scene import Scenario, Scene, single_4x, single_5x
 from tests.cluster.servers import probe
 from tests.cluster.servers.artifacts import NEWEST_4, PROXY_53
 from tests.cluster.servers.authority import Authority
@@ -204,6 +205,14 @@ def _tls_client(scene: Scene) -> None:
     scene.run("PushConsume", instance="consumer", group="tls_group", **options)
 
 
+def _mqadmin(scene: Scene) -> None:
+    scene.cluster.make_topic("AdminTopic", queues=2)
+    scene.run("Send", topic="AdminTopic", instance="producer", count=4)
+    scene.run("PushConsume", topic="AdminTopic", instance="consumer", group="progress", count=4)
+    for command in ("topicRoute -t AdminTopic", "clusterList", "consumerProgress -g progress"):
+        run_mqadmin(command.split(), scene.cluster.namesrv_text, scene.client)
+
+
 def _grpc_go_client(scene: Scene) -> None:
     grpc.make_topics(scene)
     # With a file for its secrets it speaks TLS.
@@ -216,6 +225,8 @@ def _grpc_go_client(scene: Scene) -> None:
 ALL: Final = (
     *SCENARIOS,
     Scenario("cpp-client-5x", single_5x, _cpp_client, "The C++ client: sends, then consumes"),
+    Scenario("mqadmin-5x", single_5x, _mqadmin, "Route, cluster, and progress by mqadmin"),
+    Scenario("mqadmin-4x", single_4x, _mqadmin, "The same with 4.x", client=NEWEST_4),
     Scenario("tls-client-5x", tls_5x, _tls_client, "A producer and a consumer over TLS"),
     Scenario("tls-client-4x", tls_4x, _tls_client, "The same with 4.x", client=NEWEST_4),
     Scenario("grpc-go-5x", single_5x, _grpc_go_client, "The Go client over gRPC: sends, consumes"),

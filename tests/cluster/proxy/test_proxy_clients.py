@@ -20,17 +20,15 @@ from tests.replay.proxy.proxied import proxied
 from .scenes import ALL, Pairs, network_of_worker
 
 pytestmark = pytest.mark.cluster
-# Without "admin": `queryMsgByKey` of 4.x compares the address of a broker with the store host of a
-# message, which stays (docs/proxy.md).
 OF_4X = (
     *("send-sync", "send-async", "send-oneway", "send-ordered", "send-delay", "transaction"),
     *("request-reply", "push-orderly", "push-broadcast", "push-retry-dlq", "push-rebalance"),
-    *("lite-pull", "tls-client"),
+    *("lite-pull", "mqadmin", "tls-client"),
 )
 OF_5X = (
     *("send-batch", "send-timer", "send-vip", "send-binary-header", "transaction"),
     *("request-reply", "push-filter-sql", "push-retry-dlq", "push-rebalance", "pop-push"),
-    *("two-groups", "admin", "tls-client", "go-client", "cpp-client"),
+    *("two-groups", "mqadmin", "tls-client", "go-client", "cpp-client"),
     *("grpc-send", "grpc-python", "grpc-go", "grpc-go-tls"),
 )
 CHOSEN = {f"{name}-{one}" for one, names in (("4x", OF_4X), ("5x", OF_5X)) for name in names}
