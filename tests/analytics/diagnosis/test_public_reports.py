@@ -47,8 +47,8 @@ EXPECTED = {
     ),
     "19-offsets-lost": (
         "offsets-lost",
-        "broker-a lost offsets of group cg_offsets: 80 was committed in 4 queues of RepTopic, and"
-        " it later returned 0; up to 80 messages redelivered",
+        "broker-a lost offsets of group cg_offsets in 4 queues of RepTopic: offset 20 became 0; up"
+        " to 80 messages redelivered",
     ),
     "21-check-at-other": (
         "check-at-other-producer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
@@ -128,19 +128,24 @@ class _Fold(Fold):
         )
 
 
+def _span(offsets: Sequence[int]) -> str:
+    least, most = min(offsets), max(offsets)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
 def _case(broker: str, group: str, losses: list[_Loss]) -> Case:
     tally = Tally()
     for loss in losses:
         tally.add(loss.before.evidence, count=0)
         tally.add(loss.after.evidence, count=loss.before.offset - loss.after.offset)
     topics = sorted({loss.queue.topic for loss in losses})
-    had = sum(loss.before.offset for loss in losses)
-    has = sum(loss.after.offset for loss in losses)
-    queues = counted(len(losses), "queue")
+    had = [loss.before.offset for loss in losses]
+    has = [loss.after.offset for loss in losses]
+    offsets = "offset" if min(had) == max(had) else "offsets"
     case = tally.case(
-        f"{broker} lost offsets of group {group}: {had:,} was committed in {queues} of"
-        f" {listed(topics)}, and it later returned {has:,}; up to"
-        f" {counted(had - has, 'message')} redelivered",
+        f"{broker} lost offsets of group {group} in {counted(len(losses), 'queue')} of"
+        f" {listed(topics)}: {offsets} {_span(had)} became {_span(has)}; up to"
+        f" {counted(sum(had) - sum(has), 'message')} redelivered",
         Subject(
             broker=broker,
             group=group,

@@ -215,15 +215,14 @@ class _Fold(Fold):
                 tally.add(evidence)
         length = max(shared.last - shared.first for shared in shared_queues) * UNIT
         queues = listed(f"{shared.place.broker}:{shared.place.number}" for shared in shared_queues)
-        queues_text = "queue" if len(shared_queues) == 1 else f"{len(shared_queues)} queues"
         nobody = listed(f"{place.broker}:{place.number}" for place in alone)
         longest = duration(max(alone.values(), default=0) * UNIT)
         others = f"; {nobody} by none for up to {longest}" if alone else ""
         case = tally.case(
-            f"{queues_text} of {topic} ({queues}) {'is' if len(shared_queues) == 1 else 'are'}"
-            f" pulled by two"
-            f" members of group {self.key} at once for {duration(length)}: messages there are"
-            f" delivered twice{others}",
+            f"{counted(len(shared_queues), 'queue')} of {topic} ({queues})"
+            f" {'is' if len(shared_queues) == 1 else 'are'} pulled by two members of group"
+            f" {self.key} at once, {' and '.join(shared_queues[0].clients)}, for"
+            f" {duration(length)}: messages there are delivered twice{others}",
             Subject(
                 group=self.key,
                 topic=topic,
@@ -233,7 +232,6 @@ class _Fold(Fold):
         case.count = len(shared_queues)
         case.first_time = min(shared.first for shared in shared_queues) * UNIT
         case.last_time = max(shared.last for shared in shared_queues) * UNIT
-        case.details = [f"members: {' and '.join(shared_queues[0].clients)}"]
         return case
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from dissectors.endpoint import host_of
 from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
@@ -15,7 +17,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import PROXY, Context
 from ...problem import Case, ProblemSeverity, Subject, first_line
-from ...refusals import Refusals, counted_names, listed, only, times
+from ...refusals import Refusals, counted_names, listed, only, subject_of, times
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
@@ -144,21 +146,17 @@ class _Fold(Refusals):
     def subject(self, context: Context) -> Subject:
         named = self.named(_CLIENT) or {context.client(address) for address in self.clients}
         groups = {name for name in self.groups if name != INNER_PRODUCER and "," not in name}
-        return Subject(
-            broker=only(context.broker(address) for address in self.brokers),
-            topic=only(self.topics),
-            group=only(groups),
-            client=only(named),
-        )
+        subject = subject_of(self.brokers, context, only(self.topics), only(groups))
+        return replace(subject, client=only(named))
 
     def title(self, context: Context) -> str:
-        brokers = listed(context.broker(address) for address in self.brokers)
+        servers = listed(context.server(address) for address in self.brokers)
         clients = self.named(_CLIENT)
         refused_clients = (
             listed(clients) if clients else listed(host_of(address) for address in self.clients)
         )
         refused_clients = f"proxy {refused_clients}" if self._is_proxy(context) else refused_clients
-        return f"{brokers} refused {self.what} of {refused_clients}: {self._why()}"
+        return f"{servers} refused {self.what} of {refused_clients}: {self._why()}"
 
     def details(self, context: Context) -> list[str]:
         lines = [*super().details(context), f"requests: {counted_names(self.requests)}"]

@@ -78,7 +78,7 @@ class RefusedOtherwise(Refusals):
         why = min(self.named(REMARK), default="")
         code = min(self.named("code"), default="")
         reason = f": {why}" if why else ""
-        server = context.broker(self.key)
+        server = context.server(self.key)
         if _FIELD in self.named(REMARK):
             server = f"proxy {listed(self.brokers)}"
         return f"{server} refused {self.what}{groups} with {code}{reason}"

@@ -132,7 +132,8 @@ class _Fold(Fold):
             case.impact = {Impact.EARLY: len(ignored)}
             yield case
         if late:
-            most = max(timed.late or 0 for timed, _, _ in late)
+            # Not `late`: brokers round the due time down to a second.
+            most = max(timed.took - timed.asked for timed, _, _ in late)
             case = self._case(late, f"up to {duration(most * _MS)} late", context)
             case.rule = LATE_ID
             case.impact = {Impact.LATE: len(late)}

@@ -37,8 +37,8 @@ ROWS = [
 def test_a_response_below_the_last_commit() -> None:
     (one,) = problems(RULE, ROWS)
     assert one.title == (
-        "10.0.0.1:10911 lost offsets of group shop: 20 was committed in 1 queue of Orders, and it"
-        " later returned 0; up to 20 messages redelivered"
+        "10.0.0.1:10911 lost offsets of group shop in 1 queue of Orders: offset 20 became 0; up to"
+        " 20 messages redelivered"
     )
     assert one.details == ["queue 0 of Orders: offset 20 → 0"]
     assert (one.subject.group, one.subject.queue) == ("shop", 0)
