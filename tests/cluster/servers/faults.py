@@ -122,6 +122,20 @@ def narrow_network() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def small_path_mtu(node: Node) -> Iterator[None]:
+    """Full segments to a server are captured and then lost: the path MTU is smaller than that of
+    its ends, and nobody says so. Only inside the namespaces of a recording."""
+    for command in ("ip link set lo mtu 1500", "ip link set lo gso_max_segs 1"):
+        subprocess.run(command.split(), check=True, timeout=10)
+    try:
+        with lost(f"ip daddr {node.host} tcp dport {node.port} meta length > 1400"):
+            yield
+    finally:
+        for command in ("ip link set lo gso_max_segs 65535", "ip link set lo mtu 65536"):
+            subprocess.run(command.split(), check=True, timeout=10)
+
+
+@contextlib.contextmanager
 def forgotten(node: Node) -> Iterator[None]:
     """Packets of the connections that a server has now are captured and then lost, as where a
     firewall forgot them; new connections work. Only inside the namespaces of a recording."""

@@ -186,5 +186,5 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     lasts=None,
-    consequence_of=frozenset(("broker-hung",)),
+    consequence_of=frozenset(("broker-hung", "packets-unacknowledged")),
 )

@@ -44,6 +44,30 @@ def lost_from_broker(scene: Scene) -> None:
     _while_lost(scene, lambda host, port: f"ip saddr {host} tcp sport {port}")
 
 
+def full_segments_lost(scene: Scene) -> None:
+    """Packets of more than 1400 bytes to broker-a are lost, shorter ones arrive.
+
+    127.0.0.1@large sends two messages of 4 kB, which time out; those of 127.0.0.1@small are
+    stored meanwhile.
+    """
+    scene.cluster.make_topic("SegmentTopic", queues=2)
+    with faults.small_path_mtu(scene.broker), scene.capture():
+        small = scene.start("Send", topic="SegmentTopic", instance="small", count=24, pause_ms=500)
+        small.wait_for("SEND_OK")
+        scene.run(
+            "Send",
+            topic="SegmentTopic",
+            instance="large",
+            count=2,
+            body=4000,
+            pause_ms=500,
+            timeout_ms=3000,
+            retries=0,
+            may_fail=True,
+        )
+        small.finish()
+
+
 def _sender(scene: Scene, topic: str, pause_ms: int) -> Client:
     """Starts a producer that sends until its input ends; returns when it has sent once."""
     sender = scene.start(
@@ -119,6 +143,13 @@ LOSSES: tuple[Scenario, ...] = (
         "Packets from one of two brokers are lost for five seconds",
         "both ends send again: the broker's responses do not arrive, nor do its acknowledgements",
         clusters=on_both(pair),
+        shows=("packets-unacknowledged",),
+    ),
+    *both(
+        "full-segments-lost",
+        full_segments_lost,
+        "Full segments to a broker are lost, as with a smaller path MTU",
+        "segments of 1448 bytes are retransmitted in vain; shorter ones are acknowledged",
         shows=("packets-unacknowledged",),
     ),
     Scenario(
