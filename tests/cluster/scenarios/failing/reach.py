@@ -39,6 +39,7 @@ def advertised_5x(host: str) -> Callable[[], Cluster]:
 
 
 refused_5x = advertised_5x(LOOPBACK)
+unresolved_5x = advertised_5x("broker-host")
 silent_5x = advertised_5x(SILENT_HOST)
 
 
@@ -78,6 +79,15 @@ def address_silent(scene: Scene) -> None:
     """
     with silence((SILENT_HOST, scene.broker.port)):
         _wrong_address(scene, f"net {NETWORK}.0/24")
+
+
+def address_unresolved(scene: Scene) -> None:
+    """The route names broker-a by a host name, broker-host, that no client can resolve.
+
+    A producer sends twice to WrongTopic, a consumer of wrong_group pulls from it; neither
+    connects to the broker.
+    """
+    _wrong_address(scene, f"port {scene.broker.port}")
 
 
 def _wrong_address(scene: Scene, more: str) -> None:
@@ -319,6 +329,14 @@ REACH: tuple[Scenario, ...] = (
         "each connect is reset; the producer fails without a request, the consumer never starts to "
         "pull",
         clusters=(refused_5x, refused_5x),
+        shows=("wrong-broker-address",),
+    ),
+    *both(
+        "address-unresolved",
+        address_unresolved,
+        "The route names the broker by a host name that clients cannot resolve",
+        "routes are answered, and no connection to the broker follows",
+        clusters=(unresolved_5x, unresolved_5x),
         shows=("wrong-broker-address",),
     ),
     *both(
