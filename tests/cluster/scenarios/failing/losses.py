@@ -176,6 +176,7 @@ LOSSES: tuple[Scenario, ...] = (
         "Full segments to a broker are lost, as with a smaller path MTU",
         "segments of 1448 bytes are retransmitted in vain; shorter ones are acknowledged",
         shows=("packets-unacknowledged",),
+        packed=True,
     ),
     *both(
         "broker-moved",
@@ -184,6 +185,7 @@ LOSSES: tuple[Scenario, ...] = (
         "clients try the old address until their next route",
         clusters=on_both(pair),
         shows=("broker-gone",),
+        packed=True,
     ),
     Scenario(
         "store-lost-5x",
