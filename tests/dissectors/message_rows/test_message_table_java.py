@@ -8,9 +8,11 @@ from collections import defaultdict
 import pytest
 
 from dissectors.rows.message_record import DELIVERED, STORED, MessageRecord
+from tests.expected import captures
 
 from .seen import SAMPLES, seen_in
 
+CAPTURES = {path.name.split(".")[0]: path.name for path in captures()}
 PRODUCERS = sorted(
     path.name
     for path in SAMPLES.glob("*.json")
@@ -23,7 +25,7 @@ def test_each_send_of_the_java_producer_has_its_attempts(truth: str) -> None:
     told = json.loads((SAMPLES / truth).read_text(encoding="utf-8"))
     sends = [one for one in told if one["kind"] == "send"]
     attempts: dict[str | None, list[MessageRecord]] = defaultdict(list)
-    for row in seen_in(f"{truth.split('.')[0]}.pcap"):
+    for row in seen_in(CAPTURES[truth.split(".")[0]]):
         if row.request_name in ("SEND_MESSAGE_V2", "SEND_MESSAGE"):
             attempts[row.unique_key].append(row)
     good = [one for one in sends if one.get("status") == "SEND_OK"]

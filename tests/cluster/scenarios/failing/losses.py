@@ -128,6 +128,31 @@ def store_lost(scene: Scene) -> None:
         consumer.finish()
 
 
+def broker_moved(scene: Scene) -> None:
+    """broker-a is killed and comes back six seconds later with its store, at another address.
+
+    It is at 127.77.0.13 from then on, as a pod that was started again. 127.0.0.1@producer uses
+    the old address until its next route.
+    """
+    cluster, broker = scene.cluster, scene.broker
+    cluster.make_topic("MovedTopic", queues=2)
+    moved = cluster.spare_broker(BrokerSpec(broker.spec.name))
+    try:
+        with scene.capture():
+            sender = _sender(scene, "MovedTopic", 250)
+            time.sleep(3.0)
+            faults.kill(broker)
+            shutil.copytree(broker.folder / "store", moved.folder / "store")
+            time.sleep(6.0)
+            faults.restart(cluster, moved)
+            time.sleep(12.0)
+            sender.end_input()
+            scene.write_json(states(sender), KNOWN)
+    finally:
+        moved.kill()
+        faults.restart(cluster, broker)
+
+
 LOSSES: tuple[Scenario, ...] = (
     *both(
         "lost-to-broker",
@@ -151,6 +176,16 @@ LOSSES: tuple[Scenario, ...] = (
         "Full segments to a broker are lost, as with a smaller path MTU",
         "segments of 1448 bytes are retransmitted in vain; shorter ones are acknowledged",
         shows=("packets-unacknowledged",),
+        packed=True,
+    ),
+    *both(
+        "broker-moved",
+        broker_moved,
+        "A broker is killed and comes back under its name at another address",
+        "clients try the old address until their next route",
+        clusters=on_both(pair),
+        shows=("broker-gone",),
+        packed=True,
     ),
     Scenario(
         "store-lost-5x",

@@ -338,6 +338,7 @@ REACH: tuple[Scenario, ...] = (
         "routes are answered, and no connection to the broker follows",
         clusters=(unresolved_5x, unresolved_5x),
         shows=("wrong-broker-address",),
+        packed=True,
     ),
     *both(
         "address-silent",
