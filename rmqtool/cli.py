@@ -199,7 +199,6 @@ class _Root(CommandGroup):
                 *("yes", "journal", "resume", "fail_on", "format"),
             ),
             panel=_TEST,
-            reads=True,
         ),
         "consume": CommandPlace(
             "consume.command",

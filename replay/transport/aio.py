@@ -86,7 +86,8 @@ class AioLink(asyncio.Protocol):
         """Close the connection after all written data has left."""
         self._flush()
         self._user = None
-        if self._transport is not None:
+        # The second close() of a TLS transport of asyncio breaks it: its other methods raise.
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 
     def abort(self) -> None:

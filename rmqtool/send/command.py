@@ -11,7 +11,7 @@ def _run(request: SendCommand) -> ExitStatus:
     """Send messages and show each attempt: broker, reason, latency, result.
 
     Examples:
-      rmqtool send -n localhost:9876 -t Orders --body hello --tags paid -k id-17
+      rmqtool send -n 127.0.0.1:9876 -t Orders --body hello --tags paid -k 17
       rmqtool send -t Orders --file body.bin -b broker-a --queue 2
       rmqtool send -t Orders --body hello --count 5000 --mode async
       rmqtool send -t Orders --body hello --count 60 --fault-strategy 5.1 -V
