@@ -13,6 +13,7 @@ import pytest
 from replay import AsyncProducer, Message, Producer, ProducerConfig, TlsSettings
 from replay.errors import ConfigError, NameServerError
 from replay.message import SendResult
+from replay.transport.aio import AioLink, AioNetwork
 from tests.patience import Stopwatch
 
 from ..certificates import make_certificate, other_host, server_context
@@ -100,6 +101,36 @@ def test_tls_with_large_bodies(driver: Driver, secure: Responder) -> None:
 
         asyncio.run(run())
     assert secure.received[-1][1] == big.body or secure.received[-2][1] == big.body
+
+
+class _Closing:
+    """Closes its connection twice, as a proxy does whose both sides end at once."""
+
+    def __init__(self) -> None:
+        self.unsent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def opened(self, link: AioLink) -> None:
+        link.close()
+        link.close()
+        self.unsent.set_result(link.unsent)
+
+    def refused(self, problem: str, hint: str) -> None:
+        raise AssertionError(problem)
+
+    def received(self, data: bytes) -> None: ...
+
+    def resumed(self) -> None: ...
+
+    def ended(self, problem: str) -> None: ...
+
+
+def test_a_connection_may_be_closed_twice(secure: Responder) -> None:
+    async def run() -> int:
+        network, user = AioNetwork(TlsSettings(verify=False)), _Closing()
+        network.open(secure.address, 10_000_000_000, user)
+        return await asyncio.wait_for(user.unsent, 10)
+
+    assert asyncio.run(run()) == 0
 
 
 @every_driver
