@@ -40,9 +40,12 @@ class _Part:
         self.ends = array("Q", [0])
         """0, then the end of each column of each segment"""
 
+    def __del__(self) -> None:
+        self.file.close()
+
 
 class RowAt:
-    """A stored row, whose columns are read on access."""
+    """A stored row, whose columns are read on access, also after the store dropped it."""
 
     __slots__ = ("_at", "_columns")
 
@@ -52,6 +55,10 @@ class RowAt:
 
     def __getattr__(self, name: str) -> Any:
         return self._columns(name)[self._at]
+
+    def column(self, name: str, rows: int) -> Sequence[Any]:
+        """Return a column of this and the next rows, `rows` in all, of the same segment."""
+        return self._columns(name)[self._at : self._at + rows]
 
 
 class RowStore(Generic[Row]):
@@ -95,59 +102,58 @@ class RowStore(Generic[Row]):
             stored = self.count - len(self._waiting)
             if number >= stored:
                 return self._waiting[number - stored]
+            part = self._parts[number // PART_ROWS]
         segment, place = divmod(number, SEGMENT_ROWS)
-        return RowAt(lambda name: self.column(segment, name), place)
+        return RowAt(lambda name: self._column(part, segment, name), place)
 
     def row(self, number: int) -> Row | None:
         """Return a whole row, or None if it was dropped."""
         row = self.at(number)
         if not isinstance(row, RowAt):
             return row
-        try:
-            return self._make(*(getattr(row, name) for name in self._names))
-        except LookupError:  # dropped in the meantime
-            return None
+        return self._make(*(getattr(row, name) for name in self._names))
 
     def whole(self) -> Iterator[list[Row]]:
         """Yield all current rows, a segment at a time."""
-        for number, rows in self.runs(self.first, self.count):
+        for _, rows in self.runs(self.first, self.count):
             if not isinstance(rows[0], RowAt):
                 yield list(rows)  # type: ignore[arg-type]
                 continue
-            segment, place = divmod(number, SEGMENT_ROWS)
-            columns = [self.column(segment, name, cached=False) for name in self._names]
-            values = zip(*(column[place : place + len(rows)] for column in columns), strict=True)
-            yield [self._make(*row) for row in values]
+            columns = [rows[0].column(name, len(rows)) for name in self._names]
+            yield [self._make(*row) for row in zip(*columns, strict=True)]
 
     def runs(self, start: int, stop: int) -> Iterator[tuple[int, Sequence[Row | RowAt]]]:
-        """Yield rows by segment, each with the number of its first row."""
-        start = max(start, self.first)
-        while start < stop:
+        """Yield rows by segment, each with the number of its first row; skip dropped rows."""
+        while True:
             with self._lock:
+                start = max(start, self.first)
+                if start >= stop:
+                    return
                 stored = self.count - len(self._waiting)
                 waiting = self._waiting[start - stored : stop - stored] if start >= stored else []
-            if waiting:
+                part = None if waiting else self._parts[start // PART_ROWS]
+            if part is None:
                 yield start, waiting
                 return
             segment, place = divmod(start, SEGMENT_ROWS)
             end = min(stop, (segment + 1) * SEGMENT_ROWS)
-            yield start, self._rows_of(segment, place, end - start)
+            yield start, self._rows_of(part, segment, place, end - start)
             start = end
 
-    def _rows_of(self, segment: int, place: int, rows: int) -> Sequence[RowAt]:
+    def _rows_of(self, part: _Part, segment: int, place: int, rows: int) -> Sequence[RowAt]:
         """Return the rows of a segment, which read each column once."""
         lists: dict[str, list[Any]] = {}
 
         def column(name: str) -> list[Any]:
             values = lists.get(name)
             if values is None:
-                values = lists[name] = self.column(segment, name, cached=False)
+                values = lists[name] = self._column(part, segment, name, cached=False)
             return values
 
         return [RowAt(column, at) for at in range(place, place + rows)]
 
-    def column(self, segment: int, name: str, cached: bool = True) -> list[Any]:
-        """Return one column of a segment; raise LookupError if it was dropped."""
+    def _column(self, part: _Part, segment: int, name: str, cached: bool = True) -> list[Any]:
+        """Return one column of a segment."""
         if name not in self._place:
             raise AttributeError(name)
         place = self._place[name]
@@ -157,7 +163,6 @@ class RowStore(Generic[Row]):
             if cached_values is not None:
                 self._cached.move_to_end(key)
                 return cached_values
-            part = self._parts[segment * SEGMENT_ROWS // PART_ROWS]
             at = (segment % (PART_ROWS // SEGMENT_ROWS)) * len(self._names) + place
             start, end = part.ends[at], part.ends[at + 1]
             data = os.pread(part.file.fileno(), end - start, start)
@@ -204,17 +209,15 @@ class RowStore(Generic[Row]):
         """Drop the oldest file if there are too many rows."""
         while self._most is not None and len(self._parts) * PART_ROWS > self._most + PART_ROWS:
             oldest = min(self._parts)
-            self._parts.pop(oldest).file.close()
+            del self._parts[oldest]
             self.first = (oldest + 1) * PART_ROWS
             dropped = self.first // SEGMENT_ROWS
             for key in [key for key in self._cached if key[0] < dropped]:
                 del self._cached[key]
 
     def close(self) -> None:
-        """Close all files."""
+        """Drop all rows."""
         with self._lock:
-            for part in self._parts.values():
-                part.file.close()
             self._parts.clear()
             self.first = self.count
             self._waiting = []

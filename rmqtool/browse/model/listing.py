@@ -99,9 +99,15 @@ class Listing:
 
     @property
     def is_done(self) -> bool:
-        """Whether all rows are filtered and sorted."""
+        """Whether all rows are filtered and sorted, and dropped rows are gone."""
         chosen = self.chosen
-        return chosen.looked_at >= self.store.count and not self._is_to_sort(chosen)
+        is_whole = chosen.looked_at >= self.store.count and not self._is_to_drop(chosen)
+        return is_whole and not self._is_to_sort(chosen)
+
+    def _is_to_drop(self, chosen: Chosen) -> bool:
+        """Return whether rows are listed that the store dropped."""
+        rows = chosen.rows
+        return rows is not None and len(rows) > 0 and rows[0] < self.store.first
 
     def _is_to_sort(self, chosen: Chosen) -> bool:
         order = chosen.order
@@ -173,17 +179,15 @@ class Listing:
                 if self.is_done:
                     self._changed.wait(PATIENCE)
                     continue
-            try:
-                self._drop(chosen)
-                self._look(chosen)
-            except LookupError:  # rows were dropped in the meantime: start after them
-                chosen.looked_at = max(chosen.looked_at, self.store.first)
+            self._drop(chosen)
+            self._look(chosen)
 
     def _drop(self, chosen: Chosen) -> None:
         """Remove dropped rows; concurrent readers keep the previous arrays."""
-        first, rows = self.store.first, chosen.rows
-        if rows is None or not rows or rows[0] >= first:
+        rows = chosen.rows
+        if rows is None or not self._is_to_drop(chosen):
             return
+        first = self.store.first
         if chosen.sorted is not None:
             chosen.sorted = array("q", [number for number in chosen.sorted if number >= first])
         dropped = bisect_left(rows, first)
@@ -192,7 +196,7 @@ class Listing:
     def _look(self, chosen: Chosen) -> None:
         """Filter all available rows, unless a new request arrives."""
         while chosen.looked_at < self.store.count:
-            start = max(chosen.looked_at, self.store.first)
+            start = chosen.looked_at = max(chosen.looked_at, self.store.first)
             stop = min(self.store.count, start + _STEP)
             for first, rows in self.store.runs(start, stop):
                 if self._closed or self.chosen is not chosen:
@@ -244,7 +248,8 @@ class Listing:
                 if self._closed or self.chosen is not chosen:
                     return
                 while next_one is not None and next_one < first + len(rows):
-                    keys[next_one] = getattr(rows[next_one - first], order.column)
+                    if next_one >= first:  # it may be dropped
+                        keys[next_one] = getattr(rows[next_one - first], order.column)
                     next_one = next(wanted, None)
         missing = [number for number in numbers if keys.get(number) is None]
         there = [number for number in numbers if keys.get(number) is not None]

@@ -188,11 +188,8 @@ class RowList(ScrollView, can_focus=True):
         return strip_of(pieces, base, width)
 
     def _cell(self, column: LineColumn[Any], room: int, row: Any, chosen: bool) -> Piece:
-        try:
-            text = column.cell(row)
-            style = PLAIN if column.style is None else style_of(column.style(row))
-        except LookupError:  # dropped while being drawn
-            text, style = "", PLAIN
+        text = column.cell(row)
+        style = PLAIN if column.style is None else style_of(column.style(row))
         if chosen:
             style += self.get_component_rich_style("rows--cell", partial=True)
         return padded(cut(text, room, column.keep_end), room, column.right), style

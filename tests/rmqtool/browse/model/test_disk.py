@@ -58,6 +58,41 @@ def test_the_oldest_rows_go() -> None:
     store.close()
 
 
+def test_a_row_outlives_its_file() -> None:
+    """What is on the screen can be read, though the store dropped it."""
+    row = a_row()
+    store = RowStore(ExchangeRecord, COLUMNS, most=1)
+    store.add(rows_like(row, 0, PART_ROWS))
+    kept = store.at(5)
+    runs = store.runs(0, 2 * PART_ROWS)
+    first, rows = next(runs)
+    for first_new in range(PART_ROWS, 3 * PART_ROWS, 8 * SEGMENT_ROWS):
+        store.add(rows_like(row, first_new, 8 * SEGMENT_ROWS))
+    assert store.at(5) is None
+    assert first == 0
+    assert kept is not None
+    assert (kept.opaque, kept.topic) == (5, "主题-5")
+    assert [one.opaque for one in rows] == list(range(SEGMENT_ROWS))
+    numbers = [first + place for first, rows in runs for place in range(len(rows))]
+    assert numbers == list(range(PART_ROWS, 2 * PART_ROWS))
+    store.close()
+
+
+def test_a_listing_drops_rows_that_went_while_it_was_done() -> None:
+    row = a_row()
+    store = RowStore(ExchangeRecord, COLUMNS)
+    listing = Listing(store, timeline_of("exchanges"))
+    listing.choose(compiled("opaque >= 3", "exchanges"), ListOrder("latency_us"))
+    store.add(rows_like(row, 0, 3 * SEGMENT_ROWS))
+    wait_for(lambda: listing.is_done)
+    assert len(listing) == 3 * SEGMENT_ROWS - 3
+    store.first = 2 * SEGMENT_ROWS
+    wait_for(lambda: listing.is_done)
+    assert sorted(listing.numbers()) == list(range(2 * SEGMENT_ROWS, 3 * SEGMENT_ROWS))
+    listing.close()
+    store.close()
+
+
 def test_a_listing_filters_and_sorts_what_comes() -> None:
     row = a_row()
     store = RowStore(ExchangeRecord, COLUMNS)
