@@ -362,6 +362,8 @@ class Decode:
             raise RuntimeError("a Decode is iterated once")
         self._stages = stages
         for index, source in enumerate(self._sources):
+            if index and self._stopped:
+                break
             yield from self._read(stages, index, source)
         stages.finish()
         self._collect_experts(stages, left_out_of(self._secrets))
@@ -384,15 +386,20 @@ class Decode:
             stats.skipped = increase(skipped_before, stages.segments.skipped)
             self._count(stages)
 
+    def _until_stopped(self, source: Source) -> Iterator[bytes]:
+        """Yield the chunks of a capture; what was read before the stop is decoded."""
+        for chunk in source.chunks():
+            yield chunk
+            if self._stopped:
+                return
+
     def _read_chunks(
         self, stages: Stages, index: int, source: Source, stats: CaptureStats
     ) -> Iterator[None]:
         head = b""
         reader: CaptureReader | None = None
         idle = 0
-        for chunk in source.chunks():
-            if self._stopped:
-                break
+        for chunk in self._until_stopped(source):
             idle = 0 if chunk else idle + 1
             if idle == IDLE_LOOKS:
                 stages.release_holes()

@@ -252,3 +252,13 @@ def test_stopping(tmp_path: Path) -> None:
                 run.stop()
         assert found < 600
         assert run.take_experts() == []
+
+
+def test_what_was_read_before_the_stop_is_decoded(tmp_path: Path) -> None:
+    """Ctrl-C may come before the first chunk is decoded."""
+    path = written(tmp_path / "one.pcap", MANY[:6])
+    run = Decode([str(path), str(path)])
+    run.stop()
+    found = [exchange for batch in run.exchanges() for exchange in batch]
+    assert len(found) > 0
+    assert [one.name for one in run.stats.captures] == [str(path)]
