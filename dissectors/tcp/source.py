@@ -28,8 +28,6 @@ STDIN = "-"
 """name of standard input"""
 CHUNK = 96 * 1024
 """bytes per read: above 128 KiB malloc maps each chunk again, which costs a sixth of the time"""
-FIRST_READ = 4096
-"""buffer size of the first reads: otherwise it depends on the file system"""
 HEAD = 8
 """number of first bytes that identify the compression"""
 PATIENCE_MS = 200
@@ -194,7 +192,7 @@ class FileSource(StoredSource):
 
     def _open(self) -> IO[bytes]:
         try:
-            self._file = Path(self.name).open("rb", FIRST_READ)  # noqa: SIM115 (closed by `close`)
+            self._file = Path(self.name).open("rb", 0)  # noqa: SIM115 (closed by `close`)
         except OSError as error:
             raise CaptureError(self.name, error.strerror or str(error)) from None
         return self._file

@@ -17,7 +17,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Final, cast
 
-from dissectors.tcp.source import FIRST_READ, STDIN, FileSource, Source, expand_sources
+from dissectors.tcp.source import STDIN, FileSource, Source, expand_sources
 from dissectors.temporary import PRIVATE, create_new, remove, temporary_in
 
 Input = str | Source
@@ -39,7 +39,7 @@ class CopiedSource(FileSource):
         """the copy"""
 
     def _open(self) -> IO[bytes]:
-        self._file = self.path.open("rb", FIRST_READ)
+        self._file = self.path.open("rb", 0)
         return self._file
 
 
