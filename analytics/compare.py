@@ -34,7 +34,11 @@ _FEWEST: Final = 30
 _FEWEST_CASES: Final = 5
 """Minimum number of cases and of others on both sides, below which shares are not compared."""
 _MEAN, _SD = "bucket_mean", "bucket_sd"
-_SHARES: Final = (("failed", "failures"), ("no_answer", "no answers"), ("retried", "retries"))
+_SHARES: Final = (
+    ("failed", "failures"),
+    ("no_response", "missing responses"),
+    ("retried", "retries"),
+)
 """Column of cases -> its name in output."""
 _WHOLES: Final = ("answered", "messages", "exchanges")
 """Columns with the total of the cases: the first that a table has."""
@@ -143,7 +147,7 @@ def _tested(now: Row, before: Row) -> list[tuple[str, float]]:
         cases, wholes = pair(column), pair(name)
         if cases is None or wholes is None:
             continue
-        if column == "no_answer" and name == "answered":
+        if column == "no_response" and name == "answered":
             wholes = (wholes[0] + cases[0], wholes[1] + cases[1])
         if all(wholes):
             shares = (cases[0] / wholes[0], cases[1] / wholes[1])

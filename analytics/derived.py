@@ -21,9 +21,9 @@ from .schema import SOURCE
 from .sql.expressions import texts
 from .sql.relation import Relation
 
-NO_ANSWER, UNKNOWN, WITHDRAWN = "no answer", "unknown", "withdrawn"
+NO_RESPONSE, UNKNOWN, WITHDRAWN = "no response", "unknown", "withdrawn"
 OUTCOMES = (
-    *(OK, NOT_DURABLE, EXPECTED, FAILED, NO_ANSWER, WITHDRAWN, UNKNOWN),
+    *(OK, NOT_DURABLE, EXPECTED, FAILED, NO_RESPONSE, WITHDRAWN, UNKNOWN),
     *(ONEWAY, ORPHAN),
 )
 """Outcomes of an exchange: answered; a message stored, but not on disk or on a slave in time;
@@ -43,7 +43,7 @@ _COUNTED = {
     "answered": (OK, NOT_DURABLE, EXPECTED, FAILED),
     "failed": (FAILED,),
     "not_durable": (NOT_DURABLE,),
-    "no_answer": (NO_ANSWER,),
+    "no_response": (NO_RESPONSE,),
     "unknown": (UNKNOWN,),
     "withdrawn": (WITHDRAWN,),
     "oneway": (ONEWAY,),
@@ -75,7 +75,7 @@ def address_of(endpoint: str) -> str:
 def with_outcome(exchanges: Relation, conversations: Relation | None) -> Relation:
     """Return the exchanges with a column `outcome`, one of `OUTCOMES`.
 
-    `no answer` requires proof in the packets: the connection ended, and both directions were
+    `no response` requires proof in the packets: the connection ended, and both directions were
     captured completely. Other exchanges without a response are `unknown`: the capture ended first,
     has gaps, or does not show how connections ended.
     """
@@ -94,10 +94,10 @@ def with_outcome(exchanges: Relation, conversations: Relation | None) -> Relatio
         asked = f"if(status = 'unanswered', conversation, {none})"
         met = f"{SOURCE} = _source and {asked} = _conversation"
         sound = exchanges.join(facts, met, "left", small=True)
-    no_answer = (
+    no_response = (
         f"case when not coalesce(_sound, false) or coalesce(`end` not in ('reset', 'closed'), true)"
-        f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_ANSWER}' end"
+        f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_RESPONSE}' end"
     )
-    outcome = f"if(status = 'unanswered', {no_answer}, outcome_class)"
+    outcome = f"if(status = 'unanswered', {no_response}, outcome_class)"
     result = sound.adding({"outcome": outcome})
     return result.without("_sound", "_left", "_source", "_conversation")

@@ -88,7 +88,7 @@ class ReportResult:
 
 WITHOUT_CONNECTIONS = (
     "The input has no TCP connections: what is the network's part, how connections ended, whether a"
-    " missing answer never came, is unknown."
+    " missing response never came, is unknown."
 )
 """Reason why a requested table cannot be computed."""
 WITHOUT_MESSAGES = (

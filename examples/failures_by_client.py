@@ -8,7 +8,7 @@ import rmqtool
 
 
 def main(*captures: str) -> None:
-    """Count failed answers by client, request and answer, with pandas."""
+    """Count failed responses by client, request, and response, with pandas."""
     frame = rmqtool.read(captures).to_pandas(where="failed = true")
     frame["client"] = frame["client_address"].astype(str).str.rpartition(":")[0]
     keys = ["client", "request_name", "response_name"]

@@ -1,4 +1,4 @@
-"""The slowest answers of captures: python examples/slow_exchanges.py CAPTURE..."""
+"""The slowest responses in captures: python examples/slow_exchanges.py CAPTURE..."""
 
 from __future__ import annotations
 

@@ -153,15 +153,15 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     begin: int
     """when the request was written or the connection begun, ns since the epoch"""
     end: int | None = None
-    """when the answer or the failure was known, ns since the epoch; None for oneway"""
+    """when the response or the failure was known, ns since the epoch; None for oneway"""
     outcome: str = AttemptOutcome.ANSWERED
     """a value of `AttemptOutcome`"""
     code: int | None = None
-    """response code; None without an answer"""
+    """response code; None without a response"""
     remark: str | None = None
-    """remark of the answer"""
+    """remark of the response"""
     error: str | None = None
-    """why there is no answer, one sentence"""
+    """why there is no response, one sentence"""
     why: str = ""
     """why this broker and queue: the fault strategy's, the selector's or the caller's reason"""
     local: str = ""
@@ -189,7 +189,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     message_count: int = 1
     """messages in the request"""
     queue_id: int | None = None
-    """queue that the broker says; None without an answer that says one"""
+    """queue that the broker says; None without a response that says one"""
     queue_offset: int | None = None
     """offset in that queue"""
     offset_msg_id: str | None = None

@@ -34,7 +34,7 @@ TOUR: tuple[tuple[str, str], ...] = (
         "decode pcap samples/push-consumer-5x.pcap --where 'latency > 1s and request_name ~ PULL'",
     ),
     (
-        "One send taken apart: every header field with its meaning, the message, the answer.",
+        "One send taken apart: every header field with its meaning, the message, the response.",
         "decode pcap samples/send-binary-header-5x.pcap -V --limit 1"
         " --where 'request_name == SEND_MESSAGE_V2'",
     ),

@@ -90,7 +90,7 @@ WINDOW_COLUMNS = (
     TableColumn(
         "events", "int", "", ("failures and slow responses that started or extended the window")
     ),
-    TableColumn("ended_by", "string", "", "`time`, or `answer` (a fast response, before 5.1.4)"),
+    TableColumn("ended_by", "string", "", "`time`, or `response` (a fast response, before 5.1.4)"),
     TableColumn("open", "bool", "", "whether the window was open at the producer's last event"),
     _GENERATION,
     _STRATEGY,
@@ -137,7 +137,7 @@ BROKER_COLUMNS = (
     ),
     TableColumn("elsewhere", "int", "", "attempts at other brokers since the isolation ended"),
     TableColumn(
-        "given_up",
+        "abandoned",
         "bool",
         "",
         "whether the broker stayed unused for ten times its isolation, or left the route",

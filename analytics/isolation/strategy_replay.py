@@ -33,8 +33,8 @@ REASONS = (ALL_ISOLATED, EDGE, UNSEEN, BROKEN)
 ended too close to decide; since the window began, the client made attempts visible only as failed
 connects, which changed its state; or the strategy is off, or queues are selected manually.
 """
-GIVEN_UP_TIMES = 10
-GIVEN_UP_ATTEMPTS = 20
+ABANDONED_TIMES = 10
+ABANDONED_ATTEMPTS = 20
 """A broker is abandoned after this multiple of its isolation, with this many attempts elsewhere."""
 CHANCE = 0.01
 """A client avoids brokers deliberately if chance alone is less probable than this."""
@@ -48,9 +48,9 @@ _EVENTS = {
             attempts.LATE,
             attempts.RESET,
             attempts.CLOSED,
-            attempts.GIVEN_UP,
+            attempts.TIMED_OUT,
             attempts.CONNECT_REFUSED,
-            attempts.CONNECT_NO_ANSWER,
+            attempts.CONNECT_UNANSWERED,
             attempts.NOT_SENT,
         ),
         AttemptEvent.TRANSPORT_ERROR,
@@ -83,7 +83,7 @@ class Window:
     events: int = 1
     """failures and slow responses that began or extended it"""
     ended_by: str = "time"
-    """`time`, or `answer` if a fast response ended it"""
+    """`time`, or `response` if a fast response ended it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def _open_windows(producer: ProducerAttempts, reports: Sequence[int], result: Re
             window.events += 1
             window.end = until if until != before else window.end
         elif before > now and window is not None:
-            window.end, window.ended_by = now, "answer"
+            window.end, window.ended_by = now, "response"
 
 
 def _cause(producer: ProducerAttempts, index: int) -> str:
@@ -301,7 +301,7 @@ class Absence:
     absent_us: int
     elsewhere: int
     """attempts at other brokers of its topics since then"""
-    given_up: bool
+    abandoned: bool
 
 
 def absence_of(producer: ProducerAttempts, window: Window, last: int) -> Absence | None:
@@ -318,8 +318,8 @@ def absence_of(producer: ProducerAttempts, window: Window, last: int) -> Absence
     }
     since = (begin > window.end) & ~here & producer.topic.among(topics)
     absent, elsewhere = last - window.end, int(since.sum())
-    long = absent > GIVEN_UP_TIMES * (window.end - window.start)
-    return Absence(absent, elsewhere, long and elsewhere >= GIVEN_UP_ATTEMPTS)
+    long = absent > ABANDONED_TIMES * (window.end - window.start)
+    return Absence(absent, elsewhere, long and elsewhere >= ABANDONED_ATTEMPTS)
 
 
 def _avoided(producer: ProducerAttempts, replay: Replay) -> tuple[int, float]:

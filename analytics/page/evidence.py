@@ -20,7 +20,7 @@ from .charts import number_of
 _PACKETS: Final = ("request_packet", "response_packet", "packet")
 SHOWN_AS_EVIDENCE: Final = frozenset((*_PACKETS, "capture"))
 """columns that repeat the evidence of a row"""
-_NAMES: Final = ("unique_key", "operation", "answer", "topic", "group", "client", "broker")
+_NAMES: Final = ("unique_key", "operation", "response", "topic", "group", "client", "broker")
 """columns with names that filters use as well"""
 _NO_EXCHANGE: Final = frozenset(("connects", "kind"))
 """columns of tables about failed connects and the capture, which no exchange shows"""

@@ -49,7 +49,7 @@ def summary_of(results: Sequence[ReportResult], show: Callable[[TableColumn], Sh
         for tile in _tiles(tables, show_us, show_count)
     )
     windows = [
-        {**row, "unanswered": _number(row, "no_answer") + _number(row, "unknown")}
+        {**row, "unanswered": _number(row, "no_response") + _number(row, "unknown")}
         for row in tables.get(OVER_TIME, ())
         if row["broker"] is None
     ]
@@ -101,7 +101,7 @@ def _tiles(tables: Mapping[str, Sequence[Row]], show_us: Show, show: Show) -> It
     if requests is not None:
         whole = sum_of(requests, "exchanges")
         failed = sum_of(requests, "failed")
-        proven, unknown = sum_of(requests, "no_answer"), sum_of(requests, "unknown")
+        proven, unknown = sum_of(requests, "no_response"), sum_of(requests, "unknown")
         yield _Tile("Exchanges", show(whole), "requests, with their responses")
         yield _Tile("Errors", show(failed), "failure responses", "error" if failed else "")
         yield _Tile(

@@ -119,7 +119,7 @@ BROKERS = ReportTable(
         "isolated_share",
         "windows",
         "to_isolated",
-        "given_up",
+        "abandoned",
         "absent_us",
         "strategy",
     ),
@@ -341,9 +341,9 @@ def remarks(rows: Rows) -> list[str]:
         )
     if unknown := states.count(isolation.UNDETERMINED):
         notes.append(f"Strategy unknown for {unknown} producers: their windows are hypothetical.")
-    given_up = [row["broker"] for row in rows.get(BROKERS.name, ()) if row["given_up"]]
-    if given_up:
-        names = ", ".join(sorted({str(name) for name in given_up}))
+    abandoned = [row["broker"] for row in rows.get(BROKERS.name, ()) if row["abandoned"]]
+    if abandoned:
+        names = ", ".join(sorted({str(name) for name in abandoned}))
         notes.append(f"Abandoned long after their isolation, or removed from the route: {names}.")
     return notes
 

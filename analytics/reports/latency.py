@@ -72,7 +72,7 @@ _VALUES = {
 }
 CELLS = CellTable("latency", ("bucket", *_KEYS, "outcome"), _VALUES)
 CELLS_OVER_TIME = CellTable("latency_over_time", ("bucket", *_WINDOW_KEYS, "outcome"), _VALUES)
-_COUNTED = ("answered", "failed", "not_durable", "no_answer", "unknown", "withdrawn", "oneway")
+_COUNTED = ("answered", "failed", "not_durable", "no_response", "unknown", "withdrawn", "oneway")
 _SUMS = ("exchanges", *_COUNTED, "bytes")
 _NUMBERS = ("bucket", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
 """Columns of cells to sum, or to compute percentiles from."""
@@ -267,18 +267,18 @@ def _slo(cells: Relation, keys: Sequence[str], budget: str) -> Relation:
 
     A request meets it if it was answered in time without a failure. Unknown outcomes do not count.
     """
-    counted = cells.where("answered + no_answer > 0 and not coalesce(long_poll, false)").grouped(
+    counted = cells.where("answered + no_response > 0 and not coalesce(long_poll, false)").grouped(
         keys,
         {
-            "requests": "sum(answered + no_answer)",
+            "requests": "sum(answered + no_response)",
             "good": "sum(if(failed = 0, within, 0L))",
             "failed": "sum(failed)",
-            "no_answer": "sum(no_answer)",
+            "no_response": "sum(no_response)",
         },
     )
     return counted.adding(
         {
-            "slow": "requests - good - failed - no_answer",
+            "slow": "requests - good - failed - no_response",
             "missed": "requests - good",
             "good_share": "good / requests",
             "burn_rate": f"(requests - good) / (requests * {budget})",
@@ -317,7 +317,7 @@ def _tables(
         {
             "total_us": whole_of("total_us"),
             "failed_share": "try_divide(failed, answered)",
-            "no_answer_share": "try_divide(no_answer, answered + no_answer)",
+            "no_response_share": "try_divide(no_response, answered + no_response)",
             "rate": f"if({_TABLE} in {texts(_BY_TIME)}, {by_time}, {whole})",
         },
     )

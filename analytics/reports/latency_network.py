@@ -49,7 +49,7 @@ def slowest(
         {
             "time": "request_time",
             "operation": derived.OPERATION,
-            "answer": "response_name",
+            "response": "response_name",
             "broker_us": "if(network_us is null, null, greatest(latency_us - network_us, 0L))",
             "retransmitted": _REPEATED,
         },

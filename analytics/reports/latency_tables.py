@@ -12,7 +12,7 @@ _ANSWERS: tuple[TableColumn, ...] = (
     TableColumn("failed", "int", "", "requests with a failure response"),
     TableColumn("not_durable", "int", "", "messages stored, but not flushed or replicated in time"),
     TableColumn(
-        "no_answer", "int", "", ("unanswered requests; the packets prove that no response came")
+        "no_response", "int", "", ("unanswered requests; the packets prove that no response came")
     ),
     TableColumn("unknown", "int", "", "requests whose response may simply not have been captured"),
     TableColumn(
@@ -21,7 +21,10 @@ _ANSWERS: tuple[TableColumn, ...] = (
     TableColumn("oneway", "int", "", "requests that expect no response"),
     TableColumn("failed_share", "float", "share", "failed / answered"),
     TableColumn(
-        "no_answer_share", "float", "share", "no_answer / (answered + no_answer), without unknown"
+        "no_response_share",
+        "float",
+        "share",
+        "no_response / (answered + no_response), without unknown",
     ),
 )
 _LATENCY: tuple[TableColumn, ...] = (
@@ -73,7 +76,7 @@ _OBJECTIVE = (
     TableColumn("missed", "int", "", "requests that were slow, failed, or unanswered"),
     TableColumn("slow", "int", "", "successful responses that came too late"),
     TableColumn("failed", "int", "", "requests with a failure response"),
-    TableColumn("no_answer", "int", "", "requests that provably got no response"),
+    TableColumn("no_response", "int", "", "requests that provably got no response"),
     TableColumn(
         "burn_rate",
         "float",
@@ -99,7 +102,7 @@ TOTAL = ReportTable(
         "p99_us",
         "max_us",
         "failed",
-        "no_answer",
+        "no_response",
         "unknown",
         "rate",
     ),
@@ -132,7 +135,7 @@ OPERATIONS = ReportTable(
         "p99_us",
         "max_us",
         "failed",
-        "no_answer",
+        "no_response",
         "cumulative",
         "unknown",
         "rate",
@@ -158,7 +161,7 @@ BROKERS = ReportTable(
         "p99_us",
         "max_us",
         "failed",
-        "no_answer",
+        "no_response",
         "peak_in_flight",
         "bytes",
         "long_poll",
@@ -197,7 +200,7 @@ GROUPS = ReportTable(
         "group",
         "client",
         "failed",
-        "no_answer",
+        "no_response",
         "unknown",
         "max_us",
     ),
@@ -248,7 +251,7 @@ SLOWEST = ReportTable(
         TableColumn("group", "string", "", "producer or consumer group"),
         TableColumn("client_address", "string", "", "client `address:port`"),
         TableColumn("server_address", "string", "", "server `address:port`"),
-        TableColumn("answer", "string", "", "response code name"),
+        TableColumn("response", "string", "", "response code name"),
         TableColumn("remark", "string", "", "remark of the response"),
         TableColumn(
             "network_us",
@@ -274,7 +277,7 @@ SLOWEST = ReportTable(
         "operation",
         "topic",
         "broker",
-        "answer",
+        "response",
         "network_us",
         "retransmitted",
         "response_packet",

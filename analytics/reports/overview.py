@@ -82,7 +82,7 @@ _COUNTED_PLACES = {
 _PLACES = {"exchanges": "sum", "first": "min", "last": "max", "place": "min"}
 ERROR_CELLS = CellTable(
     "errors",
-    ("outcome", "answer", "code", "alike", "operation", "server_address", "client", "topic"),
+    ("outcome", "response", "code", "alike", "operation", "server_address", "client", "topic"),
     _PLACES,
 )
 ERROR_CELLS_OVER_TIME = CellTable(
@@ -342,7 +342,7 @@ def _span_of(report_input: ReportInput, cells: Relation) -> int | None:
 def _errors_over_time(
     report_input: ReportInput, requests: Relation, names: Relation, length_us: int
 ) -> Relation:
-    wrong = (FAILED, NOT_DURABLE, derived.NO_ANSWER, derived.UNKNOWN)
+    wrong = (FAILED, NOT_DURABLE, derived.NO_RESPONSE, derived.UNKNOWN)
     kind = f"if(outcome in {texts((FAILED, NOT_DURABLE))}, coalesce(response_name, '?'), outcome)"
     bad = requests.where(f"outcome in {texts(wrong)}").adding({"error": kind})
     cells = report_input.kept.cells_over_time(
@@ -373,7 +373,7 @@ def _failed(seen: Relation) -> Relation:
     """Return the counted error responses."""
     failed = seen.where(f"outcome in {texts(_ERROR_CLASSES)}").adding(
         {
-            "answer": "coalesce(response_name, '?')",
+            "response": "coalesce(response_name, '?')",
             "code": "response_code",
             "alike": _alike(f"substring(remark, 1, {_LONGEST_REMARK})"),
             "place": place_of("time", "capture", "response_packet", "remark"),
@@ -391,7 +391,7 @@ def _errors(cells: Relation, names: Relation) -> Relation:
         {"class": "outcome", "rank": f"case outcome {rank} end"}
     )
     grouped = ranked.grouped(
-        ["class", "rank", "answer", "code", "alike"],
+        ["class", "rank", "response", "code", "alike"],
         {
             "exchanges": "sum(exchanges)",
             "operations": _names("operation"),
@@ -414,7 +414,7 @@ def _errors(cells: Relation, names: Relation) -> Relation:
 
 def _without_answer(requests: Relation) -> Relation:
     """Return the counted requests without a response."""
-    kinds = (derived.NO_ANSWER, derived.UNKNOWN, derived.WITHDRAWN)
+    kinds = (derived.NO_RESPONSE, derived.UNKNOWN, derived.WITHDRAWN)
     unanswered = requests.where(f"outcome in {texts(kinds)}").adding(
         {
             "proven": f"outcome != '{derived.UNKNOWN}'",

@@ -10,7 +10,7 @@ COUNTS = (
     TableColumn("failed", "int", "", "requests with a failure response"),
     TableColumn("not_durable", "int", "", "messages stored, but not flushed or replicated in time"),
     TableColumn(
-        "no_answer", "int", "", ("unanswered requests; the packets prove that no response came")
+        "no_response", "int", "", ("unanswered requests; the packets prove that no response came")
     ),
     TableColumn("unknown", "int", "", "requests whose response may simply not have been captured"),
     TableColumn("withdrawn", "int", "", "long polls that the client ended with its connection"),
@@ -35,7 +35,7 @@ ERRORS = ReportTable(
             "`failed`; `stored, not durable`: the message is there, but not on disk or on a slave"
             " in time; `expected`: a consumer asked for its retry topic before it was made",
         ),
-        TableColumn("answer", "string", "", "response code name"),
+        TableColumn("response", "string", "", "response code name"),
         TableColumn("code", "int", "", "response code"),
         TableColumn(
             "remark",
@@ -62,7 +62,7 @@ ERRORS = ReportTable(
     order=("rank", "-exchanges", "code", "alike"),
     brief=(
         "class",
-        "answer",
+        "response",
         "exchanges",
         "remark",
         "operations",
@@ -148,7 +148,7 @@ TOPICS = ReportTable(
         "sent",
         "fetched",
         "failed",
-        "no_answer",
+        "no_response",
         "send_batch",
         "message_bytes",
         "cumulative",
@@ -232,7 +232,7 @@ ERRORS_OVER_TIME = ReportTable(
     "One row per window and kind of failure.",
     (
         *WINDOW,
-        TableColumn("error", "string", "", "response code name, `no answer`, or `unknown`"),
+        TableColumn("error", "string", "", "response code name, `no response`, or `unknown`"),
         TableColumn("exchanges", "int", "", "number of exchanges"),
         TableColumn("operations", "list", "", "operations with this response"),
         TableColumn("brokers", "list", "", "brokers or addresses with this response"),

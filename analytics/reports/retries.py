@@ -264,7 +264,7 @@ def _verdicts(listed: Relation) -> Relation:
     )
 
 
-_GIVEN_UP = (
+_MOVED_TO_DLQ = (
     "if(coalesce(bool_or(back and response_code = 0 and max_reconsume_times = 0)"
     " or count_if(back and response_code = 0) > max(if(back, max_reconsume_times, null)), false)"
     " and max(returned) is not null, 1L, 0L)"
@@ -301,7 +301,7 @@ def _consumers(exchanges: Relation) -> Relation:
             "redelivered": "sum(if(not back and not sent and not dead, count, 0))",
             "dead_letters": "sum(if(sent and dead, count, 0))",
             "dead_letters_read": "sum(if(not back and not sent and dead, count, 0))",
-            "_given_up": _GIVEN_UP,
+            "_moved_to_dlq": _MOVED_TO_DLQ,
             "first_time": "min(request_time)",
             "last_time": "max(request_time)",
         },
@@ -314,7 +314,7 @@ def _consumers(exchanges: Relation) -> Relation:
             "messages": "count_if(back and returned is not null)",
             "most_times": "coalesce(max(if(back, times, null)), 0L)",
             **{name: f"sum({name})" for name in sums},
-            "dead_letters": "sum(dead_letters + _given_up)",
+            "dead_letters": "sum(dead_letters + _moved_to_dlq)",
             "first_time": "min(first_time)",
             "last_time": "max(last_time)",
         },

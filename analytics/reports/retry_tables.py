@@ -101,7 +101,7 @@ CONNECTS = ReportTable(
         "first_time",
         "last_time",
         "refused",
-        "no_answer",
+        "no_response",
         "server_address",
     ),
 )

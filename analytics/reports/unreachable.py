@@ -58,7 +58,7 @@ OUTAGES = ReportTable(
     brief=("broker", "first_time", "lasted_us", "connects", "producers", "clients", "strangers"),
 )
 _OF_OUTAGE: Final = ("broker", "first_time", "last_time", "back_time", "lasted_us")
-_COUNTED: Final = ("lost", "refused", "no_answer")
+_COUNTED: Final = ("lost", "refused", "no_response")
 _PART: Final = (
     *(one for one in OUTAGES.columns if one.name in (*_OF_OUTAGE, *_COUNTED)),
     TableColumn("address", "string", "", "where the server is known"),
@@ -101,7 +101,7 @@ def outages(report_input: ReportInput, conversations: Relation, failed: Relation
         (*_OF_OUTAGE, "address"),
         {
             **{name: f"sum({name})" for name in _COUNTED},
-            "connects": "sum(refused) + sum(no_answer)",
+            "connects": "sum(refused) + sum(no_response)",
             **{
                 name: f"count(distinct if(who = '{kind}', client, null))"
                 for name, kind in kinds.items()
@@ -165,7 +165,7 @@ def _parts_of(outage: Outage) -> Iterator[dict[str, object]]:
     for row in outage.failed:
         counts = seen.setdefault((row.server_address, host_of(row.client_address)), [0, 0, 0])
         counts[1 if row.end == tcp.REFUSED else 2] += 1
-    for (server, client), (lost, refused, no_answer) in seen.items():
+    for (server, client), (lost, refused, no_response) in seen.items():
         yield {
             "first_time": first // 1000,
             "last_time": outage.last // 1000,
@@ -175,5 +175,5 @@ def _parts_of(outage: Outage) -> Iterator[dict[str, object]]:
             "client": client,
             "lost": lost,
             "refused": refused,
-            "no_answer": no_answer,
+            "no_response": no_response,
         }

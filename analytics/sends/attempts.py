@@ -5,7 +5,7 @@ topic, on any connection, broker, or capture; an attempt in two captures counts 
 next step shows how it judged an attempt: a response after the start of the next attempt was late,
 and so was one after sendMsgTimeout, which older clients wait for on a connection that they keep.
 The timeout is the configured one, or learned from connections closed without a response
-(`timeouts`), or else the default, which proves nothing. The outcome is "no answer" only if the
+(`timeouts`), or else the default, which proves nothing. The outcome is "timeout" only if the
 packets show it, and `unknown` otherwise. A failed connect during the send, to another broker of the
 topic, is an attempt without a request, marked as inferred. gRPC calls are judged by `calls`.
 
@@ -43,9 +43,9 @@ REFUSED = "refused"
 LATE = "stored too late"
 RESET = "connection reset"
 CLOSED = "connection closed"
-GIVEN_UP = "no answer in time"
+TIMED_OUT = "timeout"
 CONNECT_REFUSED = "connect refused"
-CONNECT_NO_ANSWER = "connect not answered"
+CONNECT_UNANSWERED = "connect not answered"
 NOT_SENT = "not sent"
 CALL_RESET = "call reset"
 UNSURE = "error, may be stored"
@@ -58,9 +58,9 @@ OUTCOMES = (
     LATE,
     RESET,
     CLOSED,
-    GIVEN_UP,
+    TIMED_OUT,
     CONNECT_REFUSED,
-    CONNECT_NO_ANSWER,
+    CONNECT_UNANSWERED,
     NOT_SENT,
     CALL_RESET,
     UNSURE,
@@ -72,12 +72,12 @@ OUTCOMES = (
 
 FAILURES = frozenset(
     (
-        *(REFUSED, RESET, CLOSED, GIVEN_UP, CONNECT_REFUSED, CONNECT_NO_ANSWER, NOT_SENT),
+        *(REFUSED, RESET, CLOSED, TIMED_OUT, CONNECT_REFUSED, CONNECT_UNANSWERED, NOT_SENT),
         *(CALL_RESET, UNSURE),
     )
 )
 """Outcomes that the client correctly took for a failure."""
-MAY_BE_STORED = frozenset((RESET, CLOSED, GIVEN_UP, UNKNOWN, ONEWAY, CALL_RESET, UNSURE))
+MAY_BE_STORED = frozenset((RESET, CLOSED, TIMED_OUT, UNKNOWN, ONEWAY, CALL_RESET, UNSURE))
 """Outcomes after which the broker may have stored the message anyway."""
 
 
@@ -288,7 +288,7 @@ def logged(send: Send) -> bool:
     return send.request_packet is None and send.response_packet is None
 
 
-_LOGGED = {"open": GIVEN_UP, "closed": CLOSED, "reset": RESET}
+_LOGGED = {"open": TIMED_OUT, "closed": CLOSED, "reset": RESET}
 
 
 def _outcome(send: Send, following: Send | None) -> str:
@@ -305,7 +305,7 @@ def _outcome(send: Send, following: Send | None) -> str:
     if send.whole is False or send.how_ended not in ("reset", "closed"):
         return UNKNOWN
     if send.ended_by == "client":
-        return GIVEN_UP
+        return TIMED_OUT
     return RESET if send.how_ended == "reset" else CLOSED
 
 
@@ -353,7 +353,7 @@ def _without_request(send: Send, failure: ConnectFailure) -> ObservedAttempt:
         response_packet=None,
         offset_msg_id=None,
     )
-    outcome = CONNECT_REFUSED if failure.refused else CONNECT_NO_ANSWER
+    outcome = CONNECT_REFUSED if failure.refused else CONNECT_UNANSWERED
     return ObservedAttempt(
         seen, 0, outcome, failure.begin, failure.end, certain=True, inferred=True
     )

@@ -21,12 +21,12 @@ from dissectors.rows.record import ANSWERED, ExchangeRecord
 from .attempts import (
     CALL_RESET,
     CLOSED,
-    GIVEN_UP,
     LATE,
     REFUSED,
     RESET,
     STORED,
     STORED_UNCONFIRMED,
+    TIMED_OUT,
     UNKNOWN,
     UNSURE,
     WITHIN_US,
@@ -129,7 +129,7 @@ def _answer(call: Send) -> str:
 
 def _without_answer(call: Send) -> str:
     if call.reset is not None:
-        return GIVEN_UP if call.reset == _CANCELLED else CALL_RESET
+        return TIMED_OUT if call.reset == _CANCELLED else CALL_RESET
     if not call.whole or call.how_ended not in ("reset", "closed"):
         return UNKNOWN
     return RESET if call.how_ended == "reset" else CLOSED

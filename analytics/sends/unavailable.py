@@ -50,7 +50,7 @@ BURST_US = 200_000
 CONNECT_COUNTS: tuple[TableColumn, ...] = (
     TableColumn("connects", "int", "", "connects that failed"),
     TableColumn("refused", "int", "", "connects refused with RST"),
-    TableColumn("no_answer", "int", "", "connects without any response to the SYN"),
+    TableColumn("no_response", "int", "", "connects without any response to the SYN"),
 )
 CONNECT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("broker", "string", "", "broker name if known, otherwise address"),
@@ -173,7 +173,7 @@ def _silent(conversations: Relation, failed: Relation) -> Relation:
 _COUNTED = {
     "connects": "count(*)",
     "refused": "count_if(was_refused)",
-    "no_answer": "count_if(not was_refused)",
+    "no_response": "count_if(not was_refused)",
     "first_time": "min(begin)",
     "last_time": "max(begin)",
 }

@@ -98,6 +98,6 @@ def _addresses_of(master: str) -> Iterator[tuple[str, int]]:
 def _reason_of(error: Exception) -> str:
     """Return the system's error text in lower case, without numbers."""
     if isinstance(error, TimeoutError):
-        return f"no answer in {_PATIENCE:g} s"
+        return f"no response in {_PATIENCE:g} s"
     text = getattr(error, "strerror", None) or "no such host"
     return str(text)[:1].lower() + str(text)[1:]

@@ -103,12 +103,14 @@ _VALUES: Final[Mapping[str, _Get]] = {
 _LIKE: Final = {
     "request": "request_name",
     "operation": "request_name",
+    "response": "response_name",
     "answer": "response_name",
 }
 """name → exchange column with values from the same closed list"""
 _MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
     ("request", "name of the request, also for its response", "string", _requested_name),
     ("operation", "name of the request, also for its response", "string", _requested_name),
+    ("response", "name of the response code; none for a request", "string", _response_name),
     ("answer", "name of the response code; none for a request", "string", _response_name),
     ("outcome", "name of the response code; `oneway`; `orphan` for a response without request",
      "string", _outcome),

@@ -89,7 +89,7 @@ class MessageRecord(msgspec.Struct, gc=False):
     end: Annotated[
         str | None,
         Description(
-            "how the connection of a request without answer ended, as in the exchanges", "TCP"
+            "how the connection of a request without response ended, as in the exchanges", "TCP"
         ),
     ]
     client_address: Annotated[

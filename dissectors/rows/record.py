@@ -168,7 +168,7 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     end: Annotated[
         str | None,
         Description(
-            "how the connection of a request without answer ended: `reset`, `closed` or `open`"
+            "how the connection of a request without response ended: `reset`, `closed` or `open`"
             " (it had not when the request was given up)",
             "TCP",
         ),

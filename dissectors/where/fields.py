@@ -90,6 +90,7 @@ ALIASES: tuple[Alias, ...] = (
     Alias("operation", "`request_name`", ("request_name",)),
     Alias("outcome", "name of the response code; `unanswered`, `oneway`, or `orphan` without one",
           ("status", "response_name"), _outcome, "string"),
+    Alias("response", "`response_name`", ("response_name",)),
     Alias("answer", "`response_name`", ("response_name",)),
     Alias("code", "`response_code`", ("response_code",)),
     Alias("failed", "whether the response is an error: `failed and topic == A`",

@@ -44,6 +44,7 @@ def _ids(row: MessageRecord) -> list[str]:
 _SAME: Final = {
     "request": "request_name",
     "operation": "request_name",
+    "response": "response_name",
     "answer": "response_name",
     "code": "response_code",
     "queue": "queue_id",

@@ -44,7 +44,7 @@ from .sending_order import CLIENT_WAITS, SendingOrder
 MAX_WAIT: Final = 15 * SECOND
 """capture time that a response, another attempt or the first end of a transaction is waited for"""
 MAX_CHECK_WAIT: Final = 90 * SECOND
-"""capture time that the answer to a check-back is waited for"""
+"""capture time that the response to a check-back is waited for"""
 MAX_WAITING: Final = 10_000
 """pending requests"""
 MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
@@ -53,7 +53,7 @@ MAX_KEYS: Final = 16_384
 """messages that are remembered for the sake of further attempts, each some 2 KiB; a client tries
 again after 3 s"""
 MOST_OPEN: Final = 16_384
-"""requests without answer that are remembered for the sake of those sent meanwhile"""
+"""requests without response that are remembered for the sake of those sent meanwhile"""
 CONNECTION_BYTES: Final = 8192
 """bytes of a connection that a send which waits keeps in memory"""
 
@@ -90,10 +90,10 @@ class LookAhead:
         self._names = BrokerNames() if names is None else names
         self._raw = raw
         bound = (Budget() if budget is None else budget).bound
-        self._waiting = bound("sends that wait for answers", MAX_WAITING, "went on without")
+        self._waiting = bound("sends that wait for responses", MAX_WAITING, "went on without")
         self._bodies = bound("bytes of sends that wait", MAX_WAITING_BYTES, "went on without")
         self._known = bound("messages that may be tried again", MAX_KEYS, "forgotten")
-        self._unanswered = bound("requests without answer", MOST_OPEN, "forgotten")
+        self._unanswered = bound("requests without response", MOST_OPEN, "forgotten")
         self._waiting.held = self._bodies.held = 0
         self._queue: deque[CapturedSend | Refused] = deque()
         # the first entry is often removed, which is slow in a plain dict

@@ -308,7 +308,7 @@ class Survey(NamedTuple):
     """all addresses that nothing may be sent to: requests of the sources were sent there, or
     routes and registrations name them as brokers'"""
     relays: set[Relay]
-    """relays that any two answers prove"""
+    """relays that any two responses prove"""
 
 
 def survey_of(

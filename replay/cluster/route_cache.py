@@ -84,7 +84,7 @@ class RouteCache:
         return table
 
     def _unanswered(self) -> NameServerError:
-        return NameServerError(f"no answer from NameServer {self.namesrv} in time")
+        return NameServerError(f"no response from NameServer {self.namesrv} in time")
 
     def any_topic(self) -> str | None:
         """Return any topic with a known route, or None."""

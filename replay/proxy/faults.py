@@ -44,7 +44,7 @@ class ServerAnswer(Answer):
 
     @classmethod
     def of(cls, command: RemotingCommand, raw: bytes, shown: bytes) -> ServerAnswer:
-        """Return the answer; injections read its fields, and use its frame as the body size."""
+        """Return the response; injections read its fields, and use its frame as the body size."""
         answer = cls(command.code, command.ext_fields, raw, command.remark)
         answer.raw, answer.shown = raw, shown
         return answer
@@ -163,7 +163,7 @@ class FaultGate:
 
 
 def frame_of(request: RemotingCommand, answer: Answer) -> bytes:
-    """Return the frame of an answer: the real server's unchanged, or a fault's encoded."""
+    """Return the frame of a response: the real server's unchanged, or a fault's encoded."""
     if isinstance(answer, ServerAnswer):
         return answer.raw
     command = RemotingCommand(

@@ -467,7 +467,7 @@ class ProxyConnection:
         self.to_client(frame_of(request, answer), shown)
 
     def encode_answer(self, request: RemotingCommand, answer: Answer) -> bytes:
-        """Return the frame of an answer, for faults that truncate it."""
+        """Return the frame of a response, for faults that truncate it."""
         return frame_of(request, answer)
 
     def write(self, data: bytes) -> None:

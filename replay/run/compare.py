@@ -50,7 +50,7 @@ class Side(NamedTuple):
             return response_name(self.code, None, None)
         return {
             Result.sent: "oneway",
-            Result.unknown: "no answer",
+            Result.unknown: "no response",
             Result.not_captured: "not captured",
             Result.failed: "not sent",
         }.get(self.result, str(self.result))

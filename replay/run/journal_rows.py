@@ -105,7 +105,7 @@ class OutcomeEntry(msgspec.Struct, tag_field="kind", tag="outcome", gc=False, kw
     mode: str
     """sync, async or oneway"""
     result: Result
-    """stored; sent (oneway); failed (a broker or the client refused it); unknown (no answer)"""
+    """stored; sent (oneway); failed (a broker or the client refused it); unknown (no response)"""
     status: str | None = None
     """SendStatus where it is stored"""
     code: int | None = None

@@ -69,9 +69,9 @@ class SandboxOptions:
     auto_create_queues: int = 8
     """queues of TBW102: the most queues of a topic that a send makes"""
     server_version: str = "5.3.3"
-    """the release whose answers are given, also the version in the headers"""
+    """the release whose responses are given, also the version in the headers"""
     serialize_type: str = JSON
-    """JSON or ROCKETMQ: headers of answers"""
+    """JSON or ROCKETMQ: headers of responses"""
     store: Path | None = None
     """sqlite3 file that keeps messages, topics and offsets; None: memory only"""
     injections: Sequence[Injection] = ()
@@ -91,7 +91,7 @@ class SandboxOptions:
     drop_oldest: bool = False
     """a full store forgets its oldest messages; else sends are refused as by a full disk"""
     input_limit: int = 256 * MIB
-    """bytes of unfinished frames of all connections, and of answers that clients do not read"""
+    """bytes of unfinished frames of all connections, and of responses that clients do not read"""
     held_limit: int = 20_000
     """long polls that wait at one broker"""
     max_message_size: int = 4 * MIB

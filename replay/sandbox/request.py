@@ -1,7 +1,7 @@
 """Requests as seen by handlers, and their answers.
 
 A handler returns an `Answer`, or None when it answers later (or never) through
-`ReceivedRequest.answer`. An error of a peer is a `BadRequest`, which becomes an answer with its
+`ReceivedRequest.answer`. An error of a peer is a `BadRequest`, which becomes a response with its
 code.
 RocketMQ: RemotingCommand, NettyRequestProcessor.
 """
@@ -53,7 +53,7 @@ class ReceivedRequest:
         self.header_read = False
         """whether the header of a send was read: its errors then say the region"""
         self.shape: Callable[[ReceivedRequest, Answer], None] | None = None
-        """an injection: what becomes of the answer, instead of sending it"""
+        """an injection: what becomes of the response, instead of sending it"""
 
     @property
     def code(self) -> int:
@@ -66,7 +66,7 @@ class ReceivedRequest:
         return weight_of(*self.fields, *self.fields.values()) + len(self.body)
 
     def release(self) -> None:
-        """Drop its fields and body, which a later answer does not need."""
+        """Drop its fields and body, which a later response does not need."""
         self.body = b""
         self.fields = self.command.ext_fields = {}
 

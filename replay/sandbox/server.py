@@ -1,9 +1,9 @@
-"""Sockets of the sandbox: frames in, answers out; one listener per port, the loop's own protocols.
+"""Sockets of the sandbox: frames in, responses out; one listener per port, protocols of the loop.
 
 Rules: bytes that are not a frame close the connection, as a broker does. Connections, unfinished
 frames and what waits to be read by a client are bounded; who is silent for long is closed. Where
-the process may open no more files, new connections wait in the queue of the system. The answers of
-one loop turn are stored first and then written together.
+the process may open no more files, new connections wait in the queue of the system. The responses
+of one loop turn are stored first and then written together.
 RocketMQ: NettyRemotingServer, NettyDecoder, NettyRemotingAbstract.
 """
 
@@ -77,13 +77,13 @@ class Hub:
         self.serialize_type = serialize_type
         """JSON or ROCKETMQ"""
         self.binary = serialize_type == ROCKETMQ
-        """answers have binary headers"""
+        """responses have binary headers"""
         self.connections: set[Connection] = set()
         """open connections"""
         self.opaque = 0
         """number of the last request of a broker"""
         self.commit: Callable[[], None] | None = None
-        """called before answers are written: what must be on the disk first"""
+        """called before responses are written: what must be on the disk first"""
         self.on_failure: Callable[[Exception], None] | None = None
         """is told that this failed; nobody is answered then"""
         self._connections_limit = connections
@@ -91,7 +91,7 @@ class Hub:
         self.unfinished = 0
         """bytes of incomplete frames"""
         self.unread = 0
-        """bytes of answers that clients have not read yet"""
+        """bytes of responses that clients have not read yet"""
         self.asked = 0
         """requests that clients have not answered yet"""
         self._dirty: list[Connection] = []
@@ -117,12 +117,12 @@ class Hub:
         return self.unfinished <= self._waiting_limit
 
     def hold_unread(self, change: int) -> bool:
-        """Note that unread answers grew by `change` bytes; whether that is still allowed."""
+        """Note that unread responses grew by `change` bytes; whether that is still allowed."""
         self.unread += change
         return self.unread <= self._waiting_limit
 
     def collect(self, size: int) -> None:
-        """Note bytes of an answer; all are written at once where they are many for one turn."""
+        """Note bytes of a response; all are written at once where they are many for one turn."""
         self._collected += size
         if self._collected > _UNREAD_LIMIT:
             self.flush()
@@ -166,7 +166,7 @@ class Hub:
             try:
                 self.commit()
             except SandboxError as error:
-                # What an answer would promise is not true: who waits for one finds out by himself.
+                # What a response would promise is not true: who waits for one finds out by himself.
                 for connection in dirty:
                     connection.close(reset=True)
                 if self.on_failure is not None:
@@ -339,7 +339,7 @@ class Connection(asyncio.Protocol):
         self._used = self._loop.time()
         self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         if not self._note_unread():
-            self._refuse("it does not read its answers")
+            self._refuse("it does not read its responses")
 
     def _note_unread(self) -> bool:
         """Note what the client has not read; whether that is still allowed."""

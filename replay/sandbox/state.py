@@ -90,7 +90,7 @@ class BrokerState:
         self.requests: Counter[int] = Counter()
         """requests by code"""
         self.answers: Counter[tuple[int, int]] = Counter()
-        """answers by request code and response code"""
+        """responses by request code and response code"""
         self.messages_in = 0
         """messages that clients sent and that were stored"""
         self.messages_out = 0

@@ -94,7 +94,7 @@ class Sending(msgspec.Struct, eq=False):
     message: Message
     """the message; of a batch its first one"""
     mode: SendMode
-    """how its answer is waited for"""
+    """how its response is waited for"""
     begin: int
     """when the send was called, ns of the steady clock"""
     deadline: int

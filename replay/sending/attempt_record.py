@@ -21,7 +21,7 @@ _ENDS: Final = {
     AttemptOutcome.LOST: "closed",
     AttemptOutcome.GARBAGE: "closed",
 }
-"""how the connection of a request without answer was when it was given up"""
+"""how the connection of a request without response was when it was given up"""
 
 
 def record_of_attempt(

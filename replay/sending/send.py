@@ -1,8 +1,8 @@
 """Send operations: choice of queue and broker, retries, timeouts, and reports.
 
 Rules, Java's: a synchronous send tries up to 1 + `retries` brokers within one time for all; what is
-retried is an error of transport, a broker without address, an unusable answer, and a response code
-in the configured set. An asynchronous send repeats the *same* request (queue id and born time
+retried is an error of transport, a broker without address, an unusable response, and a response
+code in the configured set. An asynchronous send repeats the *same* request (queue id and born time
 included) after errors of transport only. A send to a chosen queue is tried once, or, asynchronous,
 with the same broker. Oneway is one attempt. 10, 11 and 12 are stored.
 The fault strategy is told of an asynchronous attempt twice, when it is handed over and when its end

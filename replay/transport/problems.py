@@ -38,7 +38,7 @@ def connect_problem(error: Exception) -> tuple[str, str]:
     if isinstance(error, socket.gaierror):
         return "the name is not known", "check its spelling, and whether it resolves from here"
     if isinstance(error, TimeoutError):
-        return "no answer in time", _HINTS[errno.ETIMEDOUT]
+        return "no response in time", _HINTS[errno.ETIMEDOUT]
     number = error.errno if isinstance(error, OSError) else None
     if number is None:  # asyncio joins the errors of several addresses of a name into one text
         return str(error) or type(error).__name__, ""

@@ -31,10 +31,10 @@ from .steps import Invoke
 _CLOSE_LEAST: Final = 100 * MS
 """a request that had more time than this closes its connection when it times out"""
 _MOST_UNREAD: Final = 1 << 20
-"""bytes of answers that a peer may ask for while it does not read"""
-UNREAD: Final = ("bytes of answers that a peer does not read", _MOST_UNREAD, "connections ended")
+"""bytes of responses that a peer may ask for while it does not read"""
+UNREAD: Final = ("bytes of responses that a peer does not read", _MOST_UNREAD, "connections ended")
 _ANSWER_BYTES: Final = 256
-"""bytes of an answer, besides what it repeats of the request"""
+"""bytes of a response, besides what it repeats of the request"""
 
 
 class ChannelOwner(Protocol):
@@ -282,7 +282,7 @@ class Channel:
             self._unread += _ANSWER_BYTES + sum(map(len, command.ext_fields.values()))
             if self._unread > _MOST_UNREAD:
                 self._channels.config.budget.bound(*UNREAD).end(f"with {self.address}")
-                reason = f"{self.address} asks and does not read the answers"
+                reason = f"{self.address} asks and does not read the responses"
                 self.end(ConnectionLostError(reason, "the broker is frozen or hostile"))
         if self.link is not None:
             self._channels.on_request(self, command, body)
@@ -329,7 +329,7 @@ def _unencodable(error: Exception) -> str:
 
 def _too_slow(address: str) -> ConnectError:
     hint = "check the address, whether it is reachable from here, and firewalls on the way"
-    return ConnectError(f"no connection to {address}: no answer in time", hint)
+    return ConnectError(f"no connection to {address}: no response in time", hint)
 
 
 def _stuck(address: str) -> SendTimeoutError:

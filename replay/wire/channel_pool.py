@@ -151,7 +151,7 @@ class ChannelPool:
         """End all connections; no further request is sent."""
         self._closed = True
         for channel in list(self):
-            channel.close(ClosedError("the producer was closed before the answer"))
+            channel.close(ClosedError("the producer was closed before the response"))
 
 
 def _ignore(*_: object) -> None:

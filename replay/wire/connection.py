@@ -148,4 +148,4 @@ def timeout_error(invoke: Invoke, asked_ms: int) -> SendTimeoutError:
     hint = "the server is slow, frozen, or unreachable"
     if invoke.request.code in SENDS:
         hint = "the broker is slow, frozen, or unreachable; it may have stored the message anyway"
-    return SendTimeoutError(f"no answer from {invoke.address} within {asked_ms} ms", hint)
+    return SendTimeoutError(f"no response from {invoke.address} within {asked_ms} ms", hint)

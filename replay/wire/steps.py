@@ -100,7 +100,7 @@ class Invoke(msgspec.Struct, eq=False):
     deadline: int
     """deadline of the response, ns of the monotonic clock"""
     synchronous: bool = False
-    """somebody waits for this answer alone: a timeout closes the connection, as in Java"""
+    """somebody waits for this response alone: a timeout closes the connection, as in Java"""
     again: bool = False
     """it was repeated after GO_AWAY"""
     began: int = 0
@@ -116,9 +116,9 @@ class Invoke(msgspec.Struct, eq=False):
     request_bytes: int | None = None
     """whole frame; None: nothing was written"""
     response_bytes: int | None = None
-    """whole frame of the answer"""
+    """whole frame of the response"""
     command: RemotingCommand | None = None
-    """the answer"""
+    """the response"""
     body: bytes = b""
     """its body"""
     waiter: Resumable | None = None

@@ -43,9 +43,9 @@ TITLES = {
 MOST_ALIKE = 8
 """Most similar names that are listed."""
 _MODES = {
-    "sync": "the sender waits for the answer",
-    "async": "the sender is called back with the answer",
-    "any": "the sender waits, is called back, or wants no answer",
+    "sync": "the sender waits for the response",
+    "async": "the sender is called back with the response",
+    "any": "the sender waits, is called back, or wants no response",
     "oneway": "never",
     "internal": "never on the wire",
 }

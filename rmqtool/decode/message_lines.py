@@ -125,7 +125,7 @@ def _note(row: MessageRecord) -> str:
     if row.reconsume_times:
         parts.append(f"returned {row.reconsume_times}×")
     if row.event == SENT and row.end is not None:
-        parts.append(f"no answer, connection {row.end}")
+        parts.append(f"no response, connection {row.end}")
     if row.event == REFUSED:
         parts.append(f"{one_line(row.response_name)} {cause_of(row.remark or '')}".strip())
     return " ".join(parts)

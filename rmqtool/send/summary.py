@@ -1,8 +1,8 @@
 """The summary of sends: count, latency, failures, possible duplicates.
 
 Rules: memory does not grow with the messages: latencies are histograms, examples and ids are few.
-A message is perhaps stored twice when an attempt without an answer went before the one that
-succeeded: the broker may have stored it and its answer was lost.
+A message is perhaps stored twice when an attempt without a response went before the one that
+succeeded: the broker may have stored it and its response was lost.
 """
 
 from __future__ import annotations
@@ -262,8 +262,8 @@ def _latency_lines(summary: SendSummary, terminal: Terminal) -> list[str]:
 def _notes(summary: SendSummary) -> list[str]:
     lines = []
     for named, what in (
-        (summary.twice, "perhaps stored twice (an attempt without answer went before)"),
-        (summary.unknown, "failed without an answer, and perhaps stored nevertheless"),
+        (summary.twice, "perhaps stored twice (an attempt without response went before)"),
+        (summary.unknown, "failed without a response, and perhaps stored nevertheless"),
     ):
         if named.count:
             keys = ", ".join(map(one_line, named.keys))

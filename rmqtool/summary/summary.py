@@ -46,7 +46,7 @@ class OperationCount:
     unanswered: int = 0
     """not answered within the capture"""
     oneway: int = 0
-    """for which no answer is expected"""
+    """for which no response is expected"""
     bytes: int = 0
     """of both frames"""
     latency: Histogram = field(default_factory=Histogram)
@@ -54,7 +54,7 @@ class OperationCount:
 
 
 @dataclass(slots=True)
-class AnswerCount:
+class ResponseCount:
     """How often a response came, and an example."""
 
     count: int = 0
@@ -127,7 +127,9 @@ class Summary:
         """status -> exchanges"""
         self.operations: Bounded[str, OperationCount] = Bounded(OperationCount, OTHERS)
         """by request name"""
-        self.answers: Bounded[tuple[int, str], AnswerCount] = Bounded(AnswerCount, (-1, OTHERS))
+        self.responses: Bounded[tuple[int, str], ResponseCount] = Bounded(
+            ResponseCount, (-1, OTHERS)
+        )
         """by response code and name"""
         self.servers: Bounded[str, OperationCount] = Bounded(OperationCount, OTHERS)
         """by server address and port, without requests that wait on purpose"""
@@ -186,15 +188,15 @@ class Summary:
         code = record.response_code
         if code is None:
             return
-        answer = self.answers.row((code, record.response_name or "?"))
-        if answer.example is None:
-            answer.example = record
+        response = self.responses.row((code, record.response_name or "?"))
+        if response.example is None:
+            response.example = record
         if record.outcome_class != EXPECTED:
-            answer.failed += is_failure(record.response_name)  # orphans, too
-        answer.count += 1
+            response.failed += is_failure(record.response_name)  # orphans, too
+        response.count += 1
         name = record.request_name or "?"
-        if name in answer.requests or len(answer.requests) < MAX_NAMES:
-            answer.requests[name] = answer.requests.get(name, 0) + 1
+        if name in response.requests or len(response.requests) < MAX_NAMES:
+            response.requests[name] = response.requests.get(name, 0) + 1
 
     def _add_peers(self, record: ExchangeRecord, failed: bool) -> None:
         peers = [self.conversations.row(record.conversation)]

@@ -18,12 +18,12 @@ from dissectors.times import text_of_time
 from .summary import OperationCount, Peer, Summary
 from .summary_tables import (
     NamedProxy,
-    answers,
     clients,
     conversations,
     ends_of,
     operations,
     proxied,
+    responses,
     slowest,
 )
 
@@ -46,17 +46,17 @@ def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | No
         "operations": [
             {"request_name": name} | _operation(row) for name, row in operations(summary.operations)
         ],
-        "answers": [
+        "responses": [
             {
                 "response_code": row.code,
                 "response_name": row.name,
-                "failure": row.answer.failed > 0,
-                "count": row.answer.count,
-                "failed": row.answer.failed,
-                "requests": row.answer.requests,
-                "example": _example(row.answer.example),
+                "failure": row.response.failed > 0,
+                "count": row.response.count,
+                "failed": row.response.failed,
+                "requests": row.response.requests,
+                "example": _example(row.response.example),
             }
-            for row in answers(summary)
+            for row in responses(summary)
         ],
         "servers": [
             {"server_address": name} | _operation(row) for name, row in operations(summary.servers)

@@ -16,7 +16,7 @@ from ..ui.columns import LineColumn, alarm, counter
 from ..ui.console import Style, one_line
 from ..ui.figures import clock, count, duration, share, size
 from ..ui.remark import cause_of
-from .summary import AnswerCount, Bounded, ClientKey, OperationCount, Peer, Summary
+from .summary import Bounded, ClientKey, OperationCount, Peer, ResponseCount, Summary
 
 if TYPE_CHECKING:
     from dissectors.decode.pipeline import DecodeStats
@@ -104,55 +104,55 @@ PROXIED_COLUMNS: list[LineColumn[NamedProxy]] = [
 ]
 
 
-# -- answers ----------------------------------------------------------------------------------
+# -- responses ----------------------------------------------------------------------------------
 
 
-class NamedAnswer(NamedTuple):
-    """A row of answers."""
+class NamedResponse(NamedTuple):
+    """A row of responses."""
 
     code: int
     """response code"""
     name: str
     """its name"""
-    answer: AnswerCount
+    response: ResponseCount
     """how often, to what"""
     total: int
-    """answers in all"""
+    """responses in all"""
 
 
-def answers(summary: Summary) -> list[NamedAnswer]:
+def responses(summary: Summary) -> list[NamedResponse]:
     """Return success responses first, then failures, each by frequency."""
-    rows = summary.answers.rows
-    total = sum(answer.count for answer in rows.values())
+    rows = summary.responses.rows
+    total = sum(response.count for response in rows.values())
     ranked = sorted(rows.items(), key=lambda item: (item[1].failed > 0, -item[1].count))
-    return [NamedAnswer(code, name, answer, total) for (code, name), answer in ranked]
+    return [NamedResponse(code, name, response, total) for (code, name), response in ranked]
 
 
-def _requests(row: NamedAnswer) -> str:
-    ranked = sorted(row.answer.requests.items(), key=lambda item: -item[1])
+def _requests(row: NamedResponse) -> str:
+    ranked = sorted(row.response.requests.items(), key=lambda item: -item[1])
     names = [f"{one_line(name)} {count(n)}" for name, n in ranked[:3]]
     return ", ".join(names) + (", …" if len(ranked) > 3 else "")
 
 
-def _answer_example(row: NamedAnswer) -> str:
-    example = row.answer.example
+def _response_example(row: NamedResponse) -> str:
+    example = row.response.example
     if not is_notable(row.name) or example is None:
         return ""
     return f"packet {example.response_packet}: {cause_of(example.remark) or '-'}"
 
 
-def _answer_style(row: NamedAnswer) -> str:
-    return Style.RED if row.answer.failed else ""
+def _response_style(row: NamedResponse) -> str:
+    return Style.RED if row.response.failed else ""
 
 
-ANSWER_COLUMNS: list[LineColumn[NamedAnswer]] = [
+RESPONSE_COLUMNS: list[LineColumn[NamedResponse]] = [
     LineColumn("CODE", lambda r: str(r.code), 1, 4, 6, True),
-    LineColumn("RESPONSE", lambda r: one_line(r.name), 1, 16, 40, style=_answer_style),
-    counter("COUNT", lambda r: r.answer.count, 1),
-    alarm("FAILED", lambda r: r.answer.failed, 2),
-    LineColumn("SHARE", lambda r: share(r.answer.count, r.total), 3, 5, 6, True),
+    LineColumn("RESPONSE", lambda r: one_line(r.name), 1, 16, 40, style=_response_style),
+    counter("COUNT", lambda r: r.response.count, 1),
+    alarm("FAILED", lambda r: r.response.failed, 2),
+    LineColumn("SHARE", lambda r: share(r.response.count, r.total), 3, 5, 6, True),
     LineColumn("TO", _requests, 4, 20, 90),
-    LineColumn("EXAMPLE", _answer_example, 8, 20, 200, wraps=True),
+    LineColumn("EXAMPLE", _response_example, 8, 20, 200, wraps=True),
 ]
 
 

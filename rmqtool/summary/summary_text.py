@@ -15,20 +15,20 @@ from ..ui.screen.panels import FactLines, Labelled, panel_lines
 from ..ui.screen.tables import table_lines
 from .summary import Summary
 from .summary_tables import (
-    ANSWER_COLUMNS,
     CLIENT_COLUMNS,
     CONVERSATION_COLUMNS,
     FINDING_COLUMNS,
     PROXIED_COLUMNS,
     REPLICATION_COLUMNS,
+    RESPONSE_COLUMNS,
     SLOW_COLUMNS,
-    answers,
     clients,
     conversations,
     findings,
     operation_columns,
     operations,
     proxied,
+    responses,
     slowest,
 )
 from .verdict import style_of_verdict, verdict_facts
@@ -63,7 +63,7 @@ def summary_lines(
     writer.heading("Traffic")
     writer.paragraphs(_traffic_lines(summary, stats))
     writer.table("Operations", operations(summary.operations), operation_columns("REQUEST"))
-    writer.table("Responses", answers(summary), ANSWER_COLUMNS)
+    writer.table("Responses", responses(summary), RESPONSE_COLUMNS)
     writer.table(
         "Servers, without long polls",
         operations(summary.servers),

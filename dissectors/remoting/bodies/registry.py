@@ -172,7 +172,7 @@ def decode_body(
     except Exception as error:  # the last line of defence: one body never ends a run
         return Body(RAW, problem=undecoded(error))
     if response and response_code not in SUCCESSES and decoded.problem is not None:
-        return decode_unknown(body, f"a body on an answer with code {response_code}")
+        return decode_unknown(body, f"a body on a response with code {response_code}")
     return decoded
 
 

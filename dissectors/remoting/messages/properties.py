@@ -79,7 +79,7 @@ __BORNHOST: PROPERTY_BORN_HOST, text; host of a client behind the proxy
 BORN_TIMESTAMP: PROPERTY_BORN_TIMESTAMP, time_ms; when such a client made it
 __CRC32#: PROPERTY_CRC32, text; CRC of the record up to here, digits reversed
 # sending
-WAIT: PROPERTY_WAIT_STORE_MSG_OK, boolean; answer only when stored as asked
+WAIT: PROPERTY_WAIT_STORE_MSG_OK, boolean; respond only when stored as asked
 TRACE_ON: PROPERTY_TRACE_SWITCH, boolean; false: no trace of this message
 TRACE_CONTEXT: PROPERTY_TRACE_CONTEXT, text, not reserved; tracing context
 TRANSFER_FLAG: PROPERTY_TRANSFER_FLAG, text; unit the message came from

@@ -358,7 +358,7 @@ RAFT_BROKER_HEART_BEAT_EVENT_REQUEST: controller-internal, internal, 5.2.0;
   note entry of the JRaft log
 DLEDGER_METADATA: dledger->dledger, sync, 4.5.1; request + json-map; response + json-map
 DLEDGER_APPEND: dledger->dledger, sync, 4.5.1; request + json-map; response + json-map;
-  note answer code 200 whatever the outcome; the outcome is in the body
+  note response code 200 whatever the outcome; the outcome is in the body
 DLEDGER_GET: dledger->dledger, sync, 4.5.1; request + json-map; response + json-map
 DLEDGER_VOTE: dledger->dledger, sync, 4.5.1; request + json-map; response + json-map
 DLEDGER_HEART_BEAT: dledger->dledger, sync, 4.5.1; request + json-map; response + json-map

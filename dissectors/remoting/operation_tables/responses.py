@@ -23,7 +23,7 @@ class Response(NamedTuple):
 
 RESPONSE_ROWS: dict[str, Response] = {
     # set by a client that got no response
-    "RPC_TIME_OUT": Response("no answer in time; made up by the caller, never sent", "5.0.0"),
+    "RPC_TIME_OUT": Response("no response in time; made up by the caller, never sent", "5.0.0"),
     "RPC_SEND_TO_CHANNEL_FAILED": Response(
         "the request could not be written; made up by the caller, never sent", "5.0.0"
     ),
@@ -92,7 +92,7 @@ RESPONSE_ROWS: dict[str, Response] = {
     "NOT_IN_CURRENT_UNIT": Response("unused by Apache brokers; a producer tries another broker"),
     "CONSUMER_NOT_ONLINE": Response("no member of the consumer group is connected"),
     "CONSUME_MSG_TIMEOUT": Response("the client did not answer the broker in time"),
-    "NO_MESSAGE": Response("no message at this offset, as an answer to an acknowledgement"),
+    "NO_MESSAGE": Response("no message at this offset, as a response to an acknowledgement"),
     # POP, containers, static topics
     "POLLING_FULL": Response("the broker holds too many long polls already", "5.0.0"),
     "POLLING_TIMEOUT": Response("a POP long poll ended without a message", "5.0.0"),
@@ -133,7 +133,7 @@ RESPONSE_ROWS: dict[str, Response] = {
 }
 
 FORMER_MEANINGS: dict[str, str] = {
-    "ASYNC_AND_RETURN_NULL": "no answer yet; inside a broker, never sent",
+    "ASYNC_AND_RETURN_NULL": "no response yet; inside a broker, never sent",
     "UPDATE_AND_CREATE_ACL_CONFIG_FAILED": "to requests 50 to 54: the account was not stored",
     "DELETE_ACL_CONFIG_FAILED": "to requests 50 to 54: the account was not deleted",
     "UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED": "to requests 50 to 54: the list was not stored",

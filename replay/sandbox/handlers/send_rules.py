@@ -187,7 +187,7 @@ class SendRules:
     def stored(
         self, record: StoredRecord, queue_id: int, properties: dict[str, str], topic: str
     ) -> Answer:
-        """Return the answer to a send that was stored."""
+        """Return the response to a send that was stored."""
         fields = {
             "msgId": offset_id(self._state.store.store_host, record.physical_offset),
             "queueId": str(queue_id),

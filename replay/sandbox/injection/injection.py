@@ -21,7 +21,7 @@ class InjectionKind(StrEnum):
     """Kinds of faults."""
 
     LATENCY = "latency"
-    """answers come later"""
+    """responses come later"""
     ERROR = "error"
     """an error code instead of the work, or after it (`stored`)"""
     BUSY = "busy"
@@ -31,15 +31,15 @@ class InjectionKind(StrEnum):
     READ_ONLY = "read-only"
     """code 16, and routes say that nothing may be written"""
     DROP = "drop"
-    """the connection ends instead of an answer"""
+    """the connection ends instead of a response"""
     HALF = "half"
-    """half of the answer's frame, then the connection ends"""
+    """half of the response's frame, then the connection ends"""
     SILENT = "silent"
-    """no answer at all"""
+    """no response at all"""
     GARBAGE = "garbage"
-    """bytes that are not a frame instead of an answer"""
+    """bytes that are not a frame instead of a response"""
     HUGE = "huge"
-    """a frame that announces a gigabyte instead of an answer"""
+    """a frame that announces a gigabyte instead of a response"""
     SLOW_READ = "slow-read"
     """bytes are taken slowly from clients"""
     FREEZE = "freeze"
@@ -103,13 +103,13 @@ class Injection:
     times: int | None = None
     """how many requests it hits at the most on each broker; None: no limit"""
     latency: Latency | None = None
-    """how much later answers come; also of the other kinds"""
+    """how much later responses come; also of the other kinds"""
     code: int = int(ResponseCode.SYSTEM_ERROR)
     """response code of ERROR"""
     remark: str = ""
-    """text of the answer"""
+    """text of the response"""
     stored: bool = False
-    """the work is done anyway; only its answer is lost or an error"""
+    """the work is done anyway; only its response is lost or an error"""
     rate: int = 1024
     """bytes a second of SLOW_READ"""
 

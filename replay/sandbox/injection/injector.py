@@ -28,9 +28,9 @@ from .injection import Injection, InjectionKind
 _WINDOWS_MS: Final = 24 * 3_600_000
 _FROZEN_LIMIT: Final = 100_000
 _LATER_LIMIT: Final = 200_000
-"""answers that are held back at a time; further ones go out at once"""
+"""responses that are held back at a time; further ones go out at once"""
 _HELD_BYTES: Final = 256 * 1024 * 1024
-"""bytes of answers that are held back, and of frozen requests"""
+"""bytes of responses that are held back, and of frozen requests"""
 DISK_FULL: Final = (
     "service not available now. It may be caused by one of the following reasons: the broker's "
     "disk is full [CL:  1.00 CQ:  1.00 INDEX:  1.00], messages are put to the slave, message store "

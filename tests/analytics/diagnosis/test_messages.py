@@ -17,7 +17,7 @@ from analytics.diagnosis.messages import (
     is_producers,
     process_of,
 )
-from analytics.sends.attempts import GIVEN_UP, REFUSED, STORED, STORED_UNCONFIRMED
+from analytics.sends.attempts import REFUSED, STORED, STORED_UNCONFIRMED, TIMED_OUT
 from analytics.sends.chains import FAILED, MAYBE
 from dissectors.grpc.names import CODES, OK
 from dissectors.rows.record import ExchangeRecord
@@ -235,7 +235,7 @@ def test_calls_of_one_message_are_its_attempts_in_any_order() -> None:
 def test_what_the_broker_told_the_proxy_decides_what_the_call_does_not_say() -> None:
     given_up = call(0, None, facts=["stream_reset=CANCEL client"], end="open")
     (alone,) = kept(given_up)
-    assert (alone.last.outcome, alone.chain.final) == (GIVEN_UP, MAYBE)
+    assert (alone.last.outcome, alone.chain.final) == (TIMED_OUT, MAYBE)
     (stored,) = kept(given_up, of_proxy(1))
     assert (stored.last.outcome, stored.chain.final) == (STORED_UNCONFIRMED, STORED_UNCONFIRMED)
     (refused,) = kept(call(0, CODES["INTERNAL_SERVER_ERROR"]), of_proxy(1, 14))

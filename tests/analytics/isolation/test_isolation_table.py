@@ -98,12 +98,12 @@ def test_time_counts_as_far_as_the_producer_was_seen() -> None:
 def test_a_broker_that_is_not_used_again_is_given_up() -> None:
     later = [attempt(20 + 5 * n, "b") for n in range(30)]
     used = tables([attempt(0), refused(5), *later, attempt(170)])
-    assert [row["given_up"] for row in used["broker"]] == [None, None]
+    assert [row["abandoned"] for row in used["broker"]] == [None, None]
     gone = tables([attempt(0), refused(5), *later])
-    given_up = {row["broker"]: (row["given_up"], row["elsewhere"]) for row in gone["broker"]}
-    assert given_up == {"a": (True, 30), "b": (None, None)}
+    abandoned = {row["broker"]: (row["abandoned"], row["elsewhere"]) for row in gone["broker"]}
+    assert abandoned == {"a": (True, 30), "b": (None, None)}
     soon = tables([attempt(0), refused(5), *later[:10]])
-    assert [row["given_up"] for row in soon["broker"]] == [False, None]
+    assert [row["abandoned"] for row in soon["broker"]] == [False, None]
 
 
 def test_what_other_generations_would_have_done() -> None:

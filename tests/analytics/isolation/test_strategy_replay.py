@@ -72,12 +72,12 @@ def test_a_failure_isolates_for_the_time_of_the_generation() -> None:
 def test_a_slow_answer_isolates_by_its_latency() -> None:
     made = [stored(0, took_ms=700), stored(5000, took_ms=549)]
     assert windows(made, "5.1") == [("a", 700, 2700, "time")]
-    assert windows(made, "4.8") == [("a", 700, 5549, "answer")]
+    assert windows(made, "4.8") == [("a", 700, 5549, "response")]
 
 
 def test_a_fast_answer_ends_an_isolation_before_5_1_4_only() -> None:
     made = [refused(10), stored(100)]
-    assert windows(made, "4.8") == [("a", 15, 102, "answer")]
+    assert windows(made, "4.8") == [("a", 15, 102, "response")]
     assert windows(made, "5.1") == [("a", 15, 10_015, "time")]
 
 

@@ -73,11 +73,11 @@ def test_answers_are_counted_by_what_they_say() -> None:
         "exchanges": 6,
         "answered": 2,
         "failed": 1,
-        "no_answer": 1,
+        "no_response": 1,
         "unknown": 2,
         "oneway": 1,
         "failed_share": 0.5,
-        "no_answer_share": pytest.approx(1 / 3),
+        "no_response_share": pytest.approx(1 / 3),
         "mean_us": 2000,
         "p50_us": 1004,  # the middle of its bucket
         "max_us": 3000,
@@ -89,14 +89,14 @@ def test_without_connections_no_answer_is_unknown() -> None:
     rows = [row(0), row(1, latency_us=None, end="reset")]
     tables = computed(report_input(rows), "operations", "latency_network")
     (found,) = tables["operations"]
-    assert (found["no_answer"], found["unknown"]) == (0, 1)
+    assert (found["no_response"], found["unknown"]) == (0, 1)
     assert "latency_network" not in tables
 
 
 def test_what_nobody_answered_has_no_latency() -> None:
     given = report_input([row(0, latency_us=None, end="open")])
     (found,) = computed(given, "operations")["operations"]
-    for name in ("mean_us", "p50_us", "p999_us", "max_us", "failed_share", "no_answer_share"):
+    for name in ("mean_us", "p50_us", "p999_us", "max_us", "failed_share", "no_response_share"):
         assert found[name] is None, name
     assert found["rate"] is None  # a single moment has no rate
 
@@ -277,7 +277,7 @@ def test_the_objective_counts_what_was_answered_well_and_in_time() -> None:
     given = report_input(rows, [connection(0)])
     tables = computed(given, *names, slo=slo, window_us=SECOND)
     (found,) = tables["latency_slo"]
-    expected = {"requests": 98, "good": 95, "slow": 1, "failed": 1, "no_answer": 1, "missed": 3}
+    expected = {"requests": 98, "good": 95, "slow": 1, "failed": 1, "no_response": 1, "missed": 3}
     assert {name: found[name] for name in expected} == expected
     assert found["burn_rate"] == pytest.approx((3 / 98) / 0.05)
     windows = tables["latency_slo_over_time"]

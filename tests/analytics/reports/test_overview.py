@@ -23,7 +23,7 @@ def recorded() -> Tables:
 
 
 def test_a_message_that_is_stored_is_no_failure(recorded: Tables) -> None:
-    (weak,) = (one for one in recorded["errors"] if one["answer"] == "SLAVE_NOT_AVAILABLE")
+    (weak,) = (one for one in recorded["errors"] if one["response"] == "SLAVE_NOT_AVAILABLE")
     assert (weak["class"], weak["exchanges"]) == ("stored, not durable", 2)
     (topic,) = (one for one in recorded["topics"] if one["topic"] == "ReplicaTopic")
     assert (topic["sends"], topic["sent"]) == (10, 10)
@@ -32,7 +32,7 @@ def test_a_message_that_is_stored_is_no_failure(recorded: Tables) -> None:
 
 def test_a_retry_topic_that_is_not_made_yet_is_expected(recorded: Tables) -> None:
     last = recorded["errors"][-1]
-    assert (last["class"], last["answer"]) == ("expected", "TOPIC_NOT_EXIST")
+    assert (last["class"], last["response"]) == ("expected", "TOPIC_NOT_EXIST")
     assert last["topics"] == ["%RETRY%push_group"]
     assert sum(int(str(one["failed"])) for one in recorded["operations"]) == 0
 
@@ -64,7 +64,7 @@ def test_pulls_that_end_with_the_consumer_come_last(recorded: Tables) -> None:
         ("PULL_MESSAGE", True, True, 4),
     ]
     pulls = next(one for one in recorded["operations"] if one["operation"] == "PULL_MESSAGE")
-    assert pulls["no_answer"] == 0
+    assert pulls["no_response"] == 0
 
 
 def test_what_was_not_answered_is_said_first(recorded: Tables) -> None:

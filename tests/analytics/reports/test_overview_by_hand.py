@@ -104,7 +104,7 @@ def test_errors_over_time_are_the_errors(
     )
     found: Counter[object] = Counter()
     for one in tables["errors_over_time"]:
-        if one["error"] not in ("no answer", "unknown"):
+        if one["error"] not in ("no response", "unknown"):
             found[one["error"]] += one["exchanges"]  # type: ignore[assignment]
     assert found == expected
 

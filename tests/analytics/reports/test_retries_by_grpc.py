@@ -102,7 +102,7 @@ def made() -> Tables:
         (1, "INTERNAL_SERVER_ERROR → stored", "stored", 1),
         (2, "PROXY_TIMEOUT → stored", "stored", 2),
         (3, "INTERNAL_SERVER_ERROR → INTERNAL_SERVER_ERROR", "may be stored", 0),
-        (4, "no answer in time → stored, client not told", "stored, client not told", 1),
+        (4, "timeout → stored, client not told", "stored, client not told", 1),
         (5, "TOPIC_NOT_FOUND → TOPIC_NOT_FOUND", "failed", 0),
         (7, "HA_NOT_AVAILABLE → stored", "stored", 2),
         (8, "GRPC_ABORTED", "may be stored", 0),

@@ -169,7 +169,7 @@ def test_hosts_share_neither_messages_nor_timeouts() -> None:
     }
     assert messages["10.0.0.7", key(1, 10_000)] == "SYSTEM_BUSY"
     assert ("10.0.0.8", key(1, 10_000)) not in messages
-    assert message(found, 20)["causes"] == "no answer in time"
+    assert message(found, 20)["causes"] == "timeout"
     assert message(found, 3)["over_budget"] == 0
 
 
@@ -325,7 +325,7 @@ def test_attempts_that_our_own_producer_logged() -> None:
     names = "retry_messages", "retry_attempts", "retry_totals"
     tables = tables_from("retries", report_input(rows), *names)
     found = message(tables, 1)
-    assert found["causes"] == "not sent → no answer in time → stored"
+    assert found["causes"] == "not sent → timeout → stored"
     assert found["client"] == "10.0.0.9"
     assert {one["certain"] for one in tables["retry_attempts"]} == {True}
     (counts,) = tables["retry_totals"]

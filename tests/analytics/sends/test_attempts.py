@@ -31,8 +31,8 @@ def test_the_versions_of_the_made_up_sends_are_real() -> None:
         (answered(closed=START + 500, ended_by="client"), words.LATE),
         (silent(ended="reset", by="server"), words.RESET),
         (silent(ended="closed", by="server"), words.CLOSED),
-        (silent(ended="closed", by="client"), words.GIVEN_UP),
-        (silent(ended="reset", by="client"), words.GIVEN_UP),
+        (silent(ended="closed", by="client"), words.TIMED_OUT),
+        (silent(ended="reset", by="client"), words.TIMED_OUT),
         (silent(ended="open"), words.UNKNOWN),
         (silent(whole=False), words.UNKNOWN),
         (silent(status="oneway"), words.ONEWAY),
@@ -46,7 +46,7 @@ def test_what_became_of_an_attempt(send: Send, outcome: str) -> None:
 
 @pytest.mark.parametrize(
     ("ended", "outcome"),
-    [("open", words.GIVEN_UP), ("closed", words.CLOSED), (None, words.NOT_SENT)],
+    [("open", words.TIMED_OUT), ("closed", words.CLOSED), (None, words.NOT_SENT)],
 )
 def test_what_the_sender_itself_logged_is_certain(ended: str, outcome: str) -> None:
     own = silent(ended=ended, by="", whole=None, request_packet=None, client_address="")
@@ -108,7 +108,7 @@ def test_a_connect_between_two_attempts_is_between_them() -> None:
     connects = [failure(5000, refused=False)]
     assert outcomes(*sends, failures=connects) == [
         words.REFUSED,
-        words.CONNECT_NO_ANSWER,
+        words.CONNECT_UNANSWERED,
         words.STORED,
     ]
 
@@ -203,7 +203,7 @@ def test_the_client_knows_at_its_timeout_and_not_by_its_fin() -> None:
     """The first timeout of a process loads classes before the connection is closed."""
     waited = silent(lead=0, closed=START + 1_663_000)
     (attempt,) = attempts_of([waited], timeout_us=1_500_000)
-    assert (attempt.outcome, attempt.end) == (words.GIVEN_UP, START + 1_500_000)
+    assert (attempt.outcome, attempt.end) == (words.TIMED_OUT, START + 1_500_000)
     (early,) = attempts_of([waited], timeout_us=3_000_000)
     assert early.end == START + 1_663_000
 
@@ -241,7 +241,7 @@ def test_the_timeout_is_learnt_from_connections_closed_in_vain(
 def test_a_connect_while_the_client_waits_is_another_programs(at: int) -> None:
     waiting = silent(closed=START + 1_500_000)
     retried = answered(at=1_600_000, broker="c")
-    assert outcomes(waiting, retried, failures=[failure(at)]) == [words.GIVEN_UP, words.STORED]
+    assert outcomes(waiting, retried, failures=[failure(at)]) == [words.TIMED_OUT, words.STORED]
 
 
 def test_a_connect_long_after_the_birth_of_a_message_is_another_programs() -> None:

@@ -51,7 +51,7 @@ def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Ta
         )
         tries = 3 * lost_sends()
         assert tries < int(str(found["connects"])) <= tries + PROBES
-        assert (found["refused"], found["no_answer"]) == (found["connects"], 0)
+        assert (found["refused"], found["no_response"]) == (found["connects"], 0)
         assert found["silent"], "the probe also came through, so some may be the probe's"
         assert "may be a probe's" in said
     elif name == "latency":
@@ -114,7 +114,7 @@ A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:3306"
 SECOND = 1_000_000
 CONNECTIONS = [
     failed(10, "10.0.0.9", 0, A),
-    {**failed(11, "10.0.0.9", SECOND, A, "no_answer"), "syns": 2},
+    {**failed(11, "10.0.0.9", SECOND, A, "no_response"), "syns": 2},
     failed(12, "10.0.0.9", 60 * SECOND, A),
     failed(13, "10.0.0.8", 2 * SECOND, A),
     failed(14, "10.0.0.7", 3 * SECOND, A),
@@ -156,7 +156,7 @@ def test_who_connected_is_told_by_what_it_asked(made: Tables) -> None:
         (one["broker"], one["client"]): (
             one["who"],
             one["refused"],
-            one["no_answer"],
+            one["no_response"],
             one["silent"],
         )
         for one in made["failed_connects"]

@@ -42,6 +42,7 @@ def seen_in(talk: Talk, folder: Path) -> list[CommandSeen]:
         ("outcome == SUCCESS", 1),
         ("outcome == oneway", 1),
         ("answer == PULL_NOT_FOUND and operation == PULL_MESSAGE", 1),
+        ("response == PULL_NOT_FOUND and operation == PULL_MESSAGE", 1),
         ("request == PULL_MESSAGE", 2),
         ("failed", 0),
         ("broker == broker-a", 2),

@@ -26,7 +26,7 @@ def found(expression: str, **changes: object) -> bool:
         "failed == false and failed != yes",
         "outcome == SUCCESS",
         "outcome in (success, unanswered)",
-        "answer == SUCCESS and code == SUCCESS and code == 0",
+        "response == SUCCESS and answer == SUCCESS and code == SUCCESS and code == 0",
         "request == SEND_MESSAGE_V2 and operation ~ ^SEND",
         "client == 10.0.0.5",
         "client ~ '^10[.]0[.]0[.]5:[0-9]+$'",

@@ -22,7 +22,7 @@ STORED = {"captured_result": Result.stored, "captured_code": 0}
 GOOD = outcome(0, Result.stored, code=0, latency_us=2000, captured_latency_us=1000, **STORED)
 BROKEN = outcome(1, Result.failed, code=14, reason="disk full", latency_us=9000, **STORED)
 HEALED = outcome(2, code=0, captured_result=Result.failed, captured_code=2, captured_attempts=3)
-LOST = outcome(3, Result.unknown, reason="no answer in 3000 ms", **STORED)
+LOST = outcome(3, Result.unknown, reason="no response in 3000 ms", **STORED)
 AGAIN = outcome(4, code=0, maybe_twice=True, differences=["queue 1 → 2"], late_us=70_000, **STORED)
 
 
@@ -34,10 +34,10 @@ def test_what_came_out_otherwise_is_counted_and_named() -> None:
     assert found.outcomes["SUCCESS", "SUCCESS"] == 2
     assert found.outcomes["SUCCESS", "SERVICE_NOT_AVAILABLE"] == 1
     assert found.outcomes["SYSTEM_BUSY", "SUCCESS"] == 1
-    assert found.outcomes["SUCCESS", "no answer"] == 1
+    assert found.outcomes["SUCCESS", "no response"] == 1
     (first, second) = found.examples["new_failures"]
     assert (first.unique_key, first.replayed) == ("K1", "SERVICE_NOT_AVAILABLE: disk full")
-    assert second.replayed == "no answer: no answer in 3000 ms"
+    assert second.replayed == "no response: no response in 3000 ms"
     assert [one.unique_key for one in found.examples["fixed"]] == ["K2"]
     assert [one.unique_key for one in found.examples["maybe_twice"]] == ["K4"]
 
@@ -117,7 +117,7 @@ def test_what_is_no_condition_says_what_would_be(text: str, says: str) -> None:
 
 def test_the_captured_outcome_is_told_by_answer_and_flag() -> None:
     one = captured(seen())
-    assert str(captured_side(one)) == "no answer"
+    assert str(captured_side(one)) == "no response"
     assert captured_side(one).is_failed
     one.answer.status = "oneway"
     assert str(captured_side(one)) == "oneway"

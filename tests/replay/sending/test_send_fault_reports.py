@@ -52,9 +52,9 @@ def unusable(link: ScriptLink, command: RemotingCommand, body: bytes) -> None:
     ("behaviour", "event"),
     [
         (refusing(14), "error code"),
-        (mute, "no answer"),
-        (dropping, "no answer"),
-        (None, "no answer"),
+        (mute, "no response"),
+        (dropping, "no response"),
+        (None, "no response"),
         (unusable, "client error"),
     ],
 )
@@ -66,10 +66,10 @@ def test_synchronous(generation: str, behaviour: object, event: str) -> None:
     ("generation", "behaviour", "told"),
     [
         ("5.1", refusing(14), ["handed over", "error code (asynchronous)"]),
-        ("5.1", mute, ["handed over", "no answer (asynchronous)"]),
-        ("5.1", None, ["handed over", "no answer (asynchronous)"]),
+        ("5.1", mute, ["handed over", "no response (asynchronous)"]),
+        ("5.1", None, ["handed over", "no response (asynchronous)"]),
         ("4.8", refusing(14), ["handed over", "error code (asynchronous)"]),
-        ("4.8", mute, ["handed over", "no answer (asynchronous)"]),
+        ("4.8", mute, ["handed over", "no response (asynchronous)"]),
         ("4.8", None, ["not sent (asynchronous)", "handed over"]),
         ("4.7", None, ["not sent (asynchronous)", "handed over"]),
     ],
@@ -80,7 +80,7 @@ def test_asynchronous(generation: str, behaviour: object, told: list[str]) -> No
 
 def test_one_way_is_handed_over_or_not_written() -> None:
     assert events(bench_of("5.1", mute), ONEWAY) == ["handed over"]
-    assert events(bench_of("5.1", None), ONEWAY) == ["no answer"]
+    assert events(bench_of("5.1", None), ONEWAY) == ["no response"]
 
 
 def test_an_answer_is_reported_with_its_latency() -> None:

@@ -102,5 +102,5 @@ def test_a_route_of_200_names_holds_a_send_no_longer_than_its_timeout() -> None:
             timeout=110,
         )
     assert ended.returncode == 1
-    assert b"no answer in time" in ended.stderr
+    assert b"no response in time" in ended.stderr
     assert watch.own < 100

@@ -421,7 +421,7 @@ def test_a_connect_that_stays_unanswered_times_out() -> None:
             with socket.create_connection(address):  # the queue is full now
                 network.open(f"127.0.0.1:{address[1]}", 200_000_000, user)
                 await asyncio.sleep(1)
-                assert user.notes == ["no answer in time"]
+                assert user.notes == ["no response in time"]
             await network.close()
 
     asyncio.run(run())

@@ -234,7 +234,7 @@ def test_one_file_of_a_form(tmp_path: Path) -> None:
 def test_shares_and_titles() -> None:
     shares = [percentage(part) for part in (0, 0.0004, 0.5, 0.9999, 1, 1.5)]
     assert shares == ["0%", "<0.1%", "50.0%", "99.9%", "100%", "150.0%"]
-    names = ("p999_us", "gap_bytes", "no_answer", "p50_us_before", "p999_us_change", "us_states")
+    names = ("p999_us", "gap_bytes", "no_response", "p50_us_before", "p999_us_change", "us_states")
     assert [title_of(name) for name in names] == [
         "P99.9",
         "GAP",
@@ -267,7 +267,7 @@ def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
     assert operations["SEND_MESSAGE_V2"]["exchanges"] == 2
     assert operations["SEND_MESSAGE_V2"]["failed"] == 1
     (error,) = [row for row in overview["tables"]["errors"]["rows"] if row["code"] == 2]
-    assert error["answer"] == "SYSTEM_BUSY"
+    assert error["response"] == "SYSTEM_BUSY"
     assert error["remark"].startswith("[TIMEOUT_CLEAN_QUEUE]")
     assert error["alike"].startswith("[TIMEOUT_CLEAN_QUEUE]")
     (missing,) = [row for row in overview["tables"]["errors"]["rows"] if row["code"] == 3]

@@ -19,7 +19,7 @@ ROW = {
     "topic": "DeadTopic",
     "network_us": 17,
     "retransmitted": False,
-    "answer": "SUCCESS",
+    "response": "SUCCESS",
     "client_address": "127.0.0.1:51314",
     "capture": "captures/2026-11-22/incident-of-the-morning.pcap",
     "request_packet": 63_412,

@@ -141,7 +141,7 @@ def test_a_namesrv_that_is_silent_stored_nothing() -> None:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         result = rmqtool("send", "-n", address, "-t", "T", "--body", "x", "--timeout", "300ms")
     assert result.status == 1
-    assert f"no answer from {address}" in result.err
+    assert f"no response from {address}" in result.err
     assert "the server is slow, frozen, or unreachable" in result.err
     assert "stored" not in result.err
 

@@ -83,7 +83,7 @@ def _views() -> Views:
     }
     for table in ("operations", "clients"):
         for row in tables[table]:
-            row["unanswered"] = sum(row[one] for one in ("no_answer", "unknown", "withdrawn"))  # type: ignore[misc]
+            row["unanswered"] = sum(row[one] for one in ("no_response", "unknown", "withdrawn"))  # type: ignore[misc]
     shown = json.loads(summary_json(summary, decode.stats))
     messages = engine._store.messages(engine.context.names_of_ports())
     taker = engine._taker_of["isolated-broker-still-used"]
@@ -130,8 +130,8 @@ def test_errors(views: Views) -> None:
     classes = ("failed", "expected", "stored, not durable")
     rows = [row for row in views.tables["errors"] if row["class"] in classes]
     failed = [row for row in rows if row["class"] == "failed"]
-    answers = views.summary["answers"]
-    keys, ours = ("code", "answer"), ("response_code", "response_name")
+    answers = views.summary["responses"]
+    keys, ours = ("code", "response"), ("response_code", "response_name")
     shown = sums([row for row in answers if row["failed"]], ours, ["failed"])
     assert shown == sums(failed, keys, ["exchanges"])
     every = sums(rows, keys, ["exchanges"])

@@ -46,8 +46,8 @@ def test_operations_answers_and_peers() -> None:
     assert (send.count, send.failed, send.unanswered, send.oneway) == (103, 1, 1, 1)
     assert abs((send.latency.percentile(50) or 0) - 1050) < 15
     assert found.operations.rows["PULL_MESSAGE"].failed == 0
-    assert found.answers.rows[(2, "SYSTEM_BUSY")].failed == 1
-    assert found.answers.rows[(19, "PULL_NOT_FOUND")].failed == 0
+    assert found.responses.rows[(2, "SYSTEM_BUSY")].failed == 1
+    assert found.responses.rows[(19, "PULL_NOT_FOUND")].failed == 0
     client = found.clients.rows[ClientKey("10.0.0.5", "JAVA", "V4_9_4")]
     assert (client.count, client.failed, len(client.conversations)) == (104, 1, 1)
     assert found.servers.rows["10.0.0.1:10911"].count == 102  # neither oneway nor long poll
@@ -102,7 +102,7 @@ def test_the_json_has_the_same_numbers() -> None:
     assert decoded["captures"][0]["first_time"] == "2026-11-20T10:00:00.000000Z"
     send = next(row for row in decoded["operations"] if row["request_name"] == "SEND_MESSAGE_V2")
     assert (send["count"], send["failed"], send["max_us"]) == (103, 1, 3_000_000)
-    assert decoded["answers"][-1]["example"]["response_packet"] == 77
+    assert decoded["responses"][-1]["example"]["response_packet"] == 77
     assert decoded["clients"][0]["connections"] == 1
     assert decoded["slowest"][0]["latency_us"] == 3_000_000
     first = {row["kind"]: row["first"] for row in decoded["findings"]}
@@ -127,6 +127,6 @@ def test_memory_is_bounded() -> None:
     assert len(found.operations.rows) == MAX_KEYS + 1
     assert found.operations.rows[OTHERS].count == 5000 - MAX_KEYS
     assert len(found.servers.rows) == MAX_KEYS + 1
-    assert len(found.answers.rows) == MAX_KEYS + 1
+    assert len(found.responses.rows) == MAX_KEYS + 1
     assert len(found.clients.rows) == MAX_PEERS + 1
     assert len(found.conversations.rows) == MAX_PEERS + 1

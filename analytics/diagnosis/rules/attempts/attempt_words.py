@@ -16,9 +16,9 @@ from dissectors.rows import conversation_record as tcp
 from ....sends.attempts import (
     CALL_RESET,
     CLOSED,
-    GIVEN_UP,
     LATE,
     RESET,
+    TIMED_OUT,
     UNSURE,
     ObservedAttempt,
 )
@@ -33,9 +33,9 @@ MAX_KEYS: Final = 1000
 """maximum UNIQ_KEYs kept"""
 ENDED: Final = frozenset((RESET, CLOSED))
 """outcomes in which the connection ended before the response"""
-WITHOUT_ANSWER: Final = ENDED | {GIVEN_UP}
+WITHOUT_RESPONSE: Final = ENDED | {TIMED_OUT}
 """outcomes of which the broker may know more than the client"""
-UNDECIDED: Final = WITHOUT_ANSWER | {CALL_RESET, UNSURE}
+UNDECIDED: Final = WITHOUT_RESPONSE | {CALL_RESET, UNSURE}
 """the same outcomes, including those of gRPC calls"""
 CLOCK_US: Final = 5000
 """a UNIQ_KEY has the creation time in whole milliseconds of the client's clock"""
@@ -82,7 +82,7 @@ def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:
     attempts = []
     for place, attempt in enumerate(message.attempts):
         tried_again = place + 1 < len(message.attempts)
-        if attempt.outcome == GIVEN_UP:
+        if attempt.outcome == TIMED_OUT:
             if tried_again or waited_us(attempt) >= LEAST_WAIT_US:
                 attempts.append(attempt)
         elif came_late(attempt) and attempt.certain:
@@ -105,7 +105,7 @@ def how(attempt: ObservedAttempt) -> str:
         return f"{name}: {attempt.outcome}"
     if attempt.outcome == LATE and send.end is not None:
         return f"{name}: answered after {plain_duration(send.end - send.begin)}, too late"
-    if attempt.outcome in WITHOUT_ANSWER:
+    if attempt.outcome in WITHOUT_RESPONSE:
         return f"{name}: {attempt.outcome} after {plain_duration(waited_us(attempt))}"
     answer = send.response_name or attempt.outcome
     return f"{name}: {answer}"

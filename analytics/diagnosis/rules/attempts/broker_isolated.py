@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...rule import ISOLATES_PROXIES, DiagnosisRule, Fold
-from .causes import NO_ANSWER
+from .causes import NO_RESPONSE
 from .isolated_broker_still_used import ISOLATED
 
 RULE = DiagnosisRule(
@@ -33,5 +33,5 @@ RULE = DiagnosisRule(
     found_by="isolated-broker-still-used",
     limits="Uses the state of isolated-broker-still-used; needs numpy.",
     needs=frozenset((Need.SENDS,)),
-    consequence_of=NO_ANSWER | {"disk-full", "no-permission"},
+    consequence_of=NO_RESPONSE | {"disk-full", "no-permission"},
 )

@@ -11,7 +11,7 @@ from ...outages import named
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals, only
 from ...rule import COVERED, DiagnosisRule, Exchanges
-from .causes import BUSY, NO_ANSWER
+from .causes import BUSY, NO_RESPONSE
 
 
 class _Fold(Refusals):
@@ -58,5 +58,5 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=_key, statuses=frozenset((UNANSWERED,)), with_facts=True),),
     limits="A program that cancels a call itself looks the same. Long polls are ignored.",
-    consequence_of=NO_ANSWER | BUSY | {"broker-slow-vs-network", "client-hung"},
+    consequence_of=NO_RESPONSE | BUSY | {"broker-slow-vs-network", "client-hung"},
 )

@@ -14,7 +14,7 @@ BUSY: Final = frozenset(
     )
 )
 """the broker is overloaded"""
-NO_ANSWER: Final = frozenset(
+NO_RESPONSE: Final = frozenset(
     (
         "broker-gone",
         "broker-hung",

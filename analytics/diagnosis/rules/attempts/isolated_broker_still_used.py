@@ -24,7 +24,7 @@ from ...refusals import counted_names, only, times
 from ...rule import ISOLATES_PROXIES, DiagnosisRule
 from ...spells import HOUR, spells
 from .attempt_words import evidence_of, how
-from .causes import NO_ANSWER
+from .causes import NO_RESPONSE
 
 if TYPE_CHECKING:
     from ....isolation.strategy_replay import Window
@@ -57,7 +57,7 @@ class _Fold(ProducerFold):
                 yield from _still_used(judged, context)
             elif judged.verdict.state == ON:
                 yield from _isolated(judged, context)
-            yield from _given_up(judged, context)
+            yield from _abandoned(judged, context)
 
 
 def _of_the_broker(judged: JudgedProducer) -> bool:
@@ -162,13 +162,13 @@ def _span(window: Window) -> tuple[int, int]:
     return window.start * 1000, window.end * 1000
 
 
-def _given_up(judged: JudgedProducer, context: Context) -> Iterable[Case]:
+def _abandoned(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     from ....isolation.strategy_replay import absence_of
 
     last_of = {window.broker: window for window in judged.replay.windows}
     for broker, window in sorted(last_of.items()):
         absence = absence_of(judged.attempts, window, judged.last)
-        if absence is None or not absence.given_up:
+        if absence is None or not absence.abandoned:
             continue
         topics = [
             topic
@@ -262,6 +262,6 @@ RULE = DiagnosisRule(
         " few sends could have reached an isolated broker."
     ),
     needs=frozenset((Need.SENDS,)),
-    consequence_of=NO_ANSWER | {"disk-full", "go-away"},
+    consequence_of=NO_RESPONSE | {"disk-full", "go-away"},
     lasts=None,
 )

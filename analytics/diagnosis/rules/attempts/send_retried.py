@@ -16,7 +16,7 @@ from ...problem import Case, ProblemSeverity
 from ...refusals import counted_names, only, subject_of
 from ...rule import COVERED, DiagnosisRule
 from .attempt_words import MessageFold
-from .causes import BUSY, NO_ANSWER
+from .causes import BUSY, NO_RESPONSE
 
 
 class _Fold(MessageFold):
@@ -91,7 +91,7 @@ RULE = DiagnosisRule(
     messages=_key,
     limits="Retries by the application itself are new messages with other UNIQ_KEYs.",
     needs=frozenset((Need.SENDS,)),
-    consequence_of=NO_ANSWER
+    consequence_of=NO_RESPONSE
     | BUSY
     | {
         "call-given-up",

@@ -81,7 +81,7 @@ def _case(drops: list[_Drop], topic: str, broker: str) -> Case:
     )
     if not any(drop.confirmed for drop in drops):
         case.confidence = Confidence.LIKELY
-        case.reason = "only one answer to a pull shows it"
+        case.reason = "only one response to a pull shows it"
     case.rule = TRUNCATED
     case.details = [
         f"queue {drop.queue}: ended at {drop.before.end:,}, then at {drop.after.end:,}"

@@ -29,7 +29,7 @@ _BY_CALL: Final = {
 }
 """gRPC code of a proxy -> response code of the broker"""
 _WAIT: Final = "wait"
-_ANSWER: Final = "answer"
+_RESPONSE: Final = "response"
 
 
 class _Fold(Refusals):
@@ -38,39 +38,39 @@ class _Fold(Refusals):
     def take(self, row: ExchangeRecord) -> None:
         code = row.response_code or 0
         code = _BY_CALL.get(code, code)
-        self.note_name(_ANSWER, ResponseCode(code).name)
+        self.note_name(_RESPONSE, ResponseCode(code).name)
         if row.latency_us is not None:
             self.note_figure(f"{_WAIT} {code}", row.latency_us)
 
     def title(self, context: Context) -> str:
         broker = context.refuser(self.key)
-        answers = self.named(_ANSWER)
-        replica = {name for name in answers if name != ResponseCode(_DISK).name}
+        responses = self.named(_RESPONSE)
+        replica = {name for name in responses if name != ResponseCode(_DISK).name}
         where = " and ".join(
             (
-                *(("on disk in time",) if ResponseCode(_DISK).name in answers else ()),
+                *(("on disk in time",) if ResponseCode(_DISK).name in responses else ()),
                 *(("copied to a slave in time",) if replica else ()),
             )
         )
         return (
             f"{broker} stored {counted(self.tally.count, 'message')} that"
             f" {'was' if self.tally.count == 1 else 'were'} not {where}"
-            f" ({', '.join(self._response_parts(answers))})"
+            f" ({', '.join(self._response_parts(responses))})"
         )
 
     def details(self, context: Context) -> list[str]:
-        return [*super().details(context), f"answers: {counted_names(self.named(_ANSWER))}"]
+        return [*super().details(context), f"responses: {counted_names(self.named(_RESPONSE))}"]
 
     def impact(self) -> dict[Impact, int]:
         return {Impact.NOT_DURABLE: self.tally.count}
 
     def judge(self, case: Case, context: Context) -> None:
-        if self.named(_ANSWER).keys() == {ResponseCode(_DISK).name}:
+        if self.named(_RESPONSE).keys() == {ResponseCode(_DISK).name}:
             case.advice = _DISK_ADVICE
 
-    def _response_parts(self, answers: Iterable[str]) -> list[str]:
+    def _response_parts(self, responses: Iterable[str]) -> list[str]:
         parts = []
-        for name in sorted(answers):
+        for name in sorted(responses):
             code = ResponseCode.__members__.get(name)
             _, most = self.figures.get(f"{_WAIT} {code:d}", (0, 0)) if code is not None else (0, 0)
             waited = f" after {plain_duration(most)}" if most >= _WAITED_US else ""

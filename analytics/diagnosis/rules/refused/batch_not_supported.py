@@ -27,17 +27,17 @@ class _Fold(Refusals):
     per_broker = True
 
     def take(self, row: ExchangeRecord) -> None:
-        self.note_name("answer", str(row.response_code))
+        self.note_name("response", str(row.response_code))
         if RETRY_GROUP in (row.remark or ""):
-            self.note_name("answer", RETRY_GROUP)
+            self.note_name("response", RETRY_GROUP)
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
         batches = counted(self.tally.count, "batch", "batches")
-        answers = self.named("answer")
-        if str(_UNKNOWN) in answers:
+        responses = self.named("response")
+        if str(_UNKNOWN) in responses:
             why = "it does not know the request SEND_BATCH_MESSAGE (320)"
-        elif RETRY_GROUP in answers:
+        elif RETRY_GROUP in responses:
             why = "it accepts none for a retry topic"
         else:
             why = "its store accepts none, although no length exceeds the limit"

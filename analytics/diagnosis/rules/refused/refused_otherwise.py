@@ -98,7 +98,7 @@ class RefusedOtherwise(Refusals):
             )
             return
         case.confidence = Confidence.LIKELY
-        case.reason = "the answer is all that is known"
+        case.reason = "the response is all that is known"
 
 
 def key_of_other(row: ExchangeRecord) -> str | None:

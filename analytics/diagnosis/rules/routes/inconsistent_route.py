@@ -160,7 +160,7 @@ def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
     ]
     if not any(difference.certain for difference in differences):
         case.confidence = Confidence.LIKELY
-        case.reason = "the answers are too few to tell it from a route that was just changing"
+        case.reason = "the responses are too few to tell it from a route that was just changing"
     return case
 
 
