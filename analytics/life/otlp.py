@@ -161,7 +161,7 @@ def _attributes(life: Life, step: LifeStep, operation: _Operation) -> list[dict[
         ("server.address", server[0] if server is not None else row.server_address),
         ("server.port", server[1] if server is not None else None),
         ("client.address", row.client_address),
-        ("error.type", (row.response_name or "no_answer") if failed else None),
+        ("error.type", (row.response_name or "no_response") if failed else None),
         ("rmqtool.event", row.event),
         ("rmqtool.producer_group", row.producer_group),
         ("rmqtool.broker_name", row.broker_name),

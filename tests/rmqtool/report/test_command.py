@@ -238,7 +238,7 @@ def test_shares_and_titles() -> None:
     assert [title_of(name) for name in names] == [
         "P99.9",
         "GAP",
-        "NO ANSWER",
+        "NO RESPONSE",
         "P50 BEFORE",
         "P99.9 CHANGE",
         "US STATES",

@@ -29,7 +29,7 @@ ROW = {
 
 @pytest.mark.parametrize(
     ("width", "shown"),
-    [(80, []), (120, ["BROKER", "ANSWER"]), (160, ["CLIENT ADDRESS", "NETWORK"])],
+    [(80, []), (120, ["BROKER", "RESPONSE"]), (160, ["CLIENT ADDRESS", "NETWORK"])],
 )
 def test_the_slowest_exchanges_show_time_and_packet_before_the_path(
     width: int, shown: list[str]
