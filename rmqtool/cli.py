@@ -167,6 +167,7 @@ class _Root(CommandGroup):
             ),
             panel=_ANALYZE,
             reads=True,
+            inputs_last=True,
         ),
         "anonymize": CommandPlace(
             "anonymize.command",

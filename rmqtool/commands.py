@@ -33,6 +33,8 @@ class CommandPlace(NamedTuple):
     """parameters that `--help` shows; `--help-all` shows all; empty: all"""
     reads: bool = False
     """`-r FILE` is the same as `FILE`, because tshark and tcpdump have it"""
+    inputs_last: bool = False
+    """inputs follow other arguments, as in `report latency FILE`; otherwise they come first"""
 
 
 _NOT_DRAWN: Final = (("rich.markdown", "Markdown"), ("rich.traceback", "Traceback"))
@@ -95,6 +97,21 @@ READ: Final = "-r"
 """the option of tshark and tcpdump before a capture, which needs none here"""
 
 
+def _inputs_of(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return the inputs behind `-r`, and the other arguments."""
+    inputs: list[str] = []
+    others: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == READ:
+            inputs += [name] if (name := next(words, None)) is not None else []
+            continue
+        others.append(word)
+        if word == "--":  # all behind it are arguments
+            break
+    return inputs, [*others, *words]
+
+
 class LazyCommand(TyperCommand):
     """A command with name and summary; everything else is delegated to the imported command."""
 
@@ -127,7 +144,8 @@ class LazyCommand(TyperCommand):
         whole.shows_all = HELP_ALL in args
         known = ["--help" if arg == HELP_ALL else arg for arg in args]
         if self._place.reads:
-            known = [arg for arg in known if arg != READ]
+            inputs, others = _inputs_of(known)
+            known = others + inputs if self._place.inputs_last else inputs + others
         return whole.make_context(info_name, known, parent, **extra)
 
     def get_short_help_str(self, limit: int = 45) -> str:

@@ -17,6 +17,8 @@ from tests.rmqtool.command import rmqtool
 ROOT = get_command(app)
 GROUPS = (ROOT, ROOT.commands["decode"])  # type: ignore[attr-defined]
 SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "send-sync-5x.pcap"
+KEY = "key-1"
+"""a message of the sample"""
 NAMES = [(group, name) for group in GROUPS for name in group.places]
 
 
@@ -90,6 +92,21 @@ def test_a_capture_may_follow_r_as_in_tshark(command: tuple[str, ...]) -> None:
     named = rmqtool(*command, SAMPLE)
     assert named.status == 0
     assert rmqtool(*command, "-r", SAMPLE) == named
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("trace", SAMPLE, KEY), ("trace", KEY, "-r", SAMPLE)),
+        (("trace", SAMPLE, KEY), ("trace", "-r", SAMPLE, KEY)),
+        (("report", "overview", SAMPLE), ("report", "overview", "-r", SAMPLE)),
+        (("report", "overview", SAMPLE), ("report", "-r", SAMPLE, "overview")),
+    ],
+)
+def test_r_may_stand_anywhere(before: tuple[str, ...], after: tuple[str, ...]) -> None:
+    named = rmqtool(*before)
+    assert named.status == 0
+    assert rmqtool(*after) == named
 
 
 def test_a_capture_without_a_command_gets_a_suggestion() -> None:
