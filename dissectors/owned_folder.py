@@ -120,12 +120,13 @@ def check_folder(
     if not any(folder.iterdir()):
         return None
     marker = _marker_of(folder)
+    article = "an" if kind[0] in "aeiou" else "a"
     if marker is None or marker.kind != kind:
         raise FolderRefused(
-            f"{folder} exists and is not a {kind} that rmqtool wrote; give another name"
+            f"{folder} exists and is not {article} {kind} that rmqtool wrote; give another name"
         )
     if not replace:
-        raise FolderRefused(f"{folder} is a {kind} already; --force replaces it")
+        raise FolderRefused(f"{folder} is {article} {kind} already; --force replaces it")
     listed = {*marker.files, MARKER}
     for name in _files_in(folder):
         if name not in listed:

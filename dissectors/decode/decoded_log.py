@@ -19,7 +19,7 @@ import msgspec
 
 from ..expert import ExpertInfo
 from ..foreign import Unreadable, converted, json_of
-from ..owned_folder import is_inside
+from ..owned_folder import FolderRefused, is_inside
 from ..replication.progress import Replication
 from ..rows.column import RENAMED, Description, columns_of
 from ..rows.tables import encodable
@@ -39,6 +39,10 @@ FORMS = (PARQUET, JSONL)
 
 class DecodedLogError(Exception):
     """A folder cannot be read or written as a decoded log; the message says why and what to do."""
+
+
+class LogRefused(DecodedLogError, FolderRefused):
+    """A folder has something else than the log that was to be written."""
 
 
 class CaptureEntry(msgspec.Struct, kw_only=True):

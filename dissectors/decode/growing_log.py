@@ -25,6 +25,7 @@ from .decoded_log import (
     MANIFEST,
     CaptureEntry,
     DecodedLogError,
+    LogRefused,
     Manifest,
     parts_there,
     read_manifest,
@@ -139,13 +140,13 @@ class GrowingLog:
                 reason = "without partitions; give another name"
             else:
                 reason = f"by {former.partition}; use --partition {former.partition}"
-            raise DecodedLogError(f"{folder} is a decoded log {reason}")
+            raise LogRefused(f"{folder} is a decoded log {reason}")
         if former.parts and not former.parts[0].file.endswith(f".{form}"):
             had = former.parts[0].file.rpartition(".")[2]
-            raise DecodedLogError(f"{folder} has {had} files; use -T {had}")
+            raise LogRefused(f"{folder} has {had} files; use -T {had}")
         if messages != (former.messages is not None):
             has, then = ("no", "use") if messages else ("a", "omit")
-            raise DecodedLogError(f"{folder} has {has} table of messages; {then} --no-message-rows")
+            raise LogRefused(f"{folder} has {has} table of messages; {then} --no-message-rows")
         for name in inputs:
             if (twice := _same_file_in(former, name)) is not None:
                 raise DecodedLogError(_already_there(name, twice.name, folder))
@@ -191,17 +192,15 @@ def _joined_options(former: Mapping[str, object], run: Mapping[str, object]) -> 
 def _is_to_be_made(folder: Path) -> bool:
     """Return whether there is no log yet; raise DecodedLogError if there is something else."""
     if not folder.parent.is_dir():
-        raise DecodedLogError(
-            f"{folder.parent} is not a folder, so {folder} cannot be written in it"
-        )
+        raise LogRefused(f"{folder.parent} is not a folder, so {folder} cannot be written in it")
     if not os.path.lexists(folder):
         return True
     if folder.is_symlink() or not folder.is_dir():
-        raise DecodedLogError(f"{folder} exists and is not a folder; give another name")
+        raise LogRefused(f"{folder} exists and is not a folder; give another name")
     if os.path.lexists(folder / MANIFEST):
         return False
     if any(not name.startswith(_TEMPORARY) and name not in PARTS for name in os.listdir(folder)):
-        raise DecodedLogError(f"{folder} exists and is not a decoded log; give another name")
+        raise LogRefused(f"{folder} exists and is not a decoded log; give another name")
     return True
 
 

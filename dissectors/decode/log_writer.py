@@ -29,6 +29,7 @@ from .decoded_log import (
     PARQUET,
     DecodedLogError,
     Finding,
+    LogRefused,
     Manifest,
     read_manifest,
     write_manifest,
@@ -103,7 +104,7 @@ class DecodedLogWriter:
             try:
                 self._place = OwnedFolder(folder, KIND, replace, inputs, private=True)
             except FolderRefused as refusal:
-                raise DecodedLogError(_refusal_text(refusal, folder)) from None
+                raise LogRefused(_refusal_text(refusal, folder)) from None
         self._first = 0
         """number of the first connection"""
         self._tables: dict[str, LogParts | ParquetRows | JsonRows] = {}
@@ -176,7 +177,7 @@ class DecodedLogWriter:
         try:
             self._place.finish()
         except FolderRefused as refusal:
-            raise DecodedLogError(str(refusal)) from None
+            raise LogRefused(str(refusal)) from None
 
     def discard(self) -> None:
         """Remove the written files."""

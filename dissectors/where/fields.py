@@ -209,7 +209,7 @@ def _near(name: str, known: Collection[str]) -> str:
     spellings = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
     if not near:
-        near = [key for key in spellings if name and name.lower() in key][:3]
+        near = [key for key in spellings if len(name) >= 3 and name.lower() in key][:3]
     return f"; did you mean {' or '.join(spellings[key] for key in near)}?" if near else ""
 
 

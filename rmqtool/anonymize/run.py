@@ -139,7 +139,7 @@ def _rewrite_folder(request: AnonymizeRequest, names: Pseudonyms) -> None:
     try:
         output = OwnedFolder(Path(request.output), KIND, request.force, [request.source], True)
     except FolderRefused as refusal:
-        raise CommandError(str(refusal)) from None
+        raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
     try:
         rewrite_log(source, output.path, names)
         output.finish()

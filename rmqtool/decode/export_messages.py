@@ -29,7 +29,7 @@ from dissectors.times import text_of_time
 from ..ui.figures import size
 from ..ui.option_values import usage_error
 from ..ui.output import naming
-from ..ui.status import CommandError
+from ..ui.status import CommandError, ExitStatus
 from .options import DecodeRequest
 from .row_run import RowSource, compiled
 from .sinks import Sink, with_cut
@@ -111,7 +111,7 @@ class MessagesSink(Sink[MessageSeen]):
             with naming(request.output):
                 self._owned = OwnedFolder(self._folder, KIND, request.force, names, private=True)
         except FolderRefused as refusal:
-            raise CommandError(str(refusal)) from None
+            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
         self._names = names
         self._most = MOST_MESSAGES if request.limit is None else request.limit
         self._left_out = 0
@@ -157,7 +157,7 @@ class MessagesSink(Sink[MessageSeen]):
                 self._index.close()
                 self._owned.finish()
         except FolderRefused as refusal:
-            raise CommandError(str(refusal)) from None
+            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
         text = f"{counted(self._number, 'message')} → {self._folder}/ ({size(self._bytes)})"
         if self._left_out:
             text += f"; {counted(self._left_out, 'message')} more: --limit says how many"

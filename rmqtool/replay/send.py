@@ -377,7 +377,7 @@ class _Sending:
             try:
                 create_journal(folder, run)
             except JournalError as error:
-                raise CommandError(str(error)) from None
+                raise CommandError(str(error), status=ExitStatus.USAGE) from None
         return folder, run
 
     def _sources(self) -> list[SourceEntry]:

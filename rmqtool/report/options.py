@@ -17,7 +17,7 @@ from ..ui.console import When
 from ..ui.declared import argument, declared, derived, option
 from ..ui.option_values import duration_option, time_option, usage_error
 from ..ui.output import refuse_text_as_page
-from ..ui.status import CommandError
+from ..ui.status import CommandError, ExitStatus
 
 if TYPE_CHECKING:
     from analytics.report import LatencyObjective, ReportOptions
@@ -210,7 +210,7 @@ def _cells(
     try:
         check_folder(Path(folder), KIND, force)
     except FolderRefused as refusal:
-        raise CommandError(str(refusal)) from None
+        raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
     return folder
 
 

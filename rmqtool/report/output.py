@@ -25,7 +25,7 @@ from ..ui.figures import size
 from ..ui.json_text import visible_json
 from ..ui.option_values import text_of_moment, usage_error
 from ..ui.output import Output, naming, refuse_existing, refuse_inputs
-from ..ui.status import CommandError
+from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import ReportFormat, ReportRequest
 from .text import report_lines, shower_of
@@ -71,7 +71,7 @@ def check_output(request: ReportRequest) -> None:
         try:
             check_folder(path, KIND, request.force, [*request.inputs, *request.compare])
         except FolderRefused as refusal:
-            raise CommandError(str(refusal)) from None
+            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
     inputs = [*request.inputs, *request.compare]
     refuse_inputs(request.output, [*inputs, *_captures_in(inputs)])
     if not to_folder:
@@ -147,13 +147,13 @@ def _write_folder(request: ReportRequest, results: Sequence[ReportResult], about
         try:
             owned = OwnedFolder(folder, KIND, request.force, [*request.inputs, *request.compare])
         except FolderRefused as refusal:
-            raise CommandError(str(refusal)) from None
+            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
         try:
             _fill(owned.path, request.format, results, about)
             owned.finish()
         except FolderRefused as refusal:
             owned.discard()
-            raise CommandError(str(refusal)) from None
+            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
         except BaseException:
             owned.discard()
             raise

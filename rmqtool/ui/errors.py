@@ -65,7 +65,7 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
         return said_of_system(error)
     except Exception as error:
         text = text_of_error(error)
-        return _unexpected(error) if text is None else said(*text)
+        return _unexpected(error) if text is None else said(*text, _status_of(error))
     finally:
         show_times_in(UTC_ZONE)  # the zone applies to one command
 
@@ -144,6 +144,12 @@ def silence_stdout() -> None:
     except (OSError, ValueError):
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, sys.stdout.fileno())
+
+
+def _status_of(error: Exception) -> ExitStatus:
+    """Return the status of an expected error; an output that exists is a wrong command line."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    return ExitStatus.USAGE if "FolderRefused" in names else ExitStatus.FAILURE
 
 
 def text_of_error(error: Exception) -> tuple[str, str] | None:

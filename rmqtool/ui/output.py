@@ -63,7 +63,10 @@ class Output:
         if self.path is None:
             return sys.stdout.buffer
         if self.path.is_dir() or self.name.endswith("/"):
-            hint = "a decoded log needs --format parquet or jsonl; other formats need a file name"
+            hint = (
+                "for a decoded log, use -T jsonl, or -T parquet and a name without .parquet; "
+                "other formats need a file name"
+            )
             raise CommandError(f"{self.path} is a folder", hint, ExitStatus.USAGE)
         refuse_existing(self.name, self._force)
         is_file = not self.path.exists() or self.path.is_file()

@@ -63,11 +63,11 @@ def test_nothing_else_is_replaced(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
     ended = rmqtool("decode", "pcap", sample, "--messages", "-o", folder, "--force")
-    assert ended.status == 1
+    assert ended.status == 2
     assert (folder / "thesis.txt").read_text() == "years of work"
     out = tmp_path / "out"
     assert rmqtool("decode", "pcap", sample, "--messages", "-o", out).status == 0
-    assert rmqtool("decode", "pcap", sample, "--messages", "-o", out).status == 1
+    assert rmqtool("decode", "pcap", sample, "--messages", "-o", out).status == 2
     assert rmqtool("decode", "pcap", sample, "--messages", "-o", out, "--force").status == 0
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
@@ -79,7 +79,7 @@ def test_a_project_with_an_index_is_not_emptied(tmp_path: Path) -> None:
     (project / "thesis.txt").write_text("years of work")
     sample = SAMPLES / "send-sync-5x.pcap"
     ended = rmqtool("decode", "pcap", sample, "--messages", "-o", project, "--force")
-    assert ended.status == 1
+    assert ended.status == 2
     assert "that rmqtool wrote" in ended.err
     assert sorted(path.name for path in project.iterdir()) == ["index.jsonl", "thesis.txt"]
 
@@ -96,7 +96,7 @@ def test_a_capture_inside_of_what_is_replaced_is_kept(
     inside = out / "mine.pcap"
     inside.write_bytes(sample.read_bytes())
     ended = rmqtool("decode", "pcap", inside, *output, "-o", f"{out}/", "--force")
-    assert ended.status == 1
+    assert ended.status == 2
     assert "mine.pcap was not written by rmqtool" in ended.err
     assert inside.read_bytes() == sample.read_bytes()
     inside.unlink()
