@@ -12,7 +12,7 @@ pytest.importorskip("duckdb")
 
 import pyarrow
 
-from analytics.cells import (
+from analytics.cells import VERSION, (
     CellFolder,
     CellPart,
     CellTable,
@@ -198,8 +198,8 @@ def test_cells_of_another_version_are_refused(tmp_path: Path) -> None:
     (tmp_path / "cells").mkdir()
     CellFolder.made(tmp_path / "cells")
     path = tmp_path / "cells" / "cells.json"
-    path.write_text(path.read_text().replace('"version": 1', '"version": 0'))
-    with pytest.raises(ReportError, match="version 0, not 1"):
+    path.write_text(path.read_text().replace(f'"version": {VERSION}', '"version": 0'))
+    with pytest.raises(ReportError, match=f"version 0, not {VERSION}"):
         read_manifest(tmp_path / "cells")
 
 
