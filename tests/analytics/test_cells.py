@@ -12,7 +12,8 @@ pytest.importorskip("duckdb")
 
 import pyarrow
 
-from analytics.cells import VERSION, (
+from analytics.cells import (
+    VERSION,
     CellFolder,
     CellPart,
     CellTable,
