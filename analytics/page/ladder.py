@@ -30,7 +30,7 @@ def ladder_page(lives: Sequence[Life], asked: str, version: str) -> str:
     links = "".join(
         f'<a href="#{name}">{escaped(short(life.name, 40))}</a>' for name, life in sections
     )
-    about = [("asked for", asked), ("messages", str(len(lives))), ("rmqtool", version)]
+    about = [("Messages", str(len(lives))), ("Created", f"by rmqtool {version}")]
     main = "".join(_section(name, life) for name, life in sections)
     return page_around(f"Message trace: {asked}", about, links, main)
 
@@ -78,7 +78,7 @@ def _arrow(step: LifeStep, start: int, end: int, y: int) -> str:
     packet = "" if step.row.packet is None else f", packet {step.row.packet}"
     return (
         f"<g><title>{escaped(_words(step))}</title>"
-        f'<text class="tick" x="0" y="{y + 4}">{text_of_time(step.time)[11:26]}</text>'
+        f'<text class="tick" x="0" y="{y + 4}">{text_of_time(step.time)[11:23]}</text>'
         f'<line class="line {colour}" x1="{start}" y1="{y}" x2="{end - 8 * ahead}" y2="{y}"/>'
         f'<polygon class="bar {colour}" points="{tip}"/>'
         f'<text x="{(start + end) // 2}" y="{y - 5}" text-anchor="middle">'

@@ -241,7 +241,7 @@ def html_of(results: Sequence[ReportResult], about: About) -> bytes:
         facts.append(("Compared with", ", ".join(about.compare)))
     facts += [(f"--{name}", text) for name, text in about.chosen.items()]
     facts += [("Remark", remark) for remark in about.remarks]
-    facts.append(("Made", f"{text_of_time(time_ns())[:19]}Z by rmqtool {VERSION}"))
+    facts.append(("Created", f"{text_of_time(time_ns())[:19]}Z by rmqtool {VERSION}"))
 
     page = page_of("RocketMQ report", facts, results, shower_of, about.inputs)
     return page.encode("utf-8", "replace")
