@@ -34,6 +34,8 @@ from . import targets
 
 _TARGET, _MESSAGE, _LOAD, _SENDING, _RESULTS = "Target", "Message", "Load", "Sending", "Results"
 _MS: Final = 1_000_000
+_STDIN: Final = "-"
+"""body or file that stands for standard input"""
 _PATIENCE: Final = 1.0
 """seconds without input after which the user is notified"""
 _OFF: Final = "off"
@@ -125,8 +127,10 @@ class SendCommand:
     tls_any_name: bool = targets.TLS_ANY_NAME
     tls_cert: str | None = targets.TLS_CERT
     tls_key: str | None = targets.TLS_KEY
-    body: str | None = option("Message body as text.", _MESSAGE, metavar="TEXT")
-    file: str | None = option("Read the body from a file.", _MESSAGE, metavar="FILE")
+    body: str | None = option("Message body; - reads standard input.", _MESSAGE, metavar="TEXT")
+    file: str | None = option(
+        "Read the body from a file; - is standard input.", _MESSAGE, metavar="FILE"
+    )
     tags: str | None = option("Message tag.", _MESSAGE, metavar="TAG")
     keys: str | None = option("Message keys, separated by spaces.", _MESSAGE, metavar="KEYS")
     properties: dict[str, str] | None = option(
@@ -340,10 +344,11 @@ def _is_piped() -> bool:
 
 
 def _body_of(command: SendCommand, config: ProducerConfig) -> bytes:
-    if command.file is not None:
+    named = command.file if command.file is not None else command.body
+    if command.file is not None and command.file != _STDIN:
         with about("--file"):
             return Path(command.file).read_bytes()
-    if command.body is None and command.source is None:
+    if named == _STDIN or (named is None and command.source is None):
         if not command.quiet and not select.select([sys.stdin], [], [], _PATIENCE)[0]:
             print_note("waiting for the message body on standard input (or use --body TEXT)")
         return sys.stdin.buffer.read(config.max_message_size + 1)  # one more is refused

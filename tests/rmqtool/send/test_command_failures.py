@@ -77,15 +77,17 @@ def test_a_failed_message_says_the_way_out(box: SandboxThread) -> None:
 
 
 def test_a_piped_body_is_one_message(box: SandboxThread, tmp_path: Path) -> None:
-    def sent(body: bytes, capture: str) -> subprocess.CompletedProcess[bytes]:
-        options = ("-n", box.namesrv, "-t", "T", "--capture", tmp_path / capture)
+    def sent(body: bytes, capture: str, *more: str) -> subprocess.CompletedProcess[bytes]:
+        options = ("-n", box.namesrv, "-t", "T", "--capture", tmp_path / capture, *more)
         command = [*PROGRAM, "send", *map(str, options)]
         return subprocess.run(command, input=body, capture_output=True, cwd=ROOT, check=False)
 
-    done = sent(b"one\ntwo \xff", "one.pcapng")
-    assert done.returncode == 0, done.stderr
-    (message,) = read(str(tmp_path / "one.pcapng")).messages("event == stored", body_limit=100)
-    assert message.body_bytes == len(b"one\ntwo \xff")
+    for number, more in enumerate(((), ("--body", "-"), ("--file", "-"))):
+        capture = f"{number}.pcapng"
+        done = sent(b"one\ntwo \xff", capture, *more)
+        assert done.returncode == 0, done.stderr
+        (message,) = read(str(tmp_path / capture)).messages("event == stored", body_limit=100)
+        assert message.body_bytes == len(b"one\ntwo \xff")
     too_large = sent(b"x" * 5_000_000, "none.pcapng")
     assert too_large.returncode == 2
     assert b"too large" in too_large.stderr or b"bytes" in too_large.stderr
