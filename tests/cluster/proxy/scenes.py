@@ -74,6 +74,11 @@ RUNS: Final = 3
 """how often a scenario runs at most"""
 _HELD: Final = '{"kind":"queues"'
 """the start of a line about the queues that a client holds, looked at every 20 ms"""
+_DELIVERED: Final = re.compile(r'^{"kind":"(\w+)".*"msgId":"(\w+)"|^(\w+Topic \d+ \d+) \d+$')
+"""what a client says of a message: kind and id, or topic, queue, and offset"""
+_MEMBER: Final = re.compile(r'"client":"[^"]*",')
+SCALING: Final = frozenset(("scaling-4x", "scaling-5x"))
+"""scenarios whose members join and leave while messages come"""
 _THREADS: Final = threading.local()
 """clients that a thread started"""
 
@@ -90,13 +95,25 @@ class Said(NamedTuple):
     """all they wrote, for a person who looks for the cause"""
 
     @classmethod
-    def of(cls, outputs: Iterable[str]) -> Said:
-        """Make it of what each client wrote to standard output."""
+    def of(cls, outputs: Iterable[str], scaling: bool = False) -> Said:
+        """Make it of what each client wrote to standard output.
+
+        `scaling`: members join and leave while messages come. Which of them gets a message, and
+        whether two do, is chance then; that the group gets it is not.
+        """
         texts = list(outputs)
         printed, warned = [], set()
+        delivered: set[tuple[str, ...]] = set()
         for output in texts:
             held = ""
             for line in output.splitlines():
+                if scaling and (message := _DELIVERED.search(line)):
+                    if message.groups() in delivered:
+                        continue
+                    delivered.add(message.groups())
+                    line = _MEMBER.sub("", line)
+                if scaling and line.startswith(_HELD):
+                    continue
                 text, logged = _LOGGED.subn("", line, count=1)
                 text = _PADDING.sub("  ", _CHANGING.sub("#", _STAMP.sub("", text, count=1)))
                 if line.startswith(_HELD):
@@ -177,7 +194,8 @@ def _run(scenario: Scenario, cluster: Cluster, before: Callable[[Node], str]) ->
         try:
             with _without_captures(scene):
                 scenario.run(scene)
-            return Said.of(one.output for one in _THREADS.clients)
+            outputs = (one.output for one in _THREADS.clients)
+            return Said.of(outputs, scenario.name in SCALING)
         finally:
             scene.stop_clients()
             _THREADS.clients = None

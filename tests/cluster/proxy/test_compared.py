@@ -66,6 +66,21 @@ def test_ids_and_numbers_do_not_differ() -> None:
     assert not said[0].unlike(said[1])
 
 
+def test_members_that_join_share_messages_by_chance() -> None:
+    """A message that the group did not get is a difference, also while members join."""
+
+    def given(client: str, number: int) -> str:
+        return (
+            f'{{"kind":"given","client":"{client}","msgId":"A{number}"}}\nScalingTopic 1 {number} 0'
+        )
+
+    first = Said.of([given("one", 1), given("two", 2)], scaling=True)
+    twice = Said.of([f"{given('one', 1)}\n{given('one', 2)}", given("two", 2)], scaling=True)
+    lost = Said.of([given("one", 1), ""], scaling=True)
+    assert not twice.unlike(first)
+    assert sum(lost.unlike(first).values()) == 2
+
+
 def test_columns_are_as_wide_as_their_addresses() -> None:
     said = [
         Said.of([f"broker-a  {address:<{len(address) + 4}}V5_5_0"])
