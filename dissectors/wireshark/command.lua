@@ -227,7 +227,7 @@ do
     if header.is_response then
       if exchange.answers_oneway then
         local text = format("the request in frame %d wants no answer", exchange.answers_oneway)
-        view.say(node, "oneway_answered", text)
+        view.say(node, "oneway_response", text)
       elseif not exchange.request then
         view.say(node, "no_request", "its request was not captured")
       end
@@ -250,7 +250,7 @@ do
     elseif names.name == format("UNKNOWN(%d)", header.code) then
       view.say(node, "unknown_code", "response code " .. header.code)
     elseif not tables.successes[header.code] then
-      local kind = tables.normal_answers[names.name] and "other_answer" or "error_answer"
+      local kind = tables.normal_responses[names.name] and "other_response" or "error_response"
       local remark = header.remark and ": " .. sub(header.remark, 1, REMARK_LIMIT) or ""
       view.say(node, kind, names.name .. texts.label(remark))
     end

@@ -156,11 +156,11 @@ _FOUND: Final = {
 }
 """Findings that the dissector has in common with rmqtool → Wireshark's group of them."""
 _FOUND_THERE: Final = (
-    ("error_answer", "an answer that says that something is wrong", "RESPONSE_CODE", "WARN"),
-    ("other_answer", "no success, and nothing wrong either", "RESPONSE_CODE", "CHAT"),
+    ("error_response", "a response with a failure", "RESPONSE_CODE", "WARN"),
+    ("other_response", "neither a success nor a failure", "RESPONSE_CODE", "CHAT"),
     ("no_request", "a response to a request that was not captured", "SEQUENCE", "NOTE"),
-    ("no_response", "a request that nobody answered", "SEQUENCE", "WARN"),
-    ("oneway_answered", "a response to a oneway request", "SEQUENCE", "WARN"),
+    ("no_response", "a request without a response", "SEQUENCE", "WARN"),
+    ("oneway_response", "a response to a oneway request", "SEQUENCE", "WARN"),
 )
 """Findings that are columns in rmqtool: name, meaning, group, severity."""
 _SEVERITIES: Final = {
@@ -195,7 +195,7 @@ def tables() -> dict[str, object]:
         "magics": {MAGIC_V1: "V1", MAGIC_V2: "V2"},
         "serialize_types": {int(one): one.name for one in SerializeType},
         "successes": dict.fromkeys(sorted(SUCCESSES), True),
-        "normal_answers": dict.fromkeys(sorted(NORMAL_ANSWERS), True),
+        "normal_responses": dict.fromkeys(sorted(NORMAL_ANSWERS), True),
         "secrets": {name.lower(): letters for name, letters in SECRET_FIELDS.items()},
         "secret_words": SECRET_WORDS,
         "compressions": {bits >> 8: name for bits, name in COMPRESSION_NAMES.items()},

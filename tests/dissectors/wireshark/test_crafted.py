@@ -223,7 +223,7 @@ def test_what_is_odd_about_pairs(dissector: Path, capture: Capture) -> None:
         set(),
         {"no_request"},
         set(),
-        {"oneway_answered"},
+        {"oneway_response"},
     ]
     assert text_of(found[4], "rocketmq.kind") == "oneway"
 
@@ -292,8 +292,8 @@ def test_answers_that_are_no_success(dissector: Path, capture: Capture) -> None:
         (0, pull), (1, pull.answer(19)), (0, send(6)), (1, Command(2, 6, 1, remark="full"))
     )
     found = all_of(commands_of(dissector, capture(talk.segments)))
-    assert "other_answer" in experts_of(found[1])
-    assert "error_answer" in experts_of(found[3])
+    assert "other_response" in experts_of(found[1])
+    assert "error_response" in experts_of(found[3])
     out = run_tshark(dissector, capture(talk.segments), "-q", "-z", "expert")
     assert "SYSTEM_BUSY: full" in out
 
