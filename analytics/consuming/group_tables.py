@@ -280,7 +280,7 @@ SUBSCRIPTIONS: Final = ReportTable(
 LIMITS: Final = ReportTable(
     "consumer_limits",
     "Limits of the consumer tables",
-    "One row per group of which events were left out because a limit was reached.",
+    "One row per group whose events exceeded a limit.",
     (_GROUP, TableColumn("left_out", "int", "", "events that are in no table")),
     order=("group",),
     shown=0,

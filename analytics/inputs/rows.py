@@ -246,7 +246,8 @@ def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[
         value = read_json(_JSON, line)
         if not isinstance(value, dict):
             raise InputError(
-                f"{file}: line {number} is not a JSON object", "perhaps its writing was interrupted"
+                f"{file}: line {number} is not a JSON object",
+                "its writer may have been interrupted",
             )
         for name in times:
             text = value.get(name)

@@ -225,9 +225,7 @@ class _Section:
         at_least = "at least " if result.cut else ""
         count_text = f"{at_least}{counted(whole, 'row')}"
         if whole > MOST_ROWS:
-            count_text += (
-                f", of which the page has the first {MOST_ROWS}; CSV and Parquet files have all"
-            )
+            count_text += f"; the page has the first {MOST_ROWS}; CSV and Parquet files have all"
         wanted = [
             *([f"all {min(whole, MOST_ROWS):,} rows"] if whole > _FOLDED else ()),
             *([f"all {len(table.columns)} columns"] if rest else ()),

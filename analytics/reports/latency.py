@@ -401,8 +401,8 @@ def _about_strays(rows: Sequence[Row]) -> list[str]:
     stray = min(start for start, _, _ in windows if not usual.first <= start <= usual.last)
     many = "1 exchange is" if usual.stray == 1 else f"{usual.stray:,} exchanges are"
     return [
-        f"{many} more than a month away from all others ({text_of_time(stray * 1000)[:10]}),"
-        " perhaps because a clock was not set. Rates and windows ignore them."
+        f"{many} more than a month away from all others ({text_of_time(stray * 1000)[:10]}):"
+        " a clock may not have been set. Rates and windows ignore them."
     ]
 
 

@@ -213,7 +213,7 @@ def about_connects(rows: Sequence[Row]) -> list[str]:
         notes = notes[: MOST_NOTES - 1]
         notes.append(
             f"{count} failed connection attempts of addresses that never asked for anything: port"
-            " probes, health checks, or clients of which no more was captured."
+            " probes, health checks, or clients without other captured traffic."
         )
     return notes[:MOST_NOTES]
 

@@ -90,8 +90,8 @@ class LookAhead:
         self._names = BrokerNames() if names is None else names
         self._raw = raw
         bound = (Budget() if budget is None else budget).bound
-        self._waiting = bound("sends that wait for responses", MAX_WAITING, "went on without")
-        self._bodies = bound("bytes of sends that wait", MAX_WAITING_BYTES, "went on without")
+        self._waiting = bound("sends that wait for responses", MAX_WAITING, "continued without")
+        self._bodies = bound("bytes of sends that wait", MAX_WAITING_BYTES, "continued without")
         self._known = bound("messages that may be tried again", MAX_KEYS, "forgotten")
         self._unanswered = bound("requests without response", MOST_OPEN, "forgotten")
         self._waiting.held = self._bodies.held = 0

@@ -151,7 +151,7 @@ class Transactions:
             if self.on_end is not None:
                 self.on_end(End(message, half.unique_key, half.transaction_id, address, state))
         else:
-            _log.warning("the outcome of a transaction could not be told: no address or offset")
+            _log.warning("the outcome of a transaction could not be reported: no address or offset")
         return msgspec.structs.replace(half, transaction_state=state)
 
     def answer(
@@ -186,7 +186,7 @@ class Transactions:
         try:
             yield Invoke(address, request, deadline)
         except ClientError as error:
-            _log.warning("the outcome of a transaction could not be told: %s", error.reason)
+            _log.warning("the outcome of a transaction could not be reported: %s", error.reason)
 
     def _checked(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
         """Handle a broker's check of a transaction (39)."""

@@ -43,7 +43,9 @@ class _Run:
     """A run of the command."""
 
     def __init__(self, request: BrokerRequest) -> None:
-        self._shown = EventOutput(request.format, request.colour, request.log, "the brokers go on")
+        self._shown = EventOutput(
+            request.format, request.colour, request.log, "the brokers keep running"
+        )
         self._begin = time.monotonic()
         self.event = self._shown.event
         self.tick = self._shown.tick

@@ -160,7 +160,7 @@ class MessagesSink(Sink[MessageSeen]):
             raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
         text = f"{counted(self._number, 'message')} → {self._folder}/ ({size(self._bytes)})"
         if self._left_out:
-            text += f"; {counted(self._left_out, 'message')} more: --limit says how many"
+            text += f"; {counted(self._left_out, 'message')} more; raise --limit"
         return with_cut(text, self._budget)
 
     def discard(self) -> None:

@@ -290,5 +290,5 @@ def _decoded(name: str, data: bytes, form: BytesForm) -> list[SideBytes]:
     try:
         return decode_input(data, form)[1]
     except BytesFormError as error:
-        hint = "--input hex, base64, dump or raw says what it is"
+        hint = "choose the form with --input hex, base64, dump, or raw"
         raise CommandError(f"{name}: {error}", hint, ExitStatus.USAGE) from None

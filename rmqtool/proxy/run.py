@@ -71,7 +71,9 @@ class _Run:
     def __init__(
         self, request: ProxyRequest, recording: Recording | None, readers: Sequence[RecordingReader]
     ) -> None:
-        self._shown = EventOutput(request.format, request.colour, request.log, "the proxy goes on")
+        self._shown = EventOutput(
+            request.format, request.colour, request.log, "the proxy keeps running"
+        )
         self._recording = recording
         self._readers = readers
         self._failed: list[str] = []

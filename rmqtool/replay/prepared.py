@@ -165,7 +165,7 @@ def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Store
         )
     sources = _same_sources(folder, request, run)
     if request.journal is not None:
-        raise usage_error("--resume and --journal", "a run goes on in its own journal")
+        raise usage_error("--resume and --journal", "a run continues in its own journal")
     options = dict(request.given)
     functions = [name for name in request.rewrite if not name.endswith(RULES)]
     options["rewrite"] = [name for name in request.rewrite if name.endswith(RULES)]

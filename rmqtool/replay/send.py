@@ -232,7 +232,7 @@ class _Sending:
 
     def _carried_out(self, replay: Callable[[], Figures], journal: JournalWriter) -> Figures:
         """Replay and close the journal; raise CommandError with a hint on how to continue."""
-        way_on = f"go on with: rmqtool replay --resume {journal.folder} …"
+        way_on = f"continue with: rmqtool replay --resume {journal.folder} …"
         if self._request.is_live:
             way_on = "start again: what is live cannot be resumed"
         try:
@@ -419,10 +419,10 @@ class _Sending:
         remarks += map(printable, dict.fromkeys((*self._budget.said(), *self._notes)))
         if self._killed:
             begun = "the others began nothing further"
-            hint = f"go on with: rmqtool replay --resume {folder} …"
+            hint = f"continue with: rmqtool replay --resume {folder} …"
             remarks.append(f"{self._killed}; {begun}; {hint}")
         elif self._stopped and not self._request.is_live:
-            remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")
+            remarks.append(f"stopped; continue with: rmqtool replay --resume {folder} …")
         for remark in remarks:
             print_note(remark)
 

@@ -1,7 +1,7 @@
 """The summary of sends: count, latency, failures, possible duplicates.
 
 Rules: memory does not grow with the messages: latencies are histograms, examples and ids are few.
-A message is perhaps stored twice when an attempt without a response went before the one that
+A message is possibly stored twice when an attempt without a response preceded the one that
 succeeded: the broker may have stored it and its response was lost.
 """
 
@@ -262,8 +262,8 @@ def _latency_lines(summary: SendSummary, terminal: Terminal) -> list[str]:
 def _notes(summary: SendSummary) -> list[str]:
     lines = []
     for named, what in (
-        (summary.twice, "perhaps stored twice (an attempt without response went before)"),
-        (summary.unknown, "failed without a response, and perhaps stored nevertheless"),
+        (summary.twice, "possibly stored twice (an earlier attempt got no response)"),
+        (summary.unknown, "failed without a response, possibly stored"),
     ):
         if named.count:
             keys = ", ".join(map(one_line, named.keys))

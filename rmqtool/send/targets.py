@@ -235,7 +235,7 @@ def agree_to_read(guard: Guard, addresses: Iterable[str], topic: str) -> None:
     what = _not_agreed(new, topic)
     text = f"{what[0].upper()}{what[1:]}"
     if typed(TITLE, [text], "Connect to them? Type yes", sys.stdin, sys.stderr).strip() != "yes":
-        raise TargetRefused("no broker was connected to: nobody agreed")
+        raise TargetRefused("no broker was contacted: not confirmed")
     guard.agreement.add(new)
 
 

@@ -92,7 +92,7 @@ def _inputs_and_key(request: TraceRequest) -> tuple[list[str], str | None]:
 
 def _hint(search: MessageSearch) -> str:
     if not search.senders_seen and not search.fetches:
-        return "nobody in it sends or fetches messages"
+        return "it has no sends and no fetches of messages"
     return "keys match exactly; for parts use --where 'keys ~ …'"
 
 

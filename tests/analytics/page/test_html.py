@@ -134,7 +134,7 @@ def test_a_table_is_cut_and_says_so() -> None:
     whole = fakes.result(PLAIN)
     whole.tables["many"] = many
     text = page_of("t", [], [whole], shower_of)
-    assert f"{MOST_ROWS + 7} rows, of which the page has the first {MOST_ROWS}" in text
+    assert f"{MOST_ROWS + 7} rows; the page has the first {MOST_ROWS}" in text
     assert text.count("<tr>") < 2 * MOST_ROWS
 
 

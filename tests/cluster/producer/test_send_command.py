@@ -136,5 +136,5 @@ def test_a_broker_that_dies_is_in_the_log_and_in_the_summary(
     assert f"{sum([number > 1 for number in times.values()]):,} took more than one attempt" in text
     lost = [row for row in failed if row["end"] == "closed" and row["unique_key"] in stored]
     if lost:
-        assert "perhaps stored twice" in text
+        assert "possibly stored twice" in text
         assert str(lost[0]["unique_key"]) in text or len(lost) > 10

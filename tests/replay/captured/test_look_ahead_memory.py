@@ -61,7 +61,7 @@ def test_connections_with_an_unanswered_send_are_forgotten(apart: int) -> None:
     assert held_after(requests(4000), budget) < 1.2 * held_after(requests(2000)) + 65_536
     said = "\n".join(budget.said())
     assert "no more than 100 requests without response: " in said
-    assert " went on without, first in packet " in said
+    assert " continued without, first in packet " in said
 
 
 @pytest.mark.usefixtures("small")

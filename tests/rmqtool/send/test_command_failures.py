@@ -59,7 +59,7 @@ def test_what_may_be_there_twice_is_named() -> None:
     ) as box:
         result = send_to(box, "-t", "T", "--body", "x", "--count", "6")
     assert result.status == 0
-    twice = next(line for line in result.out.splitlines() if "perhaps stored twice" in line)
+    twice = next(line for line in result.out.splitlines() if "possibly stored twice" in line)
     keys = twice.split(": ")[1].split(", ")
     assert 5 <= len(keys) <= 6  # after two tries it is the turn of the same broker again
     assert all(len(key) == 32 for key in keys)

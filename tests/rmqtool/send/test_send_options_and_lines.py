@@ -144,8 +144,8 @@ def test_a_summary_counts_messages_attempts_and_doubts() -> None:
     }
     text = "\n".join(summary_lines(summary, 2.0, PLAIN))
     assert "6 messages in 2.00 s, 3/s" in text
-    assert "perhaps stored twice" in text
-    assert "perhaps stored nevertheless" in text
+    assert "possibly stored twice" in text
+    assert "failed without a response, possibly stored" in text
     assert "\x1b" not in text
     assert summary.latency.count == 3
     assert (summary.latency.smallest, summary.latency.largest) == (2000, 3000)
