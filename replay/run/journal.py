@@ -37,6 +37,7 @@ from .journal_rows import (
     STEPS,
     Begin,
     JournalError,
+    JournalRefused,
     OutcomeEntry,
     Result,
     Run,
@@ -207,7 +208,7 @@ def create_journal(folder: Path, run: Run) -> None:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             hint = f"use --resume {folder} if it is a journal, or name another folder"
-            raise JournalError(f"{folder} is not empty; {hint}")
+            raise JournalRefused(f"{folder} is not empty; {hint}")
         with _write_errors(folder / RUN):
             temporary = temporary_beside(folder / RUN)
             try:
@@ -220,7 +221,7 @@ def create_journal(folder: Path, run: Run) -> None:
                     remove(temporary)
                 raise
     except (FileExistsError, NotADirectoryError):
-        raise JournalError(f"{folder} is a file, a journal is a folder") from None
+        raise JournalRefused(f"{folder} is a file, a journal is a folder") from None
 
 
 @contextmanager

@@ -20,6 +20,10 @@ class JournalError(Exception):
     """A folder is not a valid journal; the text says why and what to do."""
 
 
+class JournalRefused(JournalError):
+    """The folder of a new journal is not empty, or a file."""
+
+
 class Sync(StrEnum):
     """When rows are forced to the disk."""
 

@@ -39,7 +39,15 @@ from replay.run.journal import (
     read_steps,
     sources_of,
 )
-from replay.run.journal_rows import INTERFACE, STEPS, JournalError, OutcomeEntry, Run, SourceEntry
+from replay.run.journal_rows import (
+    INTERFACE,
+    STEPS,
+    JournalError,
+    JournalRefused,
+    OutcomeEntry,
+    Run,
+    SourceEntry,
+)
 from replay.run.read_ahead import DEPTH
 from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay
@@ -377,7 +385,9 @@ class _Sending:
             try:
                 create_journal(folder, run)
             except JournalError as error:
-                raise CommandError(str(error), status=ExitStatus.USAGE) from None
+                exists = isinstance(error, JournalRefused)
+                status = ExitStatus.USAGE if exists else ExitStatus.FAILURE
+                raise CommandError(str(error), status=status) from None
         return folder, run
 
     def _sources(self) -> list[SourceEntry]:

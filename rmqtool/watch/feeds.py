@@ -132,8 +132,8 @@ class PacketFeed(ABC):
 
     def _jump_in(self, packets: list[RingPacket]) -> int | None:
         """Return the index of the first packet after a clock jump, or None."""
-        last = self.last_ts
-        if not last or min(packets, key=_ts_of).ts >= last - JUMP:
+        last = self.last_ts or packets[0].ts
+        if min(packets, key=_ts_of).ts >= max(last, max(packets, key=_ts_of).ts) - JUMP:
             return None
         for at, packet in enumerate(packets):
             if packet.ts < last - JUMP:

@@ -229,4 +229,4 @@ def test_the_command_writes_and_merges(tmp_path: Path) -> None:
         assert done.status == 1, done
         assert reason in done.err
     again = rmqtool("report", "latency", capture, "--cells", cells)
-    assert (again.status, "--force replaces it" in again.err) == (1, True)
+    assert (again.status, "--force replaces it" in again.err) == (2, True)

@@ -132,7 +132,7 @@ def test_a_decoded_log(capture: Path, tmp_path: Path) -> None:
     assert (manifest.exchanges, manifest.rmqtool) == (4, __version__)
     assert manifest.options == {"where": "status == answered"}
     again = rmqtool(*command)
-    assert again.status == ExitStatus.FAILURE
+    assert again.status == ExitStatus.USAGE
     assert "--force" in again.err
     assert rmqtool(*command, "--force").status == 0
 

@@ -96,9 +96,9 @@ def test_what_no_table_speaks_of() -> None:
     )
 
 
-def test_bodies_of_error_answers() -> None:
+def test_bodies_of_error_responses() -> None:
     found = decode_body(11, True, 1, b"oops", {})
-    assert found == Body("raw", problem="a body on an answer with code 1")
+    assert found == Body("raw", problem="a body on a response with code 1")
     assert decode_body(105, True, 17, ROUTE.encode(), {}).kind == "TopicRouteData"
 
 
