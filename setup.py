@@ -53,7 +53,6 @@ COMPILED_MODULES = [
     "dissectors/rows/column_bytes.py",
     "dissectors/decode/exchange_forms.py",
     "dissectors/remoting/code_names.py",
-    "dissectors/remoting/versions.py",
     "dissectors/remoting/headers.py",
     "dissectors/remoting/ids/message_ids.py",
     "dissectors/remoting/ids/parts.py",

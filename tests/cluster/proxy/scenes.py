@@ -42,7 +42,7 @@ from tests.cluster.scenarios.encrypted import TOPIC, tls_4x, tls_5x
 from tests.cluster.scenarios.proxies import callers, grpc
 from tests.cluster.scenarios.scene import Scenario, Scene, single_4x, single_5x
 from tests.cluster.servers import probe
-from tests.cluster.servers.artifacts import NEWEST_4, PROXY_53
+from tests.cluster.servers.artifacts import NEWEST_4, PROXY_53, Unavailable
 from tests.cluster.servers.authority import Authority
 from tests.cluster.servers.cluster import Broker, Cluster, Node
 from tests.cluster.servers.proxy import grpc_text
@@ -93,6 +93,8 @@ class Said(NamedTuple):
     """warnings and errors of their logs, each once"""
     full: str
     """all they wrote, for a person who looks for the cause"""
+    has_failed: bool = False
+    """whether the scenario ended early: a client failed, or was not done in time"""
 
     @classmethod
     def of(cls, outputs: Iterable[str], scaling: bool = False) -> Said:
@@ -133,7 +135,11 @@ class Said(NamedTuple):
         )
         found = difflib.unified_diff(without, through, lineterm="", n=0)
         lines = islice(found, 2, None)  # without the names of both
-        return Counter(line[:300] for line in lines if not line.startswith("@@"))
+        differs = Counter(line[:300] for line in lines if not line.startswith("@@"))
+        for name, way in (("direct", direct), ("through", self)):
+            if way.has_failed:  # always a difference, even where both fail
+                differs[f"{name}: failed"] += 1
+        return differs
 
 
 class _Other:
@@ -192,10 +198,17 @@ def _run(scenario: Scenario, cluster: Cluster, before: Callable[[Node], str]) ->
     with tempfile.TemporaryDirectory(prefix="rmqtool-scene-") as work:
         scene = Scene(cluster, scenario.client, Path(work), scenario.name)
         try:
-            with _without_captures(scene):
-                scenario.run(scene)
+            failure = ""
+            try:
+                with _without_captures(scene):
+                    scenario.run(scene)
+            except Unavailable:
+                raise
+            except Exception:  # of any client: see `Pairs.compared`
+                failure = traceback.format_exc()
             outputs = (one.output for one in _THREADS.clients)
-            return Said.of(outputs, scenario.name in SCALING)
+            said = Said.of(outputs, scenario.name in SCALING)
+            return said._replace(full=said.full + failure, has_failed=bool(failure))
         finally:
             scene.stop_clients()
             _THREADS.clients = None
@@ -396,6 +409,7 @@ def compare(names: Iterable[str]) -> int:
                 f"{found.runs} runs, {seconds:.0f} s, {dict(found.counts)}",
                 flush=True,
             )
+            print(found.outputs, end="", flush=True)
             if found.unlike:
                 different += 1
                 print("\n".join(found.unlike[:20]), flush=True)

@@ -33,7 +33,11 @@ class _Runs(Pairs):
 
     def said(self, _: Scenario) -> tuple[Said, Said, Counter[str]]:
         direct, through = next(self._runs)
-        return Said.of([direct]), Said.of([through]), Counter()
+        return _said(direct), _said(through), Counter()
+
+
+def _said(output: str) -> Said:
+    return Said.of([output])._replace(has_failed=output.startswith("failed"))
 
 
 def test_what_differs_in_each_run_is_found() -> None:
@@ -49,6 +53,19 @@ def test_what_differs_once_is_chance(second: tuple[str, str]) -> None:
     found = _Runs((SENT, BUSY), second).compared(SCENARIOS[0])
     assert found.unlike == []
     assert found.runs == 2
+
+
+def test_a_client_that_fails_once_runs_again() -> None:
+    found = _Runs((SENT, "failed: 1"), (SENT, SENT)).compared(SCENARIOS[0])
+    assert found.unlike == []
+    assert found.runs == 2
+
+
+def test_clients_that_fail_each_time_are_no_success() -> None:
+    through = _Runs((SENT, "failed: a"), (SENT, "failed: b"), (SENT, "failed: c"))
+    assert through.compared(SCENARIOS[0]).unlike[-1] == "through: failed"
+    both = _Runs(*[("failed: a", "failed: a")] * RUNS).compared(SCENARIOS[0])
+    assert both.unlike == ["direct: failed", "through: failed"]
 
 
 def test_equal_runs_are_not_repeated() -> None:
