@@ -1,8 +1,9 @@
 """Map real addresses to own listeners, opened when a route contains the address.
 
 Rules: a listener uses the real port if it is free, so addresses stay recognizable, and the VIP
-channel two below it. Own addresses are never fronted again. Replication ports are not in routes and
-have no front.
+channel two below it. A broker that is down at an address of this proxy keeps its port: a listener
+there would connect to itself. Own addresses are never fronted again. Replication ports are not in
+routes and have no front.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from dissectors import ports
 from dissectors.endpoint import endpoint_text, split_endpoint
 from dissectors.remoting.broker_addresses import with_broker_addresses
 
+from ..transport.problems import is_ip_address
+
 MOST_FRONTS: Final = 1024
 """real addresses that have a listener; the largest clusters have some dozens of brokers"""
 VIP_BELOW: Final = ports.BROKER - ports.VIP
+WILDCARDS: Final = ("0.0.0.0", "::")
+"""own addresses that stand for all of this machine"""
 _FREE_PAIRS: Final = 20
 """ports that are tried until one and the one two below it are free"""
 
@@ -54,9 +59,26 @@ class Fronts:
         self._fronts: dict[str, Front] = {}
         self._own: set[tuple[str, int]] = set()
 
-    def add_own(self, host: str, port: int) -> None:
-        """Add an own address, which is never fronted."""
-        self._own.add((host, port))
+    def add_own(self, bound: socket.socket) -> None:
+        """Add an own socket, whose address is never fronted."""
+        address, port = bound.getsockname()[:2]
+        self._own |= {(self._host, port), (address, port)}
+
+    def leads_here(self, address: str) -> bool:
+        """Return whether a connection to `ip:port` would reach one of the own sockets."""
+        parts = split_endpoint(address)
+        if parts is None:
+            return False
+        host, port = parts
+        return parts in self._own or ((self._host, port) in self._own and self._is_here(host))
+
+    def _is_here(self, host: str) -> bool:
+        """Return whether own sockets listen at a host: no name but `localhost` is looked up."""
+        if host == "localhost":
+            host = "127.0.0.1"
+        if self._host not in WILDCARDS:
+            return host == self._host
+        return is_ip_address(host) and _is_local(host)
 
     def known(self) -> list[Front]:
         """Return the fronts opened so far."""
@@ -91,7 +113,7 @@ class Fronts:
             self._failed(f"{address} is not fronted: there are {MOST_FRONTS} brokers already")
             return None
         try:
-            bound, vip = _bound(self._host, 0 if grpc else parts[1])
+            bound, vip = _bound(self._host, 0 if grpc or self._is_here(parts[0]) else parts[1])
         except OSError as error:
             self._failed(f"{address} is not fronted: {error.strerror or error}")
             return None
@@ -101,8 +123,8 @@ class Fronts:
             sockets.append((vip, (endpoint_text(parts[0], parts[1] - VIP_BELOW),)))
         front = Front(name or address, (address,), self._host, port, tuple(sockets), grpc)
         self._fronts[address] = front
-        for number in (port, port - VIP_BELOW):
-            self._own.add((self._host, number))
+        for listening, _ in sockets:
+            self.add_own(listening)
         self._opened(front)
         return front
 
@@ -118,6 +140,15 @@ def bound_socket(host: str, port: int) -> socket.socket:
         bound.close()
         raise
     return bound
+
+
+def _is_local(address: str) -> bool:
+    """Return whether an IP address is one of this machine: only those can be bound."""
+    try:
+        bound_socket(address, 0).close()
+    except OSError:
+        return False
+    return True
 
 
 def _bound(host: str, wanted: int) -> tuple[socket.socket, socket.socket | None]:

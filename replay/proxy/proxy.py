@@ -34,7 +34,7 @@ from ..transport.tls import server_context
 from ..wire.network import Link
 from ..wire_capture import WireCapture, WireConnection
 from .faults import INJECTED, FaultGate, FaultyServer, ProxiedRequest, ServerAnswer, frame_of
-from .fronts import Front, Fronts, bound_socket
+from .fronts import WILDCARDS, Front, Fronts, bound_socket
 from .grpc_relay import GrpcRelay
 from .options import ProxyOptions, check_options
 from .relay import ProxyRelay
@@ -46,7 +46,6 @@ _LINGER_SECONDS: Final = 10.0
 """time that a closed connection has to take what was written"""
 _FLUSH_SECONDS: Final = 0.05
 """time after which readers of the recording see a packet"""
-_WILDCARDS: Final = ("0.0.0.0", "::")
 
 
 class Proxy:
@@ -93,8 +92,8 @@ class Proxy:
         self.injector = Injector(options.seed, asyncio.get_running_loop().time, INJECTED)
         self.faulty(NAMESRV)
         self.injector.add(options.injections)
-        self.network = AioNetwork(options.tls, options.guard, _HIGH_WATER)
-        self.grpc_network = AioNetwork(options.tls, options.guard, _HIGH_WATER, ("h2",))
+        self.network = AioNetwork(options.tls, self._why_not, _HIGH_WATER)
+        self.grpc_network = AioNetwork(options.tls, self._why_not, _HIGH_WATER, ("h2",))
         try:
             bound = bound_socket(options.host, options.port)
         except OSError as error:
@@ -103,7 +102,11 @@ class Proxy:
             raise ConfigError(reason, "give another port", setting="host") from None
         port: int = bound.getsockname()[1]
         self.namesrv = endpoint_text(options.host, port)
-        self.fronts.add_own(options.host, port)
+        self.fronts.add_own(bound)
+        if itself := [one for one in options.namesrv if self.fronts.leads_here(one)]:
+            bound.close()
+            reason = f"the NameServer {itself[0]} is the address that the proxy listens on"
+            raise ConfigError(reason, "give another port", setting="host")
         if options.wire is not None:
             self.wire = WireCapture("", options.wire)
             self._flush_wire()
@@ -126,7 +129,7 @@ class Proxy:
         targets = (options.grpc,)
         front = Front("grpc", targets, options.host, port, ((bound, targets),), grpc=True)
         self.grpc = endpoint_text(options.host, port)
-        self.fronts.add_own(options.host, port)
+        self.fronts.add_own(bound)
         self.fronts.add(options.grpc, front)
         self._listen(front)
 
@@ -169,9 +172,16 @@ class Proxy:
     def advertised_to(self, local: str) -> str:
         """Return the host for routes sent to a client that connected to this own address."""
         options = self.options
-        if options.advertised or options.host not in _WILDCARDS:
+        if options.advertised or options.host not in WILDCARDS:
             return options.advertised or options.host
         return host_of(local)
+
+    def _why_not(self, address: str, named: str) -> str | None:
+        """Return why the proxy does not connect to an address; None: it may."""
+        if self.fronts.leads_here(address):
+            return f"{address} is this proxy; check brokerIP1 and listenPort of the broker"
+        guard = self.options.guard
+        return None if guard is None else guard(address, named)
 
     def _flush_wire(self) -> None:
         """Flush the recording periodically for its readers."""

@@ -81,6 +81,46 @@ def test_a_route_cannot_lead_to_an_address_that_nobody_allowed() -> None:
         wait_for("a refusal", lambda: any("192.0.2.7:10911 is not" in one.detail for one in events))
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_broker_that_is_down_at_an_own_address_is_no_loop(host: str) -> None:
+    """Brokers with a wrong brokerIP1 advertise 127.0.0.1, where nobody but the proxy listens."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    body = b'{"brokerDatas":[{"brokerAddrs":{0:"%s:%d"},"brokerName":"b"}]}' % (
+        host.encode(),
+        port,
+    )
+    with answering(body) as names, proxied(names) as proxy:
+        with Talk(proxy.namesrv) as talk:
+            talk.ask(105, {"topic": "T"})
+        assert proxy.front_of("b") != f"127.0.0.1:{port}"  # the broker may still start there
+        with Talk(proxy.front_of("b")) as talk, pytest.raises(OSError):  # noqa: PT011
+            talk.ask(310)
+        wait_for("a refusal", lambda: proxy.proxy.counts["refused connections"] == 1)
+        assert proxy.proxy.counts["connections"] == 2
+
+
+def test_a_route_that_names_the_proxy_is_no_loop() -> None:
+    """A name may lead to the proxy, which is known only once it is looked up."""
+    events: list[SandboxEvent] = []
+    with answering(b"{}") as names, proxied(names, on_event=events.append) as proxy:
+        own = proxy.namesrv
+        with proxied(own, guard=proxy.proxy._why_not, on_event=events.append) as second:
+            with Talk(second.namesrv) as talk, pytest.raises(OSError):  # noqa: PT011
+                talk.ask(105, {"topic": "T"})
+            wait_for("a refusal", lambda: second.proxy.counts["refused connections"] == 1)
+    assert any(f"{own} is this proxy" in event.detail for event in events)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_proxy_of_itself_does_not_start(host: str) -> None:
+    with socket.create_server((host, 0)) as closed:
+        port = closed.getsockname()[1]
+    options = ProxyOptions((f"127.0.0.1:{port}",), host=host, port=port, allow_remote=True)
+    with pytest.raises(ConfigError, match="the proxy listens on"):
+        asyncio.run(Proxy(options).start())
+
+
 @contextmanager
 def answering(body: bytes) -> Iterator[str]:
     """A server that answers each request with this body."""
