@@ -84,19 +84,37 @@ class Acceptor:
         self._pause: asyncio.TimerHandle | None = None
         self._accepted: set[asyncio.Task[object]] = set()
         bound.setblocking(False)
-        bound.listen(_BACKLOG)
-        self._listen()
+        self.accept()
 
     def close(self) -> None:
         """Stop listening."""
-        if self._pause is not None:
-            self._pause.cancel()
-        self._loop.remove_reader(self._socket)
+        self._stop()
         self._socket.close()
+
+    def refuse(self) -> None:
+        """Refuse connections, as a port without a listener does, and keep the port."""
+        self._stop()
+        family, address = self._socket.family, self._socket.getsockname()
+        self._socket.close()
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(address)
+
+    def accept(self) -> None:
+        """Accept connections again, after `refuse`."""
+        self._socket.listen(_BACKLOG)
+        self._listen()
 
     async def settled(self) -> None:
         """Wait until accepted sockets are connections."""
         await asyncio.gather(*self._accepted, return_exceptions=True)
+
+    def _stop(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+        self._loop.remove_reader(self._socket)
 
     def _listen(self) -> None:
         self._pause = None

@@ -2,7 +2,8 @@
 
 Rules: a client is read only while its server accepts bytes, and vice versa. A side that has
 finished sending may still read (half-close), except with TLS, gRPC, or faults. A connection is
-reset if the guard refuses it or its server is unreachable.
+reset if the guard refuses it or its server is unreachable; while that server refuses connections,
+new ones are refused.
 RocketMQ: NettyRemotingServer, NettyRemotingClient.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import socket
 import ssl
 import time
 from collections import Counter
@@ -44,6 +46,10 @@ _HIGH_WATER: Final = 64 * 1024
 """bytes that wait for a slow reader, from which on the other side is not read"""
 _LINGER_SECONDS: Final = 10.0
 """time that a closed connection has to take what was written"""
+_RETRY_SECONDS: Final = 0.25
+"""time between attempts to reach a server that refuses connections"""
+_AT_ONCE_SECONDS: Final = 1.0
+"""time in which a server that is down refuses a connection; a silent one needs longer"""
 _FLUSH_SECONDS: Final = 0.05
 """time after which readers of the recording see a packet"""
 
@@ -76,8 +82,9 @@ class Proxy:
         self.injector: Injector
         """injects faults, once started"""
         self._faulty: dict[str, FaultyServer] = {}
-        self._acceptors: list[Acceptor] = []
-        self._files = OpenFiles(lambda: len(self.connections), each=2)
+        self.files = OpenFiles(lambda: len(self.connections), each=2)
+        """counts the open files of all connections"""
+        self._ports: list[_Port] = []
         self._tls: ssl.SSLContext | None = None
         self._grpc_tls: ssl.SSLContext | None = None
         self._flushing: asyncio.TimerHandle | None = None
@@ -135,11 +142,11 @@ class Proxy:
 
     async def close(self) -> None:
         """Close every connection and stop listening."""
-        for acceptor in self._acceptors:
-            acceptor.close()
-        for acceptor in self._acceptors:
-            await acceptor.settled()
-        self._acceptors = []
+        for port in self._ports:
+            port.close()
+        for port in self._ports:
+            await port.acceptor.settled()
+        self._ports = []
         self.injector.close()
         for connection in list(self.connections):
             connection.close()
@@ -191,20 +198,100 @@ class Proxy:
 
     def _listen(self, front: Front) -> None:
         """Accept connections to a front."""
+        tls = self._grpc_tls if front.grpc else self._tls
         for bound, targets in front.sockets:
-            factory = functools.partial(self._accepted, front, targets)
-            tell = functools.partial(self.tell, EventKind.REFUSED, front.name, "")
-            tls = self._grpc_tls if front.grpc else self._tls
-            self._acceptors.append(Acceptor(bound, factory, self._files, tell, tls))
+            self._ports.append(_Port(self, front, bound, targets, tls))
         own = endpoint_text(front.host, front.port)
         self.tell(EventKind.LISTENING, front.name, own, f"{own} for {', '.join(front.targets)}")
 
     def _not_fronted(self, reason: str) -> None:
         self.tell(EventKind.REFUSED, NAMESRV, "", reason, count="addresses not fronted")
 
-    def _accepted(self, front: Front, targets: tuple[str, ...]) -> AioLink:
-        connection = ProxyConnection(self, front, targets)
-        return AioLink(self.grpc_network if front.grpc else self.network, connection.client)
+    def network_of(self, front: Front) -> AioNetwork:
+        """Return what opens connections to the real servers of a front."""
+        return self.grpc_network if front.grpc else self.network
+
+
+class _Port:
+    """A listening socket of a front; it refuses connections while its servers do.
+
+    Otherwise a client would be connected and then reset. Java's clients send a heartbeat as soon as
+    they are connected, and connect again at once: hundreds of times per second.
+    """
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        front: Front,
+        bound: socket.socket,
+        targets: tuple[str, ...],
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._proxy = proxy
+        self._front = front
+        self._targets = targets
+        self._left = itertools.chain[str]()
+        self._trying: Callable[[], object] | None = None
+        tell = functools.partial(proxy.tell, EventKind.REFUSED, front.name, "")
+        self.acceptor = Acceptor(bound, self._accepted, proxy.files, tell, tls)
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._trying is not None:
+            self._trying()
+        self.acceptor.close()
+
+    def unreachable(self) -> None:
+        """Refuse connections until a server can be reached."""
+        if self._trying is not None:
+            return
+        try:
+            self.acceptor.refuse()
+        except OSError:  # another process took the port in between
+            return
+        detail = f"{', '.join(self._targets)} cannot be reached: new connections are refused"
+        self._proxy.tell(EventKind.REFUSED, self._front.name, detail=detail)
+        self._wait()
+
+    def _accepted(self) -> AioLink:
+        connection = ProxyConnection(self._proxy, self._front, self._targets, self.unreachable)
+        return AioLink(self._proxy.network_of(self._front), connection.client)
+
+    def _wait(self) -> None:
+        self._left = itertools.chain(self._targets)
+        self._trying = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._next).cancel
+
+    def _next(self) -> None:
+        target = next(self._left, None)
+        if target is None:
+            self._wait()
+            return
+        timeout = int(self._proxy.options.connect_seconds * 1e9)
+        self._trying = self._proxy.network_of(self._front).open(target, timeout, self)
+
+    # -- the attempt to reach a server again ----------------------------------------------------
+
+    def opened(self, link: Link) -> None:
+        """Accept connections again."""
+        assert isinstance(link, AioLink)
+        link.abort()
+        self._trying = None
+        self.acceptor.accept()
+        own = endpoint_text(self._front.host, self._front.port)
+        self._proxy.tell(EventKind.LISTENING, self._front.name, own, f"{own} can be reached again")
+
+    def refused(self, reason: str, hint: str) -> None:  # noqa: ARG002
+        """Try the next server, or all of them later."""
+        self._next()
+
+    def received(self, data: bytes) -> None:
+        """Do nothing: the connection is closed."""
+
+    def ended(self, reason: str) -> None:
+        """Do nothing: the connection is closed."""
+
+    def resumed(self) -> None:
+        """Do nothing: the connection is closed."""
 
 
 class _ClientSide:
@@ -261,7 +348,14 @@ class _ServerSide:
 class ProxyConnection:
     """A client connection and its connection to the real server."""
 
-    def __init__(self, proxy: Proxy, front: Front, targets: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        proxy: Proxy,
+        front: Front,
+        targets: tuple[str, ...],
+        unreachable: Callable[[], None],
+    ) -> None:
+        """`unreachable` is called when all servers refuse the connection at once."""
         self.front = front
         """what the client connected to"""
         self.peer = ""
@@ -271,6 +365,8 @@ class ProxyConnection:
         self._proxy = proxy
         self._targets = itertools.chain(targets)
         self._target = ""
+        self._unreachable = unreachable
+        self._tried_at = 0.0
         self._client: AioLink | None = None
         self._server: AioLink | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -342,11 +438,14 @@ class ProxyConnection:
 
     def _next_target(self) -> None:
         target = next(self._targets, None)
+        loop = asyncio.get_running_loop()
         if target is None:
             self.close(reset=True)
+            if loop.time() - self._tried_at < _AT_ONCE_SECONDS:
+                self._unreachable()
             return
-        self._target = target
-        self._opening = asyncio.get_running_loop().create_task(self._open(target))
+        self._target, self._tried_at = target, loop.time()
+        self._opening = loop.create_task(self._open(target))
 
     async def _open(self, target: str) -> None:
         options = self._proxy.options
@@ -359,7 +458,7 @@ class ProxyConnection:
         if not self._closed:
             timeout = int(options.connect_seconds * 1e9)
             proxy = self._proxy
-            network = proxy.grpc_network if self.front.grpc else proxy.network
+            network = proxy.network_of(self.front)
             self._give_up = network.open(target, timeout, _ServerSide(self))
 
     def server_opened(self, link: AioLink) -> None:

@@ -100,6 +100,62 @@ def test_a_broker_that_is_down_at_an_own_address_is_no_loop(host: str) -> None:
         assert proxy.proxy.counts["connections"] == 2
 
 
+def test_a_broker_that_refuses_connections_is_refused_until_it_is_back() -> None:
+    """Java's clients connect again at once after a reset, hundreds of times per second."""
+    events: list[SandboxEvent] = []
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    body = b'{"brokerDatas":[{"brokerAddrs":{0:"127.0.0.1:%d"},"brokerName":"b"}]}' % port
+    with answering(body) as names, proxied(names, on_event=events.append) as proxy:
+        with Talk(proxy.namesrv) as talk:
+            talk.ask(105, {"topic": "T"})
+        host, _, front = proxy.front_of("b").rpartition(":")
+        with Talk(f"{host}:{front}") as talk, pytest.raises(OSError):  # noqa: PT011
+            talk.ask(310)
+        wait_for("a refusal", lambda: any("are refused" in event.detail for event in events))
+        for _ in range(20):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((host, int(front)), 10)
+        assert proxy.proxy.counts["refused connections"] == 1
+        for _ in range(2):  # it comes back, and goes again
+            with socket.create_server(("127.0.0.1", port)) as broker:
+                Thread(target=echo_one, args=(broker,), daemon=True).start()
+                wait_for("the broker", lambda: echoes(host, int(front)), 20)
+            with suppress(OSError), Talk(f"{host}:{front}") as talk:
+                talk.ask(310)
+            wait_for("a refusal", lambda: not connects(host, int(front)))
+
+
+def echo_one(listener: socket.socket) -> None:
+    """Send back all bytes of each connection, one after the other, until it is closed."""
+    with suppress(OSError):
+        while True:
+            one, _ = listener.accept()
+            with one:
+                while data := one.recv(65536):
+                    one.sendall(data)
+
+
+def connects(host: str, port: int) -> bool:
+    """Return whether something listens."""
+    try:
+        socket.create_connection((host, port), 10).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def echoes(host: str, port: int) -> bool:
+    """Return whether a connection leads to a server that sends all bytes back."""
+    try:
+        with socket.create_connection((host, port), 10) as one:
+            one.sendall(b"hello")
+            one.settimeout(10)
+            return one.recv(5) == b"hello"
+    except OSError:
+        return False
+
+
 def test_a_route_that_names_the_proxy_is_no_loop() -> None:
     """A name may lead to the proxy, which is known only once it is looked up."""
     events: list[SandboxEvent] = []
