@@ -33,7 +33,7 @@ FOUND = (
     (
         *(REFUSED, "grpc-consumer-stuck", 1),
         "push consumer HOST_NAME_NOT_FOUND@583@0@7d7vnom3o of group nobodys_group sent its settings"
-        " at 23:29:42 UTC and the proxy never answered them (1.29 s): it cannot start",
+        " at 23:29:42 UTC and the proxy never responded (1.29 s): it cannot start",
     ),
     (
         *(LATE, "proxy-cannot-reach-broker", 11),
@@ -57,8 +57,8 @@ FOUND = (
     ),
     (
         *("grpc-lag-5x.pcap.gz", "consumer-lag", 3),
-        "slow_pushers falls behind in GrpcNormal: from 14 to 84 messages received and not"
-        " acknowledged in 21.3 s; 5.2/s are received, 1.9/s are acknowledged",
+        "slow_pushers falls behind in GrpcNormal: from 14 to 84 unacknowledged messages in"
+        " 21.3 s; 5.2/s are received, 1.9/s are acknowledged",
     ),
     (
         *("grpc-redelivered-5x.pcap.gz", "reconsume-growth", 7),

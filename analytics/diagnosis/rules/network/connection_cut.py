@@ -83,10 +83,10 @@ RULE = DiagnosisRule(
         " accepts another connection afterwards."
     ),
     explanation=(
-        "The server did not die, or only briefly: single connections ended. Possible causes are a"
-        " firewall, load balancer, or relay that drops connections, a broker that closes a"
-        " connection with data it cannot decode, or a very short restart. Clients fail the pending"
-        " requests immediately and reconnect; sends among them may be stored."
+        "Only single connections ended: the server kept running, or was down only briefly. Possible"
+        " causes are a firewall, load balancer, or relay that drops connections, a broker that"
+        " closes a connection with data it cannot decode, or a very short restart. Clients fail the"
+        " pending requests immediately and reconnect; sends among them may be stored."
     ),
     advice=(
         "Capture on both sides of the devices in between: the first one to send RST or FIN is the"

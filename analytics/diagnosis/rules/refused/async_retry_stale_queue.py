@@ -72,7 +72,7 @@ class _Fold(Refusals):
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
         if not self._meant(context):
-            lines.append("the requests name no other broker: the client's route may be old")
+            lines.append("the requests name no other broker: the client's route may be outdated")
         return lines
 
     def add_message(self, message: ObservedMessage) -> None:
@@ -133,7 +133,7 @@ def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
 RULE = DiagnosisRule(
     id="async-retry-stale-queue",
     severity=ProblemSeverity.ERROR,
-    title="A send asks for a queue that the broker does not have, mostly in an asynchronous retry",
+    title="A send names a queue that the broker does not have, usually in an asynchronous retry",
     searched=("request queueId[N] is illegal",),
     proof=(
         "Response code 29 (1 from brokers before 5.3.2) to a send, with the remark `request"

@@ -51,7 +51,9 @@ def test_an_old_route() -> None:
     code = int(ResponseCode.SYSTEM_ERROR)
     (one,) = problems(RULE, [send(0, 0), send(10, code, remark=REMARK)])
     assert one.title == "broker-a refused 1 send to queue 6 of topic Orders, it has 4 queues"
-    assert one.details[-1] == "the requests name no other broker: the client's route may be old"
+    assert (
+        one.details[-1] == "the requests name no other broker: the client's route may be outdated"
+    )
 
 
 def test_a_retry_with_the_header_of_the_first_attempt_that_was_stored() -> None:
