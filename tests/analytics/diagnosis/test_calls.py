@@ -52,8 +52,8 @@ FOUND = (
     ),
     (
         *("grpc-cut-5x.pcap.gz", "connection-cut", 2),
-        "proxy 127.77.0.61:17981 closed connections twice while requests were pending (2 in all),"
-        " then accepted new ones",
+        "proxy 127.77.0.61:17981 closed connections twice while requests were pending (2 requests"
+        " in total), then accepted new ones",
     ),
     (
         *("grpc-lag-5x.pcap.gz", "consumer-lag", 3),

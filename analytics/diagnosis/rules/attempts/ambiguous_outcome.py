@@ -79,8 +79,9 @@ class _Fold(MessageFold):
             )
         if self.twice:
             where = "" if parts else f" to topic {self.key}"
+            up_to = "up to " if self.twice > 1 else ""
             parts.append(
-                f"up to {counted(self.twice, 'message')}{where} may be stored twice: one attempt"
+                f"{up_to}{counted(self.twice, 'message')}{where} may be stored twice: one attempt"
                 " got no response, another one was stored"
             )
         return "; ".join(parts)

@@ -54,8 +54,8 @@ class _Moved:
     def add(self, row: ExchangeRecord) -> None:
         """Add a pull."""
         asked, following, least, most = offsets_in(row.facts)
-        goes = f", go on at {following}" if following is not None else ""
-        has = f"; it has {least} to {most}" if least is not None and most is not None else ""
+        goes = f", continue at {following}" if following is not None else ""
+        has = f"; the queue has {least} to {most}" if least is not None and most is not None else ""
         self.tally.add(
             shown(
                 row,
@@ -131,7 +131,7 @@ class _Fold(Fold):
         for (address, queue), (_, (asked, following, least, most)) in answers[:8]:
             details.append(
                 f"{context.broker(address)} queue {queue}: asked for {asked}, has {least} to"
-                f" {most}, sent to {following}"
+                f" {most}, redirected to {following}"
             )
         clients = {context.client(address) for address in moved.clients}
         case = moved.tally.case(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.rows.outcome import LONG_POLLS
 
 from ...context import Context
@@ -44,7 +45,7 @@ def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:
     count = sum(waiting.values())
     case = tally.case(
         f"{named(context, server.key)} closed connections {times(len(cuts))} while requests were"
-        f" pending ({count:,} in all), then accepted new ones",
+        f" pending ({counted(count, 'request')} in total), then accepted new ones",
         subject_of([server.key], context, None, None),
     )
     clients = sorted({context.client(loss.client) for loss in cuts})

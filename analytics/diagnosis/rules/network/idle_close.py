@@ -93,7 +93,7 @@ class _Fold(Fold):
             what = f"{row.request_name} on a connection that had been idle for {idle // 1000} s"
             tally.add(asked(row, what))
             end = connection.end_time
-            tally.add(Evidence(*place[:1], None, end, place[1], "its end"), count=0)
+            tally.add(Evidence(*place[:1], None, end, place[1], "the connection ends"), count=0)
         least, most = min(idle_times.values()) // 1000, max(idle_times.values()) // 1000
         idle_said = f"{least} s" if least == most else f"{least} to {most} s"
         case = tally.case(

@@ -177,7 +177,7 @@ class _Fold(Fold):
         tally = Tally()
         for row, stall in stalls:
             sender = row.client_address if stall.sender == tcp.CLIENT else row.server_address
-            what = f"{sender} sent one segment again {times(stall.repeats)}, until"
+            what = f"{sender} retransmitted one segment {times(stall.repeats)}, until"
             tally.add(connected(row, f"{what} {clock(stall.last)} UTC"), last=stall.last)
         case = tally.case(self._title(stalls, context), subject_at(context, self.key))
         case.first_time = min(stalled.stall.first for stalled in stalls)

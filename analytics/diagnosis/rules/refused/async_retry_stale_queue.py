@@ -53,7 +53,7 @@ class _Fold(Refusals):
         least, most = self.figures.get(_IDS, (0, 0))
         queue = f"queue {most}" if least == most else f"queues {least} to {most}"
         has = self.figures.get(_QUEUES)
-        queues = f", it has {counted(has[1], 'queue')}" if has is not None else ""
+        queues = f" (it has {counted(has[1], 'queue')})" if has is not None else ""
         asked = self._meant(context)
         meant = f"; the queue was chosen for {listed(asked)}" if asked else ""
         topic = only(self.topics)
