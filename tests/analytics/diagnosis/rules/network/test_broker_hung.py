@@ -44,8 +44,8 @@ PULL = int(RequestCode.PULL_MESSAGE)
             "fault-freeze-43.pcap",
             1,
             Confidence.CERTAIN,
-            "broker-a (127.77.0.61:10911) hung from 04:06:25 to 04:06:29 UTC (4.21 s): 1 request was"
-            " answered after it resumed",
+            "broker-a (127.77.0.61:10911) hung from 04:06:25 to 04:06:29 UTC (4.21 s): 1 request"
+            " was answered after it resumed",
         ),
     ],
 )
