@@ -497,9 +497,9 @@ def not_judged_in_short(diagnosis: Diagnosis) -> list[str]:
 
 def _quality(diagnosis: Diagnosis) -> list[str]:
     quality = diagnosis.context.quality
-    lines = [f"Not the whole capture: {reason}." for reason in quality.reasons()]
+    lines = [f"The capture is incomplete: {reason}." for reason in quality.reasons()]
     if quality.truncated:
-        lines.append("A capture file ends inside a packet: what came after it is not known.")
+        lines.append("A capture file ends inside a packet: what came after it is unknown.")
     return lines
 
 

@@ -218,7 +218,7 @@ def _add_cause_periods(problem: Problem, cause: Problem) -> None:
         if any(first <= item.time <= last for item in problem.evidence)
     ]
     if met and len(met) < len(times):
-        problem.details.append(f"of the times of {cause.rule} at these only: {', '.join(met)} UTC")
+        problem.details.append(f"caused only by {cause.rule} at these times: {', '.join(met)} UTC")
 
 
 def _agree(one: Subject, other: Subject) -> bool:

@@ -134,7 +134,7 @@ class Outage:
         if self.end is None:
             return f"from {begin} UTC to the end of the capture"
         if self.lost_sight:
-            return f"from {begin} UTC at least to {clock_after(self.start, self.last)}"
+            return f"from {begin} UTC until at least {clock_after(self.start, self.last)}"
         length = duration(self.end - self.start)
         return f"from {period(self.start, self.end)} UTC ({length})"
 
@@ -446,7 +446,7 @@ def how_it_failed(row: ConversationRecord) -> str:
     """Return how a connect failed, as one line."""
     if row.end == tcp.REFUSED:
         return f"connect of {row.client_address} to {row.server_address} refused"
-    return f"connect of {row.client_address} to {row.server_address} not answered ({row.syns} SYN)"
+    return f"connect of {row.client_address} to {row.server_address} unanswered ({row.syns} SYN)"
 
 
 def named(context: Context, address: str) -> str:

@@ -33,7 +33,7 @@ FOUND = (
     (
         *(REFUSED, "grpc-consumer-stuck", 1),
         "push consumer HOST_NAME_NOT_FOUND@583@0@7d7vnom3o of group nobodys_group sent its settings"
-        " at 23:29:42 UTC and the proxy never answered them (1.29 s): it cannot start",
+        " at 23:29:42 UTC and the proxy never responded (1.29 s): it cannot start",
     ),
     (
         *(LATE, "proxy-cannot-reach-broker", 11),
@@ -52,13 +52,13 @@ FOUND = (
     ),
     (
         *("grpc-cut-5x.pcap.gz", "connection-cut", 2),
-        "proxy 127.77.0.61:17981 closed connections twice while requests were pending (2 in all),"
-        " then accepted new ones",
+        "proxy 127.77.0.61:17981 closed connections twice while requests were pending (2 requests"
+        " in total), then accepted new ones",
     ),
     (
         *("grpc-lag-5x.pcap.gz", "consumer-lag", 3),
-        "slow_pushers falls behind in GrpcNormal: from 14 to 84 messages received and not"
-        " acknowledged in 21.3 s; 5.2/s are received, 1.9/s are acknowledged",
+        "slow_pushers falls behind in GrpcNormal: from 14 to 84 unacknowledged messages in"
+        " 21.3 s; 5.2/s are received, 1.9/s are acknowledged",
     ),
     (
         *("grpc-redelivered-5x.pcap.gz", "reconsume-growth", 7),

@@ -263,4 +263,4 @@ def test_a_file_that_ends_inside_a_packet_is_said_and_lowers_nothing() -> None:
     assert context.quality.truncated == 1
     assert context.quality.reasons() == []
     said = not_judged(Diagnosis([], context))
-    assert said == ["A capture file ends inside a packet: what came after it is not known."]
+    assert said == ["A capture file ends inside a packet: what came after it is unknown."]

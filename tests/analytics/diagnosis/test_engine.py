@@ -220,7 +220,7 @@ def test_what_rests_on_absence_is_less_sure_in_a_capture_with_holes(
     assert by_rule["present"].reason is None
     assert by_rule["absent"].confidence is Confidence.LIKELY
     assert by_rule["absent"].reason == f"the capture is incomplete: {said}"
-    assert not_judged(found) == [f"Not the whole capture: {said}."]
+    assert not_judged(found) == [f"The capture is incomplete: {said}."]
 
 
 def test_rules_that_could_not_speak_are_named() -> None:

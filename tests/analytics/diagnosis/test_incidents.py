@@ -135,7 +135,7 @@ def test_what_only_one_time_of_a_cause_led_to_says_which() -> None:
             1
         ].details
 
-    assert details(15, 16) == ["of the times of reset at these only: 00:00:14 to 00:00:18 UTC"]
+    assert details(15, 16) == ["caused only by reset at these times: 00:00:14 to 00:00:18 UTC"]
     assert details(4, 15) == []
     assert details(15, 16, count=9) == []  # of those that are not shown nobody knows
 

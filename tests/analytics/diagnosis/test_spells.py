@@ -45,7 +45,7 @@ INCIDENTS = (
     *("push-retry-dlq-5x", "namesrv-gone-4x", "acl-5x", "slave-read-4x", "pull-5x"),
     *("flush-late-5x", "send-unknown-topic-4x", "fault-no-permission-5x", "fault-slow-5x"),
 )
-OPEN_ENDS = ("to the end of the capture", "at least to", "has no master since")
+OPEN_ENDS = ("to the end of the capture", "until at least", "has no master since")
 
 
 # -- copies of a capture --------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_good_traffic_between_does_not_hide_that_there_were_two() -> None:
     assert second.first_time == START + 400 * 60 * 1_000_000_000 + 1_000_000
     assert {first.state, second.state} == {ProblemState.OVER}
     # Of the hours in which it refused some: 57 of 600.
-    assert "sends to it, the refused ones included: 10.0.0.9 (57)" in first.details
+    assert "sends to this broker, including refused ones: 10.0.0.9 (57)" in first.details
 
 
 def test_what_goes_on_to_the_end_is_not_over() -> None:

@@ -96,7 +96,7 @@ def test_what_a_store_cannot_tell_stays_unknown(tmp_path: Path, reason: str) -> 
         path.write_bytes(data)
     found = ambiguous(store)
     assert found["title"] == ambiguous()["title"]
-    assert "the stores cannot tell" in str(found["details"])
+    assert "the stores do not show it" in str(found["details"])
 
 
 def test_several_stores(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_store_tells_what_the_capture_does_not_of_transactions(tmp_path: Path)
     assert "; committed at 2023-" in told[first]
     assert "; rolled back at 2023-" in told[second]
     # The producer committed the third one, but the broker did not take that.
-    assert told[third].startswith(f"{third}: committed in answer to a check;")
+    assert told[third].startswith(f"{third}: committed in response to a check;")
     assert told[third].endswith("; not decided according to the broker's store")
 
 

@@ -21,8 +21,8 @@ from ...stored import SoughtMessages
 from .attempt_words import UNDECIDED, MessageFold, timed_out
 
 SETTLED_ADVICE: Final = (
-    "Send messages that are not stored again. Make consumers idempotent; let the application send"
-    " again only with the same KEYS."
+    "Let the application resend only the messages that were not stored, with the same KEYS."
+    " Make consumers idempotent."
 )
 """what to do once the stores show what was stored"""
 
@@ -79,8 +79,9 @@ class _Fold(MessageFold):
             )
         if self.twice:
             where = "" if parts else f" to topic {self.key}"
+            up_to = "up to " if self.twice > 1 else ""
             parts.append(
-                f"up to {counted(self.twice, 'message')}{where} may be stored twice: one attempt"
+                f"{up_to}{counted(self.twice, 'message')}{where} may be stored twice: one attempt"
                 " got no response, another one was stored"
             )
         return "; ".join(parts)
@@ -93,8 +94,8 @@ class _Fold(MessageFold):
         unknown = self.tally.count - len(known)
         if not known:
             case.details.append(
-                "the stores cannot tell: they are of other brokers, damaged, or do not have records"
-                " from before these sends to after them"
+                "the stores do not show it: they belong to other brokers, are damaged, or do not"
+                " cover the time of these sends"
             )
             return
         once = [key for key, number in known.items() if number == 1]
@@ -175,7 +176,8 @@ RULE = DiagnosisRule(
     messages=_key,
     references=("apache/rocketmq#4609", "apache/rocketmq#2735"),
     limits=(
-        "Rows of pulls do not name their messages, so a later delivery does not count as evidence."
+        "A later delivery does not count as evidence, because rows of pulls do not name their"
+        " messages."
     ),
     needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
     rests_on_absence=True,

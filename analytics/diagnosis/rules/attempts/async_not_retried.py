@@ -53,8 +53,8 @@ class _Fold(LoneMessageFold):
             case.details.append("the Go client never retries asynchronous sends")
         case.confidence = Confidence.LIKELY
         case.reason = (
-            "the wire does not say whether it was asynchronous, to a chosen queue, or with retries"
-            " set to 0"
+            "packets do not show whether a send was asynchronous, went to a chosen queue, or had"
+            " retries set to 0"
         )
         return case
 

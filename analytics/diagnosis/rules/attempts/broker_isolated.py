@@ -31,7 +31,7 @@ RULE = DiagnosisRule(
     grpc=ISOLATES_PROXIES,
     fold=Fold,
     found_by="isolated-broker-still-used",
-    limits="Uses the state of isolated-broker-still-used; needs numpy.",
+    limits="Needs numpy (rmqtool[report]).",
     needs=frozenset((Need.SENDS,)),
     consequence_of=NO_RESPONSE | {"disk-full", "no-permission"},
 )

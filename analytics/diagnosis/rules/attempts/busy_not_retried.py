@@ -28,7 +28,7 @@ class _Fold(LoneMessageFold):
         verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} of group {self.key} {verb} refused by a busy"
-            f" broker and not retried on another one: clients do so since {SINCE}",
+            f" broker and not retried on another one: only clients since {SINCE} do that",
             Subject(
                 broker=only(context.broker(address) for address in self.brokers),
                 topic=only(self.topics),

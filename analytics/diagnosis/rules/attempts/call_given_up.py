@@ -36,7 +36,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="call-given-up",
     severity=ProblemSeverity.ERROR,
-    title="Calls of gRPC end at their deadline without a response",
+    title="gRPC calls end at their deadline without a response",
     searched=("DEADLINE_EXCEEDED", "deadline exceeded after"),
     proof=(
         "Either side resets the stream of a call (RST_STREAM, CANCEL) before there is a response."

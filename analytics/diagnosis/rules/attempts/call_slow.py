@@ -37,7 +37,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="call-slow",
     severity=ProblemSeverity.WARNING,
-    title="Some sends by gRPC take far longer than the proxy normally does",
+    title="Some gRPC sends take the proxy far longer than usual",
     searched=("send message latency", "cost time", "gRPC send slow", "RT jitter"),
     proof=(
         "SendMessage calls that succeed after 250 ms or longer, at least ten times as long as the"

@@ -110,8 +110,8 @@ RULE = DiagnosisRule(
     advice=(
         "Make consumers idempotent: remember the KEYS or UNIQ_KEY of processed messages. Find out"
         " why the first response was late. A longer sendMsgTimeout (default 3000 ms) causes fewer"
-        " retries; retryTimesWhenSendFailed (default 2) set to 0 causes none, but messages are lost"
-        " instead."
+        " retries. Setting retryTimesWhenSendFailed (default 2) to 0 prevents these duplicates, but"
+        " loses messages instead."
     ),
     grpc=COVERED,
     impact=Impact.STORED_TWICE,

@@ -105,7 +105,10 @@ def _still_used(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     )
     case.evidence = [seen for seen in case.evidence if seen.capture]
     case.rule = STILL_USED
-    case.details = [f"{_windows(replay.windows)}, had it been on", judged.verdict.reason]
+    case.details = [
+        f"{_windows(replay.windows)}, if the strategy had been on",
+        judged.verdict.reason,
+    ]
     if failed:
         case.details.append(f"{failed:,} of these sends failed")
     case.confidence = Confidence.LIKELY
@@ -154,7 +157,7 @@ def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
         causes = Counter(window.cause for window in windows)
         case.details = [f"causes: {counted_names(causes)}", judged.verdict.reason]
         case.confidence = Confidence.LIKELY
-        case.reason = "a broker that left the route is avoided by all clients"
+        case.reason = "all clients avoid a broker that left the route"
         yield case
 
 
@@ -221,7 +224,7 @@ def _windows(windows: list[Window]) -> str:
 RULE = DiagnosisRule(
     id=STILL_USED,
     severity=ProblemSeverity.WARNING,
-    title="A producer goes on sending to a broker that failed: its fault strategy is off",
+    title="A producer keeps sending to a broker that failed: its fault strategy is off",
     searched=(
         "sendLatencyFaultEnable not working",
         "latencyFaultTolerance",
@@ -258,8 +261,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq#6272",
     ),
     limits=(
-        "No statement without numpy (rmqtool[spark]), without a failure or slow response, or if too"
-        " few sends could have reached an isolated broker."
+        "Needs numpy (rmqtool[report]). Nothing is reported without a failure or slow response, or"
+        " if too few sends could have reached an isolated broker."
     ),
     needs=frozenset((Need.SENDS,)),
     consequence_of=NO_RESPONSE | {"disk-full", "go-away"},

@@ -48,7 +48,7 @@ class _Fold(MessageFold):
         )
         case.details = self.who(context)
         if self.retried:
-            case.details.append(f"{counted(self.retried, 'message')} had been sent again by then")
+            case.details.append(f"{counted(self.retried, 'message')} had been retried by then")
         if not self.sure:
             case.confidence = Confidence.LIKELY
             case.reason = "sendMsgTimeout is not known; the default of 3000 ms was assumed"

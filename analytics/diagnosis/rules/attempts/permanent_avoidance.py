@@ -22,14 +22,14 @@ RULE = DiagnosisRule(
         " detector, nothing is sent there, so nothing clears it."
     ),
     advice=(
-        "Update clients from 5.1.4 to 5.2.0 or later, or call setStartDetectorEnable(true) (default"
+        "Update clients of 5.1.4 to 5.2.0 or later, or call setStartDetectorEnable(true) (default"
         " false). Restarting the producer fixes it immediately."
     ),
     grpc=ISOLATES_PROXIES,
     fold=Fold,
     found_by="isolated-broker-still-used",
     references=("apache/rocketmq#7812",),
-    limits="Uses the state of isolated-broker-still-used; needs numpy.",
+    limits="Needs numpy (rmqtool[report]).",
     needs=frozenset((Need.SENDS, Need.ROUTES)),
     consequence_of=frozenset(
         ("broker-hung", "packets-unacknowledged", "broker-gone", "broker-isolated")

@@ -1,4 +1,4 @@
-"""Rules about groups, subscriptions, offsets, consumption retries and orderly locks."""
+"""Rules about groups, subscriptions, offsets, consumption retries, and orderly locks."""
 
 from typing import Final
 

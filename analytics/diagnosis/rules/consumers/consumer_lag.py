@@ -54,10 +54,10 @@ MOST_NAMED: Final = 5
 _Queue = tuple[str, int]
 _STANDING_ADVICE: Final = (
     "Find out what the consumer does with the message at that offset: take a thread dump (jstack)"
-    " and look at the ConsumeMessageThread threads, or look in its log for the exception that comes"
-    " repeatedly. Put a message aside that can never succeed, and give slow calls a timeout."
-    " consumeTimeout (default 15 minutes) returns a message of a concurrent consumer;"
-    " maxReconsumeTimes has no limit by default for an orderly one."
+    " and look at the ConsumeMessageThread threads, or look in its log for a repeated exception."
+    " Set aside a message that can never succeed, and give slow calls a timeout. A concurrent"
+    " consumer returns a message after consumeTimeout (default 15 minutes); an orderly one retries"
+    " it without limit by default (maxReconsumeTimes)."
 )
 
 
@@ -146,17 +146,16 @@ class _Fold(Fold):
             waiting = after.received - after.done
             title = (
                 f"{group} falls behind in {topic}: from {before.received - before.done:,} to"
-                f" {waiting:,} messages received and not acknowledged in"
-                f" {duration(after.time - before.time)}; {came / seconds:.1f}/s are received,"
-                f" {done / seconds:.1f}/s are acknowledged"
+                f" {waiting:,} unacknowledged messages in {duration(after.time - before.time)};"
+                f" {came / seconds:.1f}/s are received, {done / seconds:.1f}/s are acknowledged"
             )
         elif (piled := _grown(ages, OLDER_NS, OLDER_NS // 4)) is not None:
             before, _, after = piled
             waiting = 0
             title = (
-                f"{group} falls behind in {topic}: the messages that it receives are older and"
-                f" older, {duration(max(before.age or 0, 0))} at first and"
-                f" {duration(after.age or 0)} after {duration(after.time - before.time)}"
+                f"{group} falls behind in {topic}: the messages that it receives get older:"
+                f" {duration(max(before.age or 0, 0))} at first and {duration(after.age or 0)}"
+                f" after {duration(after.time - before.time)}"
             )
         else:
             return None
@@ -168,7 +167,7 @@ class _Fold(Fold):
         case.details.append(f"members seen: {len(clients)}")
         if piled[2].time - piled[0].time < SURE_NS:
             case.confidence = Confidence.LIKELY
-            case.reason = f"it was seen for {duration(piled[2].time - piled[0].time)} only"
+            case.reason = f"it was observed for only {duration(piled[2].time - piled[0].time)}"
         return case
 
     def _growing(
@@ -228,7 +227,7 @@ class _Fold(Fold):
             case.details.append(f"at the end of the capture it is {behind[-1]:,} messages behind")
         if span < SURE_NS:
             case.confidence = Confidence.LIKELY
-            case.reason = f"it was seen for {duration(span)} only"
+            case.reason = f"it was observed for only {duration(span)}"
         return case
 
     def _standing(self, group: str, topic: str, context: Context) -> Case | None:
@@ -282,12 +281,13 @@ class _Fold(Fold):
             ]
         if group in context.orderly:
             case.details.append(
-                "the group is orderly: it tries this message again in place before the next one"
+                "the group is orderly: it retries this message in place before it consumes the next"
+                " one"
             )
         elif fetched:
             case.details.append(
-                f"{fetched:,} of them were fetched: a consumer that is not orderly may have"
-                " consumed them, and gets them again when it is restarted"
+                f"{fetched:,} of these messages were fetched: a concurrent consumer may have"
+                " consumed them, and gets them again after a restart"
             )
         case.confidence = Confidence.LIKELY
         case.reason = "one message may simply take that long"
@@ -360,7 +360,7 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "In responses to pulls, maxOffset minus nextBeginOffset grows, and fewer messages are"
-        " fetched than arrive; or maxOffset minus the offset that the group stores (15) does. Or"
+        " fetched than arrive; or maxOffset minus the offset that the group commits (15) grows. Or"
         " that offset does not move for a minute although the queue has more messages, whether or"
         " not it moves later. With gRPC or POP: more and more messages are received and not"
         " acknowledged, or received messages get older."

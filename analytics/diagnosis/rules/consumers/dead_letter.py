@@ -124,7 +124,7 @@ class _Fold(Fold):
             case.details.append(f"topics: {counted_names(topics)}")
         named = [message.key for message in dead[:MOST_NAMED]] or sorted(sent.keys)[:MOST_NAMED]
         case.details.append(f"messages: {', '.join(named)}")
-        case.details.append("nobody consumes them there unless a consumer subscribes that topic")
+        case.details.append("no consumer reads them unless it subscribes to that topic")
         return case
 
 
@@ -156,7 +156,7 @@ def _sent_too_often(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="dead-letter",
     severity=ProblemSeverity.ERROR,
-    title="Messages failed too often and went to the DLQ",
+    title="Messages failed too often and went to the dead letter queue (DLQ)",
     searched=(
         "DLQ",
         DLQ_PREFIX,
@@ -173,9 +173,9 @@ RULE = DiagnosisRule(
     explanation=(
         "The consumer's code failed: it threw an exception, returned RECONSUME_LATER, or took"
         " longer than consumeTimeout. The consumer returned the message each time, and the broker"
-        " delivered it again later. After the last allowed time, the broker stored it in %DLQ% with"
-        " the name of the group instead. No consumer reads that topic by default: the messages are"
-        " set aside."
+        " delivered it again later. After the last allowed attempt, the broker stored it in %DLQ%"
+        " with the name of the group instead. No consumer reads that topic by default: the messages"
+        " are set aside."
     ),
     advice=(
         "Check the log of the named consumer at the times of the evidence: what made these messages"

@@ -121,7 +121,7 @@ class _Fold(Fold):
             hurts = (
                 "both pull the same queues, and no one pulls the others"
                 if of_consumers
-                else "requests of brokers may reach the wrong one"
+                else "requests from brokers may reach the wrong process"
             )
             case = tally.case(
                 f"{client} is the client id of {len(endpoints)} processes at once"

@@ -186,10 +186,10 @@ def _stuck(
             f"registered its settings at {clock(evidence.time)} UTC and sent no Heartbeat,"
             " QueryAssignment, or ReceiveMessage since"
         )
-        why = "it is stuck in its start"
+        why = "it is stuck at startup"
     elif state.unserved is not None:
         evidence, least = state.unserved, UNSERVED
-        text = f"sent its settings at {clock(evidence.time)} UTC and the proxy never answered them"
+        text = f"sent its settings at {clock(evidence.time)} UTC and the proxy never responded"
         why = "it cannot start"
     else:
         return
@@ -206,7 +206,7 @@ def _stuck(
         case.advice = _UNSERVED_ADVICE
         if until - evidence.time < UNSERVED_SURE:
             case.confidence = Confidence.LIKELY
-            case.reason = "the proxy may have been slow: the client left before"
+            case.reason = "the proxy may have been slow: the client left before the response"
     if state.program:
         case.details.append(f"its client library: {state.program}")
     if connection is None or connection.end == tcp.OPEN or context.goes_on:
@@ -248,8 +248,8 @@ def _key(row: ExchangeRecord) -> str | None:
 
 _UNSERVED_ADVICE: Final = (
     "Create the group on all brokers (mqadmin updateSubGroup -c CLUSTER -g GROUP), or correct its"
-    " name in the client: a proxy does not answer the settings of a group that no broker has."
-    " Otherwise look in the proxy's log (proxy.log) at that time."
+    " name in the client: a proxy does not respond to the settings of a group that no broker has."
+    " Otherwise, look in the proxy's log (proxy.log) at that time."
 )
 _BLOCKED_ADVICE: Final = (
     "Look at the listener threads of that program in a thread dump (jstack). A push consumer"
@@ -260,7 +260,7 @@ _BLOCKED_ADVICE: Final = (
 RULE = DiagnosisRule(
     id="grpc-consumer-stuck",
     severity=ProblemSeverity.ERROR,
-    title="A push consumer by gRPC does not ask for messages",
+    title="A gRPC push consumer does not ask for messages",
     searched=(
         "PushConsumer startup hangs",
         "gRPC push consumer receives no messages",
@@ -284,7 +284,7 @@ RULE = DiagnosisRule(
         " sends only heartbeats."
     ),
     advice=(
-        "Take a stack dump of that program, and use another release of its client library or its"
+        "Take a thread dump of that program, and use another release of its client library or its"
         " SimpleConsumer: the Python client 5.1.0 is known to hang in PushConsumer.startup()."
     ),
     grpc=COVERED,

@@ -172,7 +172,7 @@ def _case(
 RULE = DiagnosisRule(
     id="history-consumed",
     severity=ProblemSeverity.WARNING,
-    title="A new group consumes what was stored before it",
+    title="A new group consumes messages that were stored before it started",
     searched=(
         "CONSUME_FROM_LAST_OFFSET does not work",
         "consumeFromWhere ignored",

@@ -223,7 +223,7 @@ class SubscriptionFold(Fold):
             heartbeats.append(seen.evidence)
             own = [part for part in form if part not in common]
             subscribed.append(
-                first_line(f"{client} {subscribed_text(own) if own else 'only what all have'}")
+                first_line(f"{client} {subscribed_text(own) if own else 'only the common topics'}")
             )
         pulls = Tally()
         for (of, _, _, code), refused in sorted(self.refused.items()):
@@ -247,8 +247,8 @@ class SubscriptionFold(Fold):
         case.evidence = heartbeats + pulls.evidence[: MOST_EVIDENCE - len(heartbeats)]
         if pulls.count:
             case.details.append(
-                f"pulls of the group were refused {times(pulls.count)}, as its subscription had"
-                " just been replaced"
+                f"pulls of the group were refused {times(pulls.count)}, because its subscription"
+                " had just been replaced"
             )
         return case
 
@@ -272,7 +272,7 @@ class SubscriptionFold(Fold):
             subject = Subject(topic=topic or None, group=group or None, client=client)
             if code == PARSE_FAILED:
                 yield tally.case(
-                    f"the broker cannot read the expression by which {client} of {group} filters"
+                    f"the broker cannot parse the filter expression of {client} of {group} for"
                     f" {topic}: pulls were refused {times(tally.count)}",
                     subject,
                 )
@@ -284,7 +284,7 @@ class SubscriptionFold(Fold):
                     subject,
                 )
                 case.confidence = Confidence.LIKELY
-                case.reason = "no heartbeats of the group that differ were captured"
+                case.reason = "no differing heartbeats of the group were captured"
                 yield case
 
 
@@ -321,7 +321,7 @@ def _of_clients(row: ConversationRecord) -> str | None:
 RULE = DiagnosisRule(
     id="inconsistent-subscription",
     severity=ProblemSeverity.ERROR,
-    title="Members of one consumer group subscribe different topics or tags",
+    title="Members of one consumer group subscribe to different topics or tags",
     searched=(
         "the consumer's subscription not exist",
         "the consumer's subscription not latest",
@@ -333,14 +333,14 @@ RULE = DiagnosisRule(
     proof=(
         "Heartbeats (34) of two push consumers of one group that run at the same time differ in"
         " topics, expressions, or message model; with gRPC, their settings (Telemetry). Or pulls"
-        " get 23, or get 24 or 25 for longer than a heartbeat needs to fix it."
+        " get code 23, or get 24 or 25 for longer than a heartbeat needs to fix it."
     ),
     explanation=(
-        "A broker keeps one subscription for a group: that of the last heartbeat. Members with"
-        " different subscriptions overwrite each other's. Their pulls are refused with 24 or 25"
-        " until their own next heartbeat, and the broker filters by the other member's tags. The"
-        " queues of all topics are divided among all members, including those that do not subscribe"
-        " to a topic. So messages are late, or are not delivered."
+        "Messages are late, or are not delivered. A broker keeps one subscription for a group: that"
+        " of the last heartbeat. Members with different subscriptions overwrite each other's. Their"
+        " pulls are refused with 24 or 25 until their own next heartbeat, and the broker filters by"
+        " the other member's tags. The queues of all topics are divided among all members,"
+        " including those that do not subscribe to a topic."
     ),
     advice=(
         "Use one group for one set of topics and tags: the same code in all members. Give another"

@@ -156,8 +156,8 @@ def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) 
     idle = latest - queues
     case = tally.case(
         f"group {name} has {latest:,} consumers for the {counted(queues, 'queue')} of topic"
-        f" {topic}: {counted(idle, 'consumer')} of them {'gets' if idle == 1 else 'get'} no message"
-        " of it",
+        f" {topic}: {counted(idle, 'consumer')} {'gets' if idle == 1 else 'get'} no messages from"
+        " it",
         Subject(topic=topic, group=name),
     )
     case.details = [_placed(topic, queues, context)]
@@ -169,7 +169,7 @@ def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) 
     since = tally.first if fewer < tally.first else fewer
     if tally.last - since < LASTING:
         case.confidence = Confidence.LIKELY
-        case.reason = "it was so for a short time only, as while consumers are restarted"
+        case.reason = "it lasted only a short time, as during a restart of consumers"
     yield case
 
 
@@ -198,7 +198,7 @@ def _idle(
     if 0 < len(idle) < len(members):
         names = ", ".join(idle[:MOST_NAMED])
         more = f" and {len(idle) - MOST_NAMED} more" if len(idle) > MOST_NAMED else ""
-        yield f"consumers that live and do not pull {topic}: {names}{more}"
+        yield f"consumers that are alive and do not pull {topic}: {names}{more}"
 
 
 RULE = DiagnosisRule(

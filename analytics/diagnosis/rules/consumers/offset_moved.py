@@ -54,8 +54,8 @@ class _Moved:
     def add(self, row: ExchangeRecord) -> None:
         """Add a pull."""
         asked, following, least, most = offsets_in(row.facts)
-        goes = f", go on at {following}" if following is not None else ""
-        has = f"; it has {least} to {most}" if least is not None and most is not None else ""
+        goes = f", continue at {following}" if following is not None else ""
+        has = f"; the queue has {least} to {most}" if least is not None and most is not None else ""
         self.tally.add(
             shown(
                 row,
@@ -102,8 +102,8 @@ class _Fold(Fold):
         details = []
         if kind == RESET:
             title = (
-                f"the offset of {group} in {where} was reset for {many} by an administrator;"
-                " its consumers go on there"
+                f"the offset of {group} in {where} was reset for {many} by an administrator; its"
+                " consumers continue from there"
             )
             severity = ProblemSeverity.INFO
         elif kind == TOO_SMALL:
@@ -113,14 +113,16 @@ class _Fold(Fold):
                 if asked is not None
             )
             title = (
-                f"{group} asks {where} for messages that are deleted already, in {many}:"
-                f" {lost:,} messages were never consumed"
+                f"{group} asks {where} for messages that were already deleted, in {many}: {lost:,}"
+                " messages were never consumed"
             )
         else:
             ends = [most for _, (_, (_, _, _, most)) in answers if most is not None]
             begins = [asked for _, (_, (asked, _, _, _)) in answers if asked is not None]
             at = f"at offset {max(begins):,}" if begins else "at an offset"
-            end = f" where the queue ends at {max(ends):,}" if ends else " that the queue has not"
+            end = " that the queue does not have"
+            if ends:
+                end = f" where the queue ends at {max(ends):,}"
             why = "the offset is outside the queue"
             if group in context.pulling:
                 why = "its program asks for an offset that the queue does not have"
@@ -129,7 +131,7 @@ class _Fold(Fold):
         for (address, queue), (_, (asked, following, least, most)) in answers[:8]:
             details.append(
                 f"{context.broker(address)} queue {queue}: asked for {asked}, has {least} to"
-                f" {most}, sent to {following}"
+                f" {most}, redirected to {following}"
             )
         clients = {context.client(address) for address in moved.clients}
         case = moved.tally.case(

@@ -89,11 +89,12 @@ class _Fold(Fold):
             if holders:
                 case.details.append(f"others that got locks: {', '.join(holders[:3])}")
             if client.won:
-                case.details.append(f"requests that got all locks they asked for: {client.won}")
+                case.details.append(f"requests that got all requested locks: {client.won}")
             if lasted < LOCK_LIVES_NS:
                 case.confidence = Confidence.LIKELY
                 case.reason = (
-                    "a lock of a consumer that died ends after 60 s, which may have happened then"
+                    "the lock of a consumer that died expires after 60 s, so the problem may end by"
+                    " itself"
                 )
             yield case
 
@@ -123,10 +124,11 @@ RULE = DiagnosisRule(
         " these queues."
     ),
     advice=(
-        "Stop consumers with shutdown(), which releases the locks (42). If it lasts, look for a"
-        " second consumer that assigns the queues differently: another allocation strategy, another"
-        " subscription, or the same client id. rocketmq.broker.rebalance.lockMaxLiveTime (default"
-        " 60000 ms) and rocketmq.client.rebalance.lockInterval (default 20000 ms) set the times."
+        "Stop consumers with shutdown(), which releases the locks (42). If the problem persists,"
+        " look for a second consumer that assigns the queues differently: another allocation"
+        " strategy, another subscription, or the same client id."
+        " rocketmq.broker.rebalance.lockMaxLiveTime (default 60000 ms) and"
+        " rocketmq.client.rebalance.lockInterval (default 20000 ms) set the times."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

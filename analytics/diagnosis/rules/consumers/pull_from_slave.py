@@ -18,8 +18,8 @@ from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 _NO_MASTER_ADVICE: Final = (
-    "Bring the master back: until then its queues cannot be written. Consumers read from the slave"
-    " meanwhile; what it has not replicated is delivered later."
+    "Restart the master: until then, producers cannot send to its queues. Meanwhile, consumers read"
+    " from the slave; messages that it has not replicated are delivered later."
 )
 
 
@@ -47,7 +47,7 @@ class _Fold(Fold):
             broker = fact_in(row.facts, FROM_BROKER)
             if broker is not None and len(self.ids) < MAX_NAMED:
                 self.ids[broker] += 1
-                self.suggested.add(asked(row, f"pull answered: pull from broker id {broker} next"))
+                self.suggested.add(asked(row, f"pull response: pull from broker id {broker} next"))
 
     def cases(self, context: Context) -> Iterable[Case]:
         number = context.slave_id(self.key)
@@ -61,8 +61,8 @@ class _Fold(Fold):
             )
             if no_master(context, broker):
                 case.details.append(
-                    f"by the last routes {broker} has no master: its queues can be read from the"
-                    " slave and not be written"
+                    f"according to the latest routes, {broker} has no master: its queues can be"
+                    " read from the slave, but not written"
                 )
                 case.advice = _NO_MASTER_ADVICE
             elif self.suggested.count:

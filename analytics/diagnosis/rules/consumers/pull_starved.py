@@ -178,7 +178,7 @@ RULE = DiagnosisRule(
     advice=(
         "Pull without a wait (pull instead of pullBlockIfNotFound), with a short wait"
         " (brokerSuspendMaxTimeMillis, default 20000 ms), or each queue in its own thread."
-        " DefaultLitePullConsumer and push consumers pull all their queues at a time."
+        " DefaultLitePullConsumer and push consumers pull all their queues at the same time."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

@@ -217,7 +217,7 @@ class _Fold(Fold):
         queues = listed(f"{shared.place.broker}:{shared.place.number}" for shared in shared_queues)
         nobody = listed(f"{place.broker}:{place.number}" for place in alone)
         longest = duration(max(alone.values(), default=0) * UNIT)
-        others = f"; {nobody} by none for up to {longest}" if alone else ""
+        others = f"; no member pulled {nobody} for up to {longest}" if alone else ""
         case = tally.case(
             f"{counted(len(shared_queues), 'queue')} of {topic} ({queues})"
             f" {'is' if len(shared_queues) == 1 else 'are'} pulled by two members of group"

@@ -82,8 +82,8 @@ class _Fold(Fold):
         tally = Tally.of(best)
         case = tally.case(
             f"the members of {self.key} changed {len(best)} times in"
-            f" {duration(tally.last - tally.first)}, as {context.broker(of)} notified them: each"
-            " change causes a rebalance",
+            f" {duration(tally.last - tally.first)}, according to notices from"
+            f" {context.broker(of)}: each change causes a rebalance",
             Subject(group=self.key),
         )
         if self.clients:

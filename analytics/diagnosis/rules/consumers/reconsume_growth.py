@@ -102,9 +102,7 @@ class _Fold(Fold):
         case.details.append(f"messages: {', '.join(message.key for message in again[:MOST_NAMED])}")
         limits = {message.limit for message in again if message.limit is not None}
         if limits:
-            case.details.append(
-                f"a message goes to the dead letters after {max(limits)} further deliveries"
-            )
+            case.details.append(f"a message goes to the DLQ after {max(limits)} further deliveries")
         return case
 
     def _unnamed(self, context: Context) -> Iterable[Case]:
@@ -137,7 +135,7 @@ class _Fold(Fold):
         )
         case.details.append(f"returned by {', '.join(sorted(names)[:MOST_NAMED])}")
         case.confidence = Confidence.LIKELY
-        case.reason = "such an old client does not say which deliveries are of one message"
+        case.reason = "such an old client does not show which deliveries belong to one message"
         return case
 
 

@@ -109,7 +109,7 @@ def _answered(row: ExchangeRecord) -> tuple[int, int]:
 
 def _case(pulled: _Pulled, rows: list[ExchangeRecord], context: Context) -> Case:
     tally = Tally.of(
-        shown(row, f"response of {row.response_bytes:,} bytes, then the client leaves")
+        shown(row, f"response of {row.response_bytes:,} bytes; the client then disconnects")
         for row in rows
     )
     broker = context.broker(pulled.broker)

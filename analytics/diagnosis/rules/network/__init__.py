@@ -1,4 +1,4 @@
-"""Rules about connections, addresses and other protocols."""
+"""Rules about connections, addresses, and other protocols."""
 
 from typing import Final
 

@@ -35,13 +35,13 @@ _PROXY_ADVICE: Final = (
     " carried out. (A planned restart needs no action.)"
 )
 _UNREACHABLE_ADVICE: Final = (
-    "Check whether its host was up at that time. If the broker kept running, check the network path"
-    " to it: firewalls, routes, links. (A paused or migrating virtual machine does not answer"
-    " either.)"
+    "Check whether the server's host was up at that time. If the server kept running, check the"
+    " network path to it: firewalls, routes, links. (A paused or migrating virtual machine does not"
+    " respond either.)"
 )
 _STARTING_ADVICE: Final = (
-    "Find out why it was not listening at that time. (A server that was still starting needs no"
-    " action.)"
+    "Find out why the server was not listening at that time. (A server that was still starting"
+    " needs no action.)"
 )
 _MOVED_ADVICE: Final = (
     "Nothing needs to be started: the broker runs at its new address. Find out why it moved: a pod"
@@ -100,7 +100,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     describe(case, outages, context)
     for time in shut_down:
         if time is not None:
-            case.details.append(f"it left the routes in order at {clock(time)} UTC")
+            case.details.append(f"it removed itself from the routes at {clock(time)} UTC")
     if in_order:
         lost = waiting_of([loss for outage in outages for loss in outage.losses])
         harmless = lost.keys() <= LONG_POLLS and all(outage.end is not None for outage in outages)
@@ -151,7 +151,7 @@ def doubt_end(case: Case, context: Context) -> None:
     """Lower the confidence in a server's return time if the connect may not be captured."""
     if context.quality.with_gaps:
         case.confidence = Confidence.LIKELY
-        case.reason = "it may have been there earlier: the capture is incomplete"
+        case.reason = "it may have been back earlier: the capture is incomplete"
 
 
 def was(gone: str, outages: list[Outage], context: Context) -> str:
@@ -233,7 +233,7 @@ def _outage_details(context: Context, outages: list[Outage]) -> list[str]:
     for outage in outages:
         if outage.end is not None and outage.lost_sight:
             again = text_of_time(outage.end)[:19].replace("T", " ")
-            lines.append(f"it was there again when it was next used, at {again} UTC")
+            lines.append(f"it was back when a client next used it, at {again} UTC")
     if any(outage.end is None for outage in outages):
         until = "" if context.goes_on else " before the end of the capture"
         lines.append(f"it was not seen again{until}")
@@ -243,7 +243,7 @@ def _outage_details(context: Context, outages: list[Outage]) -> list[str]:
 RULE = DiagnosisRule(
     id="broker-gone",
     severity=ProblemSeverity.ERROR,
-    title="A broker or proxy was killed, stopped or cut off while clients used it",
+    title="A broker or proxy was killed, stopped, or cut off while clients used it",
     searched=(
         "connect to 10911 failed",
         "RemotingConnectException",

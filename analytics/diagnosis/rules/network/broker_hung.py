@@ -128,7 +128,8 @@ def _what(silences: list[Silence]) -> str:
     if never:
         parts.append(f"{counted(never, 'request')} unanswered")
     if late:
-        parts.append(f"{late:,} {'was' if late == 1 else 'were'} answered after it resumed")
+        number = f"{late:,}" if parts else counted(late, "request")
+        parts.append(f"{number} {'was' if late == 1 else 'were'} answered after it resumed")
     return ", ".join(parts)
 
 

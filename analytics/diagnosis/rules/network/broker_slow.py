@@ -110,7 +110,7 @@ class SlowSends(Fold):
         isolating = sum((row.latency_us or 0) >= ISOLATES_US for row in slow)
         if not isolating:
             return []
-        return [f"{isolating:,} of them would isolate the broker (550 ms or longer)"]
+        return [f"{isolating:,} of these sends would isolate the broker (550 ms or longer)"]
 
     def _title(self, context: Context, slow: list[ExchangeRecord], worst: int, normal: int) -> str:
         name, usual = self.name(context), plain_duration(normal)
@@ -179,7 +179,7 @@ class SlowSends(Fold):
 RULE = DiagnosisRule(
     id="broker-slow",
     severity=ProblemSeverity.WARNING,
-    title="Some sends take far longer than the broker normally does",
+    title="Some sends take the broker far longer than usual",
     searched=("send slow", "send message latency", "putMessage in lock cost time", "RT jitter"),
     proof=(
         "Sends that succeed after 250 ms or longer, at least ten times as long as the fastest tenth"

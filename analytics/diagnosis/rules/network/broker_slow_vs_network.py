@@ -36,8 +36,8 @@ _NARROW_ADVICE: Final = (
     " Java clients compress bodies above compressMsgBodyOverHowmuch (default 4096 bytes)."
 )
 _SERVER_FULL_ADVICE: Final = (
-    "Look in the broker's log of that time why it did not read: threads that are all occupied, a"
-    " long garbage collection, a disk that is too slow."
+    "Find out from the broker's log of that time why it did not read: threads that are all"
+    " occupied, a long garbage collection, a disk that is too slow."
 )
 _CLIENTS_FULL_ADVICE: Final = (
     "Look for what keeps these clients from reading: a busy processor, garbage collection, or"
@@ -65,18 +65,19 @@ class _Fold(Fold):
         repeated = row.client_retransmissions + row.server_retransmissions
         self._repeated += repeated
         if repeated:
-            what = f"{row.client_address} to {row.server_address}: {repeated} segments sent again"
+            ends = f"{row.client_address} to {row.server_address}"
+            what = f"{ends}: {repeated} segments retransmitted"
             self._lossy.add(connected(row, what), count=repeated, last=row.end_time)
         self._take_late(row)
         if row.client_zero_windows:
             number = row.client_zero_windows
-            what = f"{row.client_address} says {number} times that it has no room left"
+            what = f"{row.client_address} reports a full receive buffer {number} times"
             self._clients_full.add(connected(row, what), count=number, last=row.end_time)
             if row.client_address in self._clients or len(self._clients) < MAX_NAMED:
                 self._clients[row.client_address] += number
         if row.server_zero_windows:
             number = row.server_zero_windows
-            what = f"{row.server_address} says {number} times that it has no room left"
+            what = f"{row.server_address} reports a full receive buffer {number} times"
             self._server_full.add(connected(row, what), count=number, last=row.end_time)
 
     def _take_late(self, row: ConversationRecord) -> None:

@@ -87,9 +87,9 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Capture with `tcpdump -s 0 -B 65536 -w FILE tcp`, on an interface that sees both"
-        ' directions, and check "packets dropped by kernel" at its end. Start it before the'
-        " clients, so that the capture contains the start of each connection. Filter by host or"
-        " port if it cannot keep up."
+        ' directions, and check "packets dropped by kernel" at its end. Start the capture'
+        " before the clients, so that it contains the start of each connection. Filter by host or"
+        " port if tcpdump cannot keep up."
     ),
     grpc=COVERED,
     fold=_Fold,

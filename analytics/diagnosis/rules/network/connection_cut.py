@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.rows.outcome import LONG_POLLS
 
 from ...context import Context
@@ -44,7 +45,7 @@ def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:
     count = sum(waiting.values())
     case = tally.case(
         f"{named(context, server.key)} closed connections {times(len(cuts))} while requests were"
-        f" pending ({count:,} in all), then accepted new ones",
+        f" pending ({counted(count, 'request')} in total), then accepted new ones",
         subject_of([server.key], context, None, None),
     )
     clients = sorted({context.client(loss.client) for loss in cuts})
@@ -83,10 +84,10 @@ RULE = DiagnosisRule(
         " accepts another connection afterwards."
     ),
     explanation=(
-        "The server did not die, or only briefly: single connections ended. Possible causes are a"
-        " firewall, load balancer, or relay that drops connections, a broker that closes a"
-        " connection with data it cannot decode, or a very short restart. Clients fail the pending"
-        " requests immediately and reconnect; sends among them may be stored."
+        "Only single connections ended: the server kept running, or was down only briefly. Possible"
+        " causes are a firewall, load balancer, or relay that drops connections, a broker that"
+        " closes a connection with data it cannot decode, or a very short restart. Clients fail the"
+        " pending requests immediately and reconnect; sends among them may be stored."
     ),
     advice=(
         "Capture on both sides of the devices in between: the first one to send RST or FIN is the"

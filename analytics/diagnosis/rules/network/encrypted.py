@@ -67,7 +67,7 @@ class _Fold(Fold):
         )
         case.details = [f"clients: {counted_names(self.clients)}"]
         if self.names:
-            case.details.append(f"names of servers asked for: {counted_names(self.names)}")
+            case.details.append(f"requested server names: {counted_names(self.names)}")
         else:
             case.details.append("no client says which server name it expects")
         yield case

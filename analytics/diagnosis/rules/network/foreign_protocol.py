@@ -56,7 +56,7 @@ class _Fold(Fold):
             is_rdp = first.startswith(RDP)
             if row.gaps and not is_rdp:
                 return  # possibly RocketMQ with cut frames
-            protocol = "RDP" if is_rdp else "something unknown"
+            protocol = "RDP" if is_rdp else "an unknown protocol"
         self.tally.add(
             connected(row, f"{row.client_address} speaks {protocol} to {row.server_address}")
         )
@@ -113,7 +113,7 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "The server reads the first four bytes as the length of a frame: `GET ` is 1195725856, a"
-        " scanner for remote desktops 50331667; the log shows each plus 4. It logs"
+        " scanner for remote desktops 50331667; the log shows each number plus 4. It logs"
         " TooLongFrameException and closes the connection. This does no harm, but a program uses"
         " the wrong port, or scans it."
     ),

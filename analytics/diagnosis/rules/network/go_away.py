@@ -34,8 +34,8 @@ class _Fold(Refusals):
         lines = super().details(context)
         if old := self.named(_CLIENTS)[_OLD]:
             lines.append(
-                f"{old:,} of these requests were of clients that may not repeat them: only"
-                f" Java clients do, from {release_of(SINCE)} on"
+                f"{old:,} of these requests came from clients that may not repeat them: only Java"
+                f" clients since {release_of(SINCE)} do"
             )
         return lines
 

@@ -62,7 +62,7 @@ class _Fold(Fold):
             f" gRPC: {counted(self.tally.count, 'connection')} from {counted_names(self.hosts)}",
             subject_at(context, self.key),
         )
-        case.details = [f"what they speak: {counted_names(self.hows)}"]
+        case.details = [f"protocols: {counted_names(self.hows)}"]
         if role is None:
             case.confidence = Confidence.LIKELY
             case.reason = "only the port shows what listens there"

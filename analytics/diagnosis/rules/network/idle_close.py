@@ -42,7 +42,7 @@ ALIKE: Final = 0.2
 LEAST_ALIKE: Final = 3
 MAX_EVENTS: Final = 1024
 FORGOTTEN_ADVICE: Final = (
-    "Raise the idle timeout of the load balancer, NAT or firewall above the time between two"
+    "Raise the idle timeout of the load balancer, NAT, or firewall above the time between two"
     " requests, or shorten that time: heartbeatBrokerInterval and pollNameServerInterval (both"
     " 30000 ms by default), keepalive for gRPC."
 )
@@ -93,7 +93,7 @@ class _Fold(Fold):
             what = f"{row.request_name} on a connection that had been idle for {idle // 1000} s"
             tally.add(asked(row, what))
             end = connection.end_time
-            tally.add(Evidence(*place[:1], None, end, place[1], "its end"), count=0)
+            tally.add(Evidence(*place[:1], None, end, place[1], "the connection ends"), count=0)
         least, most = min(idle_times.values()) // 1000, max(idle_times.values()) // 1000
         idle_said = f"{least} s" if least == most else f"{least} to {most} s"
         case = tally.case(
@@ -105,14 +105,14 @@ class _Fold(Fold):
         case.details = [f"clients: {', '.join(sorted(clients)[:5])}"]
         if forgotten:
             case.details.append(
-                "the request itself was answered with RST: a firewall, NAT or load balancer had"
+                "the response to the request was an RST: a firewall, NAT, or load balancer had"
                 " forgotten the connection"
             )
             case.advice = FORGOTTEN_ADVICE
         elif any(abs(idle - IDLE_MS_DEFAULT) > IDLE_SLACK_MS for idle in idle_times.values()):
             case.details.append(
-                "RocketMQ closes after 120 s by default: another time is that of a firewall, NAT or"
-                " load balancer in between, or a setting"
+                "RocketMQ closes idle connections after 120 s by default: another time points to a"
+                " firewall, NAT, or load balancer in between, or to a setting"
             )
         return case
 

@@ -21,9 +21,9 @@ from .broker_gone import (
 )
 
 _OVER_ADVICE: Final = (
-    "Find out why it was not listening at that time: OOM kill, crash, restart. With one NameServer"
-    " alone, add a second: they need no synchronisation. (A NameServer that was still starting or"
-    " was restarted on purpose needs no action.)"
+    "Find out why the NameServer was not listening at that time: OOM kill, crash, restart. If there"
+    " is only one NameServer, add a second one: NameServers need no synchronization. (A NameServer"
+    " that was still starting or was restarted on purpose needs no action.)"
 )
 
 
@@ -62,7 +62,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
 RULE = DiagnosisRule(
     id="namesrv-gone",
     severity=ProblemSeverity.ERROR,
-    title="A NameServer was killed, stopped or cut off",
+    title="A NameServer was killed, stopped, or cut off",
     searched=(
         "connect to 9876 failed",
         "No name server address",
@@ -80,8 +80,8 @@ RULE = DiagnosisRule(
         " them are gone do new topics, new clients, and route changes fail."
     ),
     advice=(
-        "Restart it, or remove it from namesrvAddr of clients and brokers. If there is only one"
-        " NameServer, add a second one: NameServers need no synchronization."
+        "Restart the NameServer, or remove it from namesrvAddr of clients and brokers. If there is"
+        " only one NameServer, add a second one: NameServers need no synchronization."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,

@@ -50,15 +50,15 @@ LEAST_SHORT: Final = 3
 """single-segment requests or responses that arrived, beside those that did not"""
 MAX_HOSTS: Final = 1_024
 _LARGE_ADVICE: Final = (
-    "Compare the MTU of both hosts with that of the way between them (ping -M do -s 1472 HOST), and"
-    " lower the MTU of the interface or clamp the MSS (iptables -j TCPMSS --clamp-mss-to-pmtu)."
-    " Overlay networks, VPNs and tunnels take 50 bytes or more of each packet. Let ICMP"
+    "Compare the MTU of both hosts with that of the path between them (ping -M do -s 1472 HOST),"
+    " and lower the MTU of the interface or clamp the MSS (iptables -j TCPMSS --clamp-mss-to-pmtu)."
+    " Overlay networks, VPNs, and tunnels take 50 bytes or more of each packet. Let ICMP"
     " 'fragmentation needed' pass, or set net.ipv4.tcp_mtu_probing=1."
 )
 _PATH_ADVICE: Final = (
-    "Capture at both hosts at once: where the packet is missing, the way between is at fault. Look"
-    " at firewalls and NAT (limits for idle connections, full tables), links and routes at that"
-    " time. The server's host is not the cause: it answered others meanwhile."
+    "Capture at both hosts at once: if the packet is missing at the other host, the path between"
+    " them is at fault. Check firewalls and NAT (idle timeouts, full tables), links, and routes at"
+    " that time. The server's host is not the cause: it responded to others meanwhile."
 )
 
 
@@ -164,12 +164,12 @@ class _Fold(Fold):
         case.rule = "idle-close"
         case.part = "silent"
         case.title = (
-            f"packets on {connections} to {named(context, self.key)} are lost after an idle time of"
-            f" {longest} s, and nobody says so: it answers on other connections"
+            f"packets on {connections} to {named(context, self.key)} are silently lost after"
+            f" {longest} s without traffic, although it responds on other connections"
         )
         case.severity = ProblemSeverity.WARNING
         case.confidence = Confidence.LIKELY
-        case.reason = "what forgot the connection is not in the capture"
+        case.reason = "the capture does not show which device forgot the connection"
         case.advice = FORGOTTEN_ADVICE
         return case
 
@@ -177,7 +177,7 @@ class _Fold(Fold):
         tally = Tally()
         for row, stall in stalls:
             sender = row.client_address if stall.sender == tcp.CLIENT else row.server_address
-            what = f"{sender} sent one segment again {times(stall.repeats)}, until"
+            what = f"{sender} retransmitted one segment {times(stall.repeats)}, until"
             tally.add(connected(row, f"{what} {clock(stall.last)} UTC"), last=stall.last)
         case = tally.case(self._title(stalls, context), subject_at(context, self.key))
         case.first_time = min(stalled.stall.first for stalled in stalls)
@@ -192,15 +192,15 @@ class _Fold(Fold):
             case.part = "large"
             if len(stalls) == 1:
                 case.confidence = Confidence.LIKELY
-                case.reason = "one segment only was lost"
+                case.reason = "only one segment was lost"
         elif self._answered_meanwhile(stalls):
             case.advice = _PATH_ADVICE
         clients = sorted({context.client(stalled.row.client_address) for stalled in stalls})
         case.details = [f"clients: {', '.join(clients[:5])}"]
         if context.is_proxy(self.key):
-            case.details.append("clients of gRPC notice a dead connection by its keepalive only")
+            case.details.append("gRPC clients notice a dead connection only by its keepalive")
         if self._answered_meanwhile(stalls):
-            case.details.append("it answered other requests meanwhile: its host did not stall")
+            case.details.append("it responded to other requests meanwhile: its host did not stall")
         return case
 
     def _only_large(self, stalls: list[_Stalled]) -> bool:

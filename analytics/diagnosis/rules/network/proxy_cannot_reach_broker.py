@@ -73,14 +73,14 @@ def _key(row: ExchangeRecord) -> str | None:
 
 
 _TIMEOUT_ADVICE: Final = (
-    "Find out why the broker did not answer the proxy in time: look at its load, disk, and garbage"
-    " collection at that time, and capture between proxy and broker."
+    "Find out why the broker did not respond to the proxy in time: look at its load, disk, and"
+    " garbage collection at that time, and capture between proxy and broker."
 )
 
 RULE = DiagnosisRule(
     id="proxy-cannot-reach-broker",
     severity=ProblemSeverity.ERROR,
-    title="A proxy does not reach a broker",
+    title="A proxy cannot reach a broker",
     searched=(
         "InternalErrorException connect to failed",
         "InternalErrorException RemotingConnectException",

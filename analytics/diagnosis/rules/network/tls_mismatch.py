@@ -106,7 +106,7 @@ class _Fold(Fold):
         if self._not_taken.count:
             case = self._not_taken.case(
                 f"{server} closed TLS connections {times(self._not_taken.count)} at the first"
-                " packet: it does not take TLS there",
+                " packet: it does not accept TLS there",
                 subject,
             )
             case.details = clients
@@ -123,9 +123,9 @@ class _Fold(Fold):
         refused = Tally() if context.quality.with_gaps else self._refused_in_the_clear()
         in_clear = any(row.server_bytes and row.commands for row in self.unended)
         if refused.count and not self._served_clear and not in_clear:
-            takes = "takes TLS: it seems to enforce it" if self._encrypted else "answers none"
+            takes = "accepts TLS: it seems to enforce it" if self._encrypted else "responds to none"
             case = refused.case(
-                f"{server} closed connections in the clear {times(refused.count)} at the first"
+                f"{server} closed plaintext connections {times(refused.count)} at the first"
                 f" request, and {takes}",
                 subject,
             )
@@ -190,7 +190,7 @@ def _key(row: ConversationRecord) -> str | None:
 RULE = DiagnosisRule(
     id="tls-mismatch",
     severity=ProblemSeverity.ERROR,
-    title="Only one end speaks TLS, or the ends cannot agree",
+    title="Only one end uses TLS, or the ends cannot agree on a version or certificate",
     searched=(
         "TLS handshake failed",
         "tls.enable",

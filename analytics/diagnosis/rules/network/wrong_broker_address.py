@@ -176,7 +176,7 @@ class _Fold(Fold):
                 + f": {how}, none succeeded",
                 Subject(broker=entry.name),
             )
-            case.details = [f"clients that were told: {', '.join(sorted(entry.askers)[:5])}"]
+            case.details = [f"clients that got the route: {', '.join(sorted(entry.askers)[:5])}"]
             if entry.of_proxy(address):
                 case.advice = _PROXY_ADVICE
             elif entry.perhaps_of_proxy(address):
@@ -224,10 +224,10 @@ def _unresolved(address: str, entry: _Address) -> Case:
     )
     case.severity = ProblemSeverity.WARNING
     case.confidence = Confidence.LIKELY
-    case.reason = "a client may have had no reason to connect, or connected where nobody captured"
+    case.reason = "a client may have had no reason to connect, or connected outside the capture"
     case.advice = (
         f"Check that each client resolves {host} (DNS, /etc/hosts), or set brokerIP1 in broker.conf"
-        " to an IP address that clients reach, and restart the broker."
+        " to an IP address that clients can reach, and restart the broker."
     )
     case.details = [f"clients that got the route: {', '.join(sorted(entry.askers)[:5])}"]
     return case
@@ -261,11 +261,11 @@ def _strange(host: str, askers: set[str]) -> str | None:
     except ValueError:
         return None
     if address.is_unspecified:
-        return "which is not a valid address that anybody can connect to"
+        return "which is not an address that clients can connect to"
     if address.is_loopback and not any(host.is_loopback for host in others):
         return "which is the loopback of each client's own host"
     if address.is_link_local and not any(host.is_link_local for host in others):
-        return "which is valid on one link only"
+        return "which is valid only on one link"
     bridge: IPv4Network = DOCKER  # type: ignore[assignment]
     if address in bridge and not any(host in bridge for host in others):
         return "which is an address inside Docker on the broker's host"

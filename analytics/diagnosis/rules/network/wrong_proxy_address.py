@@ -140,10 +140,10 @@ def _unresolved(address: str, entry: _Address) -> Case:
     case.details = [f"clients that got the route: {listed(entry.askers)}"]
     case.advice = (
         f"Check that each client resolves {host_of(address)} (DNS, /etc/hosts), or set"
-        " localServeAddr in rmq-proxy.json to an address that clients reach."
+        " localServeAddr in rmq-proxy.json to an address that clients can reach."
     )
     case.confidence = Confidence.LIKELY
-    case.reason = "a client may have asked for the route only, or gone on where nobody captured"
+    case.reason = "a client may have needed only the route, or continued outside the capture"
     return case
 
 
@@ -161,8 +161,9 @@ def _next_key(row: ExchangeRecord) -> str | None:
 
 _HOST_ADVICE: Final = (
     "Set localServeAddr (default: the first address of the proxy's host) in rmq-proxy.json to an"
-    " address that clients reach, and publish grpcServerPort (default 8081) there under the same"
-    " number. In cluster mode a route names the hosts that clients ask for: check their endpoints."
+    " address that clients can reach, and publish grpcServerPort (default 8081) there under the"
+    " same number. In cluster mode a route names the hosts that clients ask for: check their"
+    " endpoints."
 )
 
 RULE = DiagnosisRule(

@@ -1,4 +1,4 @@
-"""Rules about brokers that refuse requests for the state they are in, above all overload."""
+"""Rules about brokers that refuse requests because of their own state, mostly overload."""
 
 from typing import Final
 

@@ -44,9 +44,10 @@ RULE = DiagnosisRule(
     searched=("[REJECTREQUEST]system busy, start flow control for a while",),
     proof="Response code 2 (SYSTEM_BUSY) whose remark contains [REJECTREQUEST].",
     explanation=(
-        "Before it queues a send, the broker checks whether it can write at all. It cannot if a"
-        " write to the page cache takes too long, if its transient store pool has no free buffer,"
-        " or if it is a slave. It then refuses each send within milliseconds. Nothing was stored."
+        "A refused message was not stored. Before it queues a send, the broker checks whether it"
+        " can write at all. It cannot if a write to the page cache takes too long, if its transient"
+        " store pool has no free buffer, or if it is a slave. It then refuses each send within"
+        " milliseconds."
     ),
     advice=(
         "Check the broker's log at that time. If it is a slave, find out why clients send to it:"

@@ -104,10 +104,11 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Free space on that disk or make it larger. Messages are kept for fileReservedTime (default"
-        " 72 h) and deleted at deleteWhen (04 h), or above diskMaxUsedSpaceRatio (75 %). Sends stop"
-        " at diskSpaceWarningLevelRatio (90 %, never more; in 4.x the system property"
-        " rocketmq.broker.diskSpaceWarningLevelRatio, 0.90). Check for other programs that fill the"
-        " disk."
+        " 72 h). They are deleted at the hour in deleteWhen (default 04), or as soon as the disk is"
+        " fuller than diskMaxUsedSpaceRatio (default 75 %). Sends stop at"
+        " diskSpaceWarningLevelRatio (default and maximum 90 %; in 4.x, the system property"
+        " rocketmq.broker.diskSpaceWarningLevelRatio, default 0.90). Check for other programs that"
+        " fill the disk."
     ),
     grpc=COVERED,
     fold=_Fold,

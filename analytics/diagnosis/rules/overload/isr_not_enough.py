@@ -43,8 +43,8 @@ RULE = DiagnosisRule(
     advice=(
         "Start the missing slaves, or find out why they are behind. inSyncReplicas and"
         " minInSyncReplicas (both default 1) set the number of replicas; enableAutoInSyncReplicas"
-        " (default false) lets the broker go down to minInSyncReplicas by itself. With a"
-        " controller, check the sync state set (mqadmin getSyncStateSet)."
+        " (default false) lets the broker continue with as few as minInSyncReplicas replicas. With"
+        " a controller, check the sync state set (mqadmin getSyncStateSet)."
     ),
     grpc=COVERED,
     fold=_Fold,

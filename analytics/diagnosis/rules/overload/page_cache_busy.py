@@ -26,9 +26,9 @@ RULE = DiagnosisRule(
     searched=("[PCBUSY_CLEAN_QUEUE]broker busy",),
     proof="Response code 2 (SYSTEM_BUSY) whose remark contains [PCBUSY_CLEAN_QUEUE].",
     explanation=(
-        "One write has held the lock of the commit log for longer than osPageCacheBusyTimeOutMills."
-        " The broker refuses the sends waiting behind it. None of them was stored. The operating"
-        " system is writing dirty pages or swapping, or the disk is slow."
+        "None of the refused messages was stored. One write has held the lock of the commit log for"
+        " longer than osPageCacheBusyTimeOutMills, and the broker refuses the sends waiting behind"
+        " it. The operating system is writing dirty pages or swapping, or the disk is slow."
     ),
     advice=(
         "Check disk latency, swapping, and vm.dirty_* settings. osPageCacheBusyTimeOutMills"

@@ -60,7 +60,7 @@ class _Fold(RefusingBroker):
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
         if senders := by_client(self.named(_SENDERS), context):
-            lines.append(f"sends to it, the refused ones included: {counted_names(senders)}")
+            lines.append(f"sends to this broker, including refused ones: {counted_names(senders)}")
         return lines
 
     def take(self, row: ExchangeRecord) -> None:
@@ -93,9 +93,9 @@ RULE = DiagnosisRule(
     searched=("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while", "CODE: 2"),
     proof="Response code 2 (SYSTEM_BUSY) whose remark contains [TIMEOUT_CLEAN_QUEUE].",
     explanation=(
-        "Requests wait in a queue for a free broker thread. Every 10 ms the broker removes requests"
-        " that have waited too long and refuses them. The message was not stored. The broker is"
-        " overloaded, or its disk, a lock, or garbage collection paused it."
+        "A refused message was not stored. Requests wait in a queue for a free broker thread. Every"
+        " 10 ms, the broker removes requests that have waited too long and refuses them. The broker"
+        " is overloaded, or its disk, a lock, or garbage collection paused it."
     ),
     advice=(
         "Look for slow disks, long garbage collections, and bursts of sends at that time. Limits:"

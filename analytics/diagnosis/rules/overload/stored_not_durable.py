@@ -93,7 +93,7 @@ _DISK_ADVICE: Final = (
 RULE = DiagnosisRule(
     id="stored-not-durable",
     severity=ProblemSeverity.WARNING,
-    title="Messages are stored, but not on disk or on a slave in time",
+    title="Stored messages do not reach the disk or a slave in time",
     searched=("SLAVE_NOT_AVAILABLE", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT"),
     proof=(
         "Response code 10 (FLUSH_DISK_TIMEOUT), 11 (SLAVE_NOT_AVAILABLE), or 12"
@@ -103,8 +103,8 @@ RULE = DiagnosisRule(
         "The message is stored and will be delivered. But the broker should respond only once the"
         " message is on disk (flushDiskType SYNC_FLUSH) or on a slave (brokerRole SYNC_MASTER), and"
         " that took too long. If the broker dies now, the message may be lost. FLUSH_SLAVE_TIMEOUT:"
-        " no slave confirmed it in time. SLAVE_NOT_AVAILABLE: no slave is connected, or it is too"
-        " far behind; 5.x reports FLUSH_SLAVE_TIMEOUT instead."
+        " no slave confirmed it in time. SLAVE_NOT_AVAILABLE: no slave is connected, or the slave"
+        " is too far behind; 5.x reports FLUSH_SLAVE_TIMEOUT instead."
     ),
     advice=(
         "Check that the slave is running and reaches the master's replication port (listenPort +"

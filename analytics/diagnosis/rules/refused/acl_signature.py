@@ -46,20 +46,20 @@ _ACCOUNTS: Final = (
 _PROXY_ADVICE: Final = (
     "Set innerClientAuthenticationCredentials (accessKey and secretKey of an account that the"
     " brokers know, with rights for all topics and groups) in rmq-proxy.json: the proxy itself is"
-    " refused, not a client of it."
+    " refused, not one of its clients."
 )
 _REASONS: Final = (
     _Reason(
         "signature",
         re.compile(r"Check signature failed for accessKey=([^,\s]{1,128})"),
         "the signature of account {0} is wrong",
-        "Set the secret key of account {0} in the client as the broker has it.",
+        "Set the client's secret key to the one that the broker has for account {0}.",
     ),
     _Reason(
         "signature",
         re.compile(r"check signature failed\.()"),
         "the signature is wrong",
-        "Set the secret key in the client as the broker has it.",
+        "Set the client's secret key to the one that the broker has.",
     ),
     _Reason(
         "unsigned",
@@ -68,26 +68,26 @@ _REASONS: Final = (
             r"|authentication header is incorrect)()"
         ),
         "they have no signature",
-        "Give the client an account: AclClientRPCHook with SessionCredentials; one that speaks gRPC"
-        " takes it by setCredentialProvider.",
+        "Give the client an account: AclClientRPCHook with SessionCredentials, or"
+        " setCredentialProvider for a gRPC client.",
     ),
     _Reason(
         "unknown",
         re.compile(r"No acl config for ([^,\s]{1,128})"),
         "the broker does not know account {0}",
-        "Make account {0} on all brokers, or correct the access key in the client.",
+        "Create account {0} on all brokers, or correct the access key in the client.",
     ),
     _Reason(
         "unknown",
         re.compile(r"User:([^\s]{1,128}) (?:is )?not found"),
         "the broker does not know account {0}",
-        "Make account {0}, or correct the access key in the client.",
+        "Create account {0}, or correct the access key in the client.",
     ),
     _Reason(
         "unknown",
         re.compile(r"No PlainAccessResource for accessKey=([^,\s]{1,128})"),
         "the broker does not know account {0}",
-        "Make account {0} on all brokers, or correct the access key in the client.",
+        "Create account {0} on all brokers, or correct the access key in the client.",
     ),
     _Reason(
         "disabled",
@@ -98,7 +98,7 @@ _REASONS: Final = (
     _Reason(
         "admin",
         re.compile(r"Need admin permission for request code=\d+, but accessKey=([^,\s]{1,128})"),
-        "account {0} is no administrator",
+        "account {0} is not an administrator",
         "Use an account with admin: true for such requests.",
     ),
     _Reason(
@@ -234,7 +234,7 @@ RULE = DiagnosisRule(
         " the reason in the remark. Producers retry after these codes, but every broker has the"
         " same accounts, so retries are pointless."
     ),
-    advice="Compare account, secret key and rights of client and broker." + _ACCOUNTS,
+    advice="Compare the account, secret key, and rights of client and broker." + _ACCOUNTS,
     grpc=COVERED,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=_CODES | _CALL_CODES),),

@@ -53,7 +53,7 @@ class _Fold(Refusals):
         least, most = self.figures.get(_IDS, (0, 0))
         queue = f"queue {most}" if least == most else f"queues {least} to {most}"
         has = self.figures.get(_QUEUES)
-        queues = f", it has {counted(has[1], 'queue')}" if has is not None else ""
+        queues = f" (it has {counted(has[1], 'queue')})" if has is not None else ""
         asked = self._meant(context)
         meant = f"; the queue was chosen for {listed(asked)}" if asked else ""
         topic = only(self.topics)
@@ -72,7 +72,7 @@ class _Fold(Refusals):
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
         if not self._meant(context):
-            lines.append("the requests name no other broker: the client's route may be old")
+            lines.append("the requests name no other broker: the client's route may be outdated")
         return lines
 
     def add_message(self, message: ObservedMessage) -> None:
@@ -133,7 +133,7 @@ def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
 RULE = DiagnosisRule(
     id="async-retry-stale-queue",
     severity=ProblemSeverity.ERROR,
-    title="A send asks for a queue that the broker does not have, mostly in an asynchronous retry",
+    title="A send names a queue that the broker does not have, usually in an asynchronous retry",
     searched=("request queueId[N] is illegal",),
     proof=(
         "Response code 29 (1 from brokers before 5.3.2) to a send, with the remark `request"

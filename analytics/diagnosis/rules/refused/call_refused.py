@@ -21,7 +21,8 @@ _TOO_LARGE: Final = (
     " in broker.conf."
 )
 _OTHER_GENERATION: Final = (
-    "Use a proxy and brokers of the client's generation, or leave out what they do not support."
+    "Use a proxy and brokers of the client's generation, or avoid features that they do not"
+    " support."
 )
 ADVICE: Final = {
     "TOPIC_NOT_FOUND": (
@@ -51,8 +52,8 @@ ADVICE: Final = {
         " maxInvisibleTimeMills (default 12 h) of rmq-proxy.json."
     ),
     "PROXY_TIMEOUT": (
-        "Find out why the broker did not answer the proxy in time: compare the broker's log at that"
-        " time, and capture between proxy and broker."
+        "Find out why the broker did not respond to the proxy in time: compare the broker's log at"
+        " that time, and capture between proxy and broker."
     ),
     "NOT_IMPLEMENTED": _OTHER_GENERATION,
     "UNSUPPORTED": _OTHER_GENERATION,
@@ -76,9 +77,9 @@ class _Fold(RefusedOtherwise):
         if self.requests.keys() == {_HEARTBEAT}:
             case.severity = ProblemSeverity.INFO
             case.advice = (
-                "Check whether the telemetry streams of these clients hold: the proxy does not know"
-                " their settings. (One refusal for a client, after it has signed off or after the"
-                " proxy has restarted, needs no action.)"
+                "Check whether the telemetry streams of these clients stay open: the proxy does not"
+                " know their settings. (One refusal per client after it unregistered, or after a"
+                " proxy restart, needs no action.)"
             )
 
 
@@ -89,7 +90,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id=CALLS,
     severity=ProblemSeverity.ERROR,
-    title="A proxy refuses calls of gRPC for a reason that no other rule knows",
+    title="A proxy refuses gRPC calls for a reason that no other rule covers",
     searched=(
         "response-code=",
         "ClientException",

@@ -80,8 +80,8 @@ class _Fold(Refusals):
         lines = super().details(context)
         if RequestCode(_SETTINGS).name in self.requests:
             lines.append(
-                "a proxy asked for the group's settings: without them it does not answer consumers"
-                " that use gRPC, and these cannot start"
+                "a proxy asked for the group's settings: without them, it does not respond to gRPC"
+                " consumers, which then cannot start"
             )
         return lines
 

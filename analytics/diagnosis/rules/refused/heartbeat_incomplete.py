@@ -117,9 +117,8 @@ def _case(
     until = pulls[-1].time if told is None else told
     case = tally.case(
         f"{broker} does not know the subscriptions of {group}: heartbeats of version 2 of"
-        f" {client_name}"
-        f" leave them out, and it refused {counted(len(pulls), 'pull')} of {listed(topics)} from"
-        f" {clock(pulls[0].time)} to {clock_after(pulls[0].time, until)} UTC"
+        f" {client_name} omit them, and it refused {counted(len(pulls), 'pull')} of"
+        f" {listed(topics)} from {clock(pulls[0].time)} to {clock_after(pulls[0].time, until)} UTC"
         f" ({duration(until - pulls[0].time)})",
         Subject(broker=broker, topic=only(topics), group=group, client=client_name),
     )
@@ -134,7 +133,7 @@ def _case(
 RULE = DiagnosisRule(
     id="heartbeat-incomplete",
     severity=ProblemSeverity.ERROR,
-    title="Heartbeats of version 2 do not tell a broker the subscriptions",
+    title="A broker does not know the subscriptions that heartbeats of version 2 omit",
     searched=(
         "useHeartbeatV2",
         "com.rocketmq.heartbeat.v2",

@@ -37,17 +37,21 @@ MAX_ROUTED: Final = 10_000
 """maximum brokers of topics that are kept"""
 _SENDING: Final = "sending"
 _REASONS: Final = (
-    ("sending transaction message is forbidden", "transactions", "takes no transactions"),
+    (
+        "sending transaction message is forbidden",
+        "transactions",
+        "accepts no transactional messages",
+    ),
     ("sending message is forbidden", _SENDING, "is read-only"),
-    ("Sending message to topic[", "system", "takes no messages to a system topic"),
-    ("for lite pull consumer is forbidden", "lite", "takes no lite pull"),
+    ("Sending message to topic[", "system", "accepts no messages to a system topic"),
+    ("for lite pull consumer is forbidden", "lite", "does not allow lite pulls"),
     ("pulling message is forbidden", "pulling", "may not be read"),
     ("pop message is forbidden", "pulling", "may not be read"),
     ("peeking message is forbidden", "pulling", "may not be read"),
     ("subscription group no permission", "group", "does not let the group consume"),
     ("can not consume by broadcast way", "broadcast", "does not let the group broadcast"),
     ("is forbidden for topic[", "group", "does not let the group consume"),
-    ("recall failed, operation is forbidden", "recall", "takes no recalls"),
+    ("recall failed, operation is forbidden", "recall", "does not allow recalls"),
 )
 """part of a remark, its kind, and its meaning for the broker or topic
 
@@ -157,7 +161,7 @@ class _Fold(Fold):
         if any(alone) and not perm & WRITE:
             if not again and not wanted:
                 case.severity = ProblemSeverity.ERROR
-            case.details.append("no other broker of the topic takes messages")
+            case.details.append("no other broker of the topic accepts messages")
         return case
 
     def _only_broker(self, topic: str, broker: str, context: Context) -> bool:

@@ -98,8 +98,8 @@ class _Fold(Refusals):
             case.reason = (
                 "neither body nor properties are over the limit as far as the packets say"
                 if _SAID in self.figures
-                else "the broker does not say what its maxMessageSize is: the 128k of older brokers"
-                " are a fixed text"
+                else "the broker does not report its maxMessageSize: the 128k in remarks of older"
+                " brokers is fixed text"
             )
 
     def _said(self, kind: str) -> str:
@@ -111,7 +111,7 @@ class _Fold(Refusals):
         limit = self.figures.get(_SAID, (0, 0))[1]
         if limit:
             return f"a body of {size:,} bytes (limit {limit:,})"
-        less = ", the broker's maxMessageSize is less" if kind == _UNKNOWN else ""
+        less = ", more than the broker's maxMessageSize" if kind == _UNKNOWN else ""
         return f"a body of {size:,} bytes{less}"
 
 

@@ -86,15 +86,15 @@ class RefusedOtherwise(Refusals):
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
         if versions := self.named(_VERSION):
-            lines.append(f"the clients say: {counted_names(versions)}")
+            lines.append(f"client versions: {counted_names(versions)}")
         return lines
 
     def judge(self, case: Case, context: Context) -> None:
         if _FIELD in self.named(REMARK):
             case.advice = (
-                "Use a client of 5.x, or let these clients connect to NameServer and brokers: a"
-                " proxy of 5.x takes the name of the broker from the request (bname), which they do"
-                " not send."
+                "Use a 5.x client, or let these clients connect to the NameServer and the brokers:"
+                " a 5.x proxy reads the broker's name from the request (bname), which older clients"
+                " do not send."
             )
             return
         case.confidence = Confidence.LIKELY
@@ -129,7 +129,7 @@ def _others() -> tuple[Exchanges, ...]:
 RULE = DiagnosisRule(
     id=OTHERWISE,
     severity=ProblemSeverity.ERROR,
-    title="A server refuses requests for a reason that no other rule knows",
+    title="A server refuses requests for a reason that no other rule covers",
     searched=(
         "MQBrokerException: CODE",
         "Request doesn't have field bname",

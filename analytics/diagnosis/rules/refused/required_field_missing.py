@@ -58,9 +58,9 @@ class _Fold(Refusals):
         return f"{servers} refused {self.what} ({listed(self.requests)}): {missing}"
 
     def details(self, context: Context) -> list[str]:
-        lines = [f"it answers: {min(self.named(_REMARK), default='')}", *super().details(context)]
+        lines = [f"response: {min(self.named(_REMARK), default='')}", *super().details(context)]
         if versions := self.named(_VERSION):
-            lines.append(f"the clients say: {counted_names(versions)}")
+            lines.append(f"client versions: {counted_names(versions)}")
         return lines
 
 

@@ -59,7 +59,7 @@ RULE = DiagnosisRule(
         " the message to the retry topic of the group. It did not find the message at that offset:"
         " the message was deleted by age, or the broker does not have it. Other remarks say that"
         " the copy could not be stored. The Java consumer then sends the message itself to the"
-        " retry topic, or retries it in memory after 5 s; nothing is lost while it runs."
+        " retry topic, or retries it in memory after 5 s; nothing is lost while that consumer runs."
     ),
     advice=(
         "Check whether the group is far behind: messages are kept for fileReservedTime (default 72"

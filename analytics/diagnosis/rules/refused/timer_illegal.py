@@ -90,8 +90,8 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "A 5.x broker can deliver a message at any given time (TIMER_DELIVER_MS, TIMER_DELAY_SEC,"
-        " TIMER_DELAY_MS). It refuses times beyond the range of its timer wheel, and all of them if"
-        " the timer is off. A proxy has its own limit, which is lower by default (1 day)."
+        " TIMER_DELAY_MS). It refuses times beyond the range of its timer wheel, and all delivery"
+        " times if the timer is off. A proxy has its own limit, which is lower by default (1 day)."
     ),
     advice=(
         "Choose an earlier time, or raise timerMaxDelaySec (default 259,200 s, 3 days) on all"

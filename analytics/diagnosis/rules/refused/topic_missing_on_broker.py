@@ -57,7 +57,7 @@ class _Fold(Refusals):
         if messages:
             lines.append(
                 f"{counted(messages, 'message')} sent up to {times(most)}, and refused each time:"
-                " retries are pointless, only making the topic helps"
+                " retries are pointless, only creating the topic helps"
             )
         routed = {broker.name for broker in context.brokers_of(self.key)}
         stale = routed & {context.broker(address) for address in self.brokers}
@@ -85,15 +85,15 @@ def _key_of_call(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="topic-missing-on-broker",
     severity=ProblemSeverity.ERROR,
-    title="A topic does not exist on the broker that is asked for it",
+    title="A broker does not have the topic that a client uses",
     searched=("topic[X] not exist, apply first please!", "CODE: 17 DESC: topic not exist"),
     proof="Response code 17 (TOPIC_NOT_EXIST) to a send, pull, or acknowledgement.",
     explanation=(
-        "A producer that finds no route of a topic takes the route of TBW102 and sends to one of"
-        " its brokers, which should then create the topic. This broker does not"
-        " (autoCreateTopicEnable is off), so it refuses. Or the topic was deleted while clients"
-        " still had its route. Producers retry after code 17 at any broker of that route, and get"
-        " the same response."
+        "A producer that finds no route for a topic uses the route of TBW102, the template for new"
+        " topics. It sends to one of its brokers, which should then create the topic. This broker"
+        " does not (autoCreateTopicEnable is off), so it refuses. Or the topic was deleted while"
+        " clients still had its route. Producers retry after code 17 at any broker of that route,"
+        " and get the same response."
     ),
     advice=(
         "Create the topic: mqadmin updateTopic -n NAMESRV -c CLUSTER -t TOPIC. Check the spelling"

@@ -64,7 +64,7 @@ class _Fold(Refusals):
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
         if versions := self.named(_VERSION):
-            lines.append(f"the clients say: {counted_names(versions)}")
+            lines.append(f"client versions: {counted_names(versions)}")
         if since := self.named(_SINCE):
             lines.append(f"first releases with these requests: {', '.join(sorted(since)[:5])}")
         return lines

@@ -1,4 +1,4 @@
-"""Rules about topics, routes and permissions."""
+"""Rules about topics, routes, and permissions."""
 
 from typing import Final
 

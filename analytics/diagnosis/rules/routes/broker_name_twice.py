@@ -210,7 +210,7 @@ class _Fold(Fold):
 RULE = DiagnosisRule(
     id="broker-name-twice",
     severity=ProblemSeverity.ERROR,
-    title="Two brokers at different addresses have one name and one id",
+    title="Two brokers at different addresses have the same name and id",
     searched=(
         "same brokerName",
         "brokerName duplicate",

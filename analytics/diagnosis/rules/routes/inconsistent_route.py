@@ -150,7 +150,7 @@ def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
     brokers = listed(name for name, _ in only_first | only_second)
     topics = [difference.topic for difference in differences]
     case = tally.case(
-        f"NameServers {one} and {other} give different routes of {called('topic', topics)}: they"
+        f"NameServers {one} and {other} return different routes for {called('topic', topics)}: they"
         f" differ about {brokers}",
         Subject(topic=only(topics)),
     )
@@ -160,7 +160,7 @@ def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
     ]
     if not any(difference.certain for difference in differences):
         case.confidence = Confidence.LIKELY
-        case.reason = "the responses are too few to tell it from a route that was just changing"
+        case.reason = "too few responses to distinguish this from a route that was just changing"
     return case
 
 
@@ -174,8 +174,8 @@ def _said_in(route: AnsweredRoute) -> tuple[Said, str]:
     numbers = (
         (
             broker.name,
-            f"permission {broker.perm}, queues {broker.read_queues} to read"
-            f" {broker.write_queues} to write",
+            f"permission {broker.perm}, {broker.read_queues} read queues, {broker.write_queues}"
+            " write queues",
         )
         for broker in route.brokers
     )
@@ -236,7 +236,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="inconsistent-route",
     severity=ProblemSeverity.WARNING,
-    title="Two NameServers give different routes of one topic",
+    title="Two NameServers return different routes for one topic",
     searched=("route differs between name servers", "topic not found on some name servers"),
     proof=(
         "Two NameServers respond differently to requests for the route of one topic (105) at the"

@@ -45,8 +45,8 @@ _OF_BROKERS: Final = frozenset(
 
 
 _NO_NAMESRV_ADVICE: Final = (
-    "Check namesrvAddr: it names NameServers (port 9876 by default), never brokers (10911). (If it"
-    " is a NameServer, look for a pause of that process: garbage collection, container limits.)"
+    "Check namesrvAddr: it must name NameServers (port 9876 by default), not brokers (10911). (If"
+    " it is a NameServer, look for a pause of that process: garbage collection, container limits.)"
 )
 
 
@@ -99,7 +99,7 @@ class _Fold(ServerSilences):
             named = context.broker(self.key) != self.key
             served = context.servers.get(self.key) == BROKER
             is_one = named or served or self.key.endswith(f":{ports.BROKER}")
-            why = "it is a broker, no NameServer" if is_one else "nothing was answered at all"
+            why = "it is a broker, not a NameServer" if is_one else "it never responded"
             return f"{self.key} did not respond to {requests_text}: {why}"
         longest = max(silences, key=lambda silence: (silence.goes_on, silence.length))
         repetitions = f", and {times(len(silences) - 1)} more" if len(silences) > 1 else ""

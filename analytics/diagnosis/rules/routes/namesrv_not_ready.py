@@ -24,19 +24,19 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         lasted = self.tally.last - self.tally.first
         over = f" over {duration(lasted)}" if lasted >= 1_000_000_000 else ""
-        return f"NameServer {self.key} gave no routes yet: {self.what} refused{over}"
+        return f"NameServer {self.key} returned no routes yet: {self.what} refused{over}"
 
 
 RULE = DiagnosisRule(
     id="namesrv-not-ready",
     severity=ProblemSeverity.WARNING,
-    title="A NameServer that was just started gives no routes yet",
+    title="A NameServer that was just started returns no routes yet",
     searched=("name server not ready",),
     proof="Response code 1 with `name server not ready` to a route request (105).",
     explanation=(
         "After its start, a NameServer knows no brokers until they register again, which takes up"
         " to 30 s. If configured to wait, it refuses route requests during that time, so that no"
-        " client mistakes some of the brokers for all."
+        " client takes an incomplete route for a complete one."
     ),
     advice=(
         "Wait until the NameServer is ready: waitSecondsForService (default 45) after its start."

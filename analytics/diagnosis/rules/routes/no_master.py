@@ -40,13 +40,13 @@ _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 _BACK_ADVICE: Final = (
-    "Look in the master's log why it stopped. enableSlaveActingMaster (5.x, default false) lets a"
-    " slave do some of its work meanwhile; a topic with queues on two brokers keeps sends working."
-    " (A planned restart needs no action.)"
+    "Find out from the master's log why it stopped. enableSlaveActingMaster (5.x, default false)"
+    " lets a slave do some of its work meanwhile; a topic with queues on two brokers keeps sends"
+    " working. (A planned restart needs no action.)"
 )
 _CHANGED_ADVICE: Final = (
     "Check in the controller's log and the old master's log why the master changed. Messages that"
-    " only the old master had may be missing. (A switch on purpose needs no action.)"
+    " only the old master had may be missing. (An intended switch needs no action.)"
 )
 
 
@@ -108,7 +108,7 @@ class _SentBack(Refusals):
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        return f"{broker} has no master: it did not take back {self.what}"
+        return f"{broker} has no master: it did not accept {self.what}"
 
 
 class _Fold(Fold):
@@ -193,7 +193,7 @@ class _Fold(Fold):
                 if near:
                     count = sum(refusal.count for refusal in near)
                     case.details.append(
-                        f"{counted(count, 'message')} sent back by consumers not taken"
+                        f"{counted(count, 'message')} returned by consumers were refused"
                     )
                 yield case
         yield from refused
@@ -222,7 +222,7 @@ def _case(name: str, broker: _Broker, tally: Tally) -> Case:
         begin = f"has no master since {clock(tally.first)} UTC"
     elif back - tally.last > HOUR:  # no request in between
         until = clock_after(tally.first, tally.last)
-        begin = f"had no master from {clock(tally.first)} UTC at least to {until}"
+        begin = f"had no master from {clock(tally.first)} UTC until at least {until}"
     else:
         begin = f"had no master from {period(tally.first, back)} UTC"
     acting = set(broker.closed) & broker.slaves
@@ -292,14 +292,14 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Routes (105) name a broker without an address of id 0; or the response to a returned"
-        " message (36) has the remark `no master available along with`. Info only: routes show one"
-        " address under id 0 and later another one."
+        " message (36) has the remark `no master available along with`. Reported as info: routes"
+        " show one address under id 0 and later another one."
     ),
     explanation=(
         "Brokers with one name are a master (id 0) and its slaves. Only the master accepts"
         " messages. The NameServer has lost the master: it died, was stopped, or cannot reach the"
-        " NameServer. Producers skip this broker; consumers continue at a slave, with what was"
-        " copied before. Messages that only the master has are delivered when it is back."
+        " NameServer. Producers skip this broker; consumers continue to read from a slave what was"
+        " replicated before. Messages that only the master has are delivered when it is back."
     ),
     advice=(
         "Start the master again, and check its log to find out why it stopped. Without a controller"

@@ -85,7 +85,7 @@ _OVER_ADVICE: Final = (
 _PROXY_ADVICE: Final = (
     "Create the topic (mqadmin updateTopic -c CLUSTER -t TOPIC), or correct its name in the client."
     " A proxy creates no topics. The attribute +message.type (NORMAL, FIFO, DELAY, or TRANSACTION;"
-    " option -a) must be that of the messages."
+    " option -a) must match the type of the messages."
 )
 
 
@@ -203,7 +203,7 @@ class _Fold(Fold):
             if until is not None:
                 period += f" to {clock_after(begin, until)} UTC"
             elif end is not None and end - last > POLL:
-                period += f" UTC at least to {clock_after(begin, last)}"
+                period += f" UTC until at least {clock_after(begin, last)}"
             elif context.goes_on:
                 verb, was, period = "has", "is", f"since {clock(begin)} UTC"
             else:
@@ -227,7 +227,7 @@ class _Fold(Fold):
         case = self._told(name, topic, asked, title)
         if asked[-1].time - asked[0].time < GOES_ON:
             case.confidence = Confidence.LIKELY
-            case.reason = "the topic may have been made right after"
+            case.reason = "the topic may have been created right afterwards"
         return case
 
     def _told(self, name: str, topic: _Topic, asked: Sequence[_Asked], title: str) -> Case:

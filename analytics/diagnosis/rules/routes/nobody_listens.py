@@ -35,12 +35,12 @@ MAX_CONNECTS: Final = 4096
 _NAMESRV_ADVICE: Final = (
     "Compare namesrvAddr (producer.setNamesrvAddr, rocketmq.namesrv.addr, NAMESRV_ADDR) with where"
     " the NameServer listens (listenPort, default 9876). Several are separated by semicolons;"
-    " clients try them one by one, so that one that is gone costs time only."
+    " clients try them in turn, so an unreachable one only costs time."
 )
 _BROKER_ADVICE: Final = (
     "Check whether the broker at that address runs and which port it listens on (listenPort,"
     " default 10911; the port two below it is its VIP channel). No route in the capture names the"
-    " address: it may be an old one, or stand in a tool's configuration."
+    " address: it may be outdated, or come from a tool's configuration."
 )
 _PROXY_ADVICE: Final = (
     "Check whether the proxy at that address runs, and compare the address in clients"
@@ -191,14 +191,14 @@ def _case(
     case.advice = _advice_of(address.rpartition(":")[2], namesrv)
     if address.rpartition(":")[2] in PORTS:
         case.confidence = Confidence.LIKELY
-        case.reason = "only the port tells what should be there"
+        case.reason = "only the port shows what should listen there"
         return case
     case.severity = ProblemSeverity.WARNING
     case.confidence = Confidence.POSSIBLE
     case.reason = (
         "only the times of the connects show that it is in a list with that NameServer"
         if namesrv
-        else "it may be no address of RocketMQ: only others at that host are"
+        else "it may not belong to RocketMQ: only other ports of that host do"
     )
     return case
 

@@ -162,8 +162,8 @@ class _Fold(Fold):
                 tally.add(shown(row, what), count=0)
             left = f"{had - 1}" if had - has == 1 else f"{has} to {had - 1}"
             text = (
-                f"{name} has {counted(has, 'queue')} of topic {self.key} and had {had}: messages"
-                f" that are left in queue{'' if had - has == 1 else 's'} {left} are not delivered"
+                f"{name} now has {counted(has, 'queue')} of topic {self.key} instead of {had}:"
+                f" messages left in queue{'' if had - has == 1 else 's'} {left} are not delivered"
             )
         else:
             has = max(pull.left for pull in refused)
@@ -192,7 +192,7 @@ class _Fold(Fold):
                 f"routes say {reduced[0]} until {clock(before)} and {reduced[1]} from"
                 f" {clock_after(before, after)} UTC on"
             )
-            case.details.append("whether messages are left there is not in the capture")
+            case.details.append("the capture does not show whether messages are left there")
         return case
 
 

@@ -100,7 +100,7 @@ RULE = DiagnosisRule(
         " are lost, and groups start at the offsets of the new queues. Stop producers and consumers"
         " before you delete a topic. (An intended deletion needs no action.)"
     ),
-    grpc="`no-route` covers a topic that clients of a proxy find no more.",
+    grpc="`no-route` covers a topic that clients of a proxy no longer find.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=by_topic, requests=_DELETE, responses=_SUCCESS),

@@ -75,7 +75,7 @@ def _key(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="topic-on-some-brokers",
     severity=ProblemSeverity.WARNING,
-    title="A topic that its first send created exists on some of the brokers only",
+    title="An automatically created topic exists on only some of the brokers",
     searched=(
         "autoCreateTopicEnable",
         "auto-created topic on one broker only",

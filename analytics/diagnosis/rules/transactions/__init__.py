@@ -1,4 +1,4 @@
-"""Rules about half messages, check-backs, replies, timers and POP."""
+"""Rules about half messages, check-backs, replies, timers, and POP."""
 
 from typing import Final
 

@@ -52,11 +52,11 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     producers = {context.client(end) for half in halves for end in half.proxied or half.answerers}
     turns = f", at {len(producers)} producers in turn" if len(producers) > 1 else ""
     answer = (
-        "no one answered"
+        "no producer responded"
         if silent == count
-        else "the answer was always unknown"
+        else "the response was always unknown"
         if not silent
-        else "no answer decided one"
+        else "no response decided one"
     )
     case = tally.case(
         f"the broker checked back {often} times{each} for {messages_text}{of}{to}{turns}: {answer}",
@@ -64,7 +64,8 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     )
     if len(producers) > 1:
         case.details.append(f"producers: {listed(producers)}")
-    case.details.append(f"answers that said unknown: {sum(half.unknown.count for half in halves)}")
+    unknown = sum(half.unknown.count for half in halves)
+    case.details.append(f"responses with the state unknown: {unknown}")
     case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
     return case
 
@@ -88,7 +89,8 @@ RULE = DiagnosisRule(
         "Let checkLocalTransaction look up the state in the store that the local transaction writes"
         " to, and return ROLLBACK_MESSAGE for a transaction that it does not find after some time."
         " transactionCheckInterval defaults to 30 s, transactionCheckMax to 15, transactionTimeOut"
-        " to 6 s. A message can set CHECK_IMMUNITY_TIME_IN_SECONDS itself."
+        " to 6 s. The message property CHECK_IMMUNITY_TIME_IN_SECONDS sets the time before its"
+        " first check."
     ),
     grpc=COVERED,
     fold=_Fold,

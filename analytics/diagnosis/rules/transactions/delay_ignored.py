@@ -197,7 +197,8 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Set timerWheelEnable=true (default true) in broker.conf. With a 4.x broker, use"
-        " setDelayTimeLevel (18 levels by default, messageDelayLevel), or update it to 5.0."
+        " setDelayTimeLevel (18 levels by default, messageDelayLevel), or update the broker to 5.0"
+        " or later."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -10,7 +10,7 @@ from .delay_ignored import LATE_ID
 RULE = DiagnosisRule(
     id=LATE_ID,
     severity=ProblemSeverity.WARNING,
-    title="A broker delivers messages with a delay long after they were due",
+    title="A broker delivers delayed messages long after they were due",
     searched=("timer message delayed", "delayed message late", "timerWheelEnable behind"),
     proof=(
         "A pulled message was stored in its queue two seconds or more after the time at which the"

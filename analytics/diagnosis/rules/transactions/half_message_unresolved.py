@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.broker_store.half_messages import ENDED
+from dissectors.quantities import counted
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
@@ -83,13 +84,13 @@ class _Fold(HalvesFold):
             case = _case(group, topic, several, context)
             gone = sum(half.key in left for half in several)
             if gone:
-                case.details.append(f"the producer's connection ended before it spoke of {gone}")
+                case.details.append(f"the producer's connection ended before it decided {gone}")
             if not any(half.key in old for half in several):
                 case.confidence = Confidence.LIKELY
-                case.reason = "a producer that lives on may decide over another connection"
+                case.reason = "a producer that is still running may decide over another connection"
             elif all(half.key in unseen for half in several):
                 case.confidence = Confidence.LIKELY
-                case.reason = "nothing was seen on the producer's connection any more"
+                case.reason = "no more packets were captured on the producer's connection"
             _settle(case, several, context)
             yield case
 
@@ -143,9 +144,13 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         subject_of(halves, context, halves[0].key if count == 1 else None),
     )
     if unknown:
-        case.details.append(f"for {unknown} of them the producer said that it does not know")
+        case.details.append(
+            f"for {counted(unknown, 'message')}, the producer sent the state unknown"
+        )
     if unknown < count:
-        case.details.append(f"for {count - unknown} of them it sent nothing (37)")
+        case.details.append(
+            f"for {counted(count - unknown, 'message')}, it sent no END_TRANSACTION (37)"
+        )
     checked = f"checked back {times(checks)}" if checks else "did not check back"
     case.details.append(f"the broker {checked} in the capture")
     case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
@@ -198,8 +203,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq#2265",
     ),
     limits=(
-        "A 37 on a connection that was not captured, or after its end, is unknown. A copy of the"
-        " broker's store shows how the transaction ended (--store DIR)."
+        "An END_TRANSACTION (37) on a connection that was not captured, or after the capture, is"
+        " unknown. A copy of the broker's store shows how the transaction ended (--store DIR)."
     ),
     needs=frozenset((Need.SENDS,)),
     rests_on_absence=True,

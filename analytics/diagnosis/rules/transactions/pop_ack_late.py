@@ -97,7 +97,8 @@ class _Fold(Fold):
         before = self.acks.get(key)
         if before is None and len(self.acks) >= MAX_ACKS:
             return
-        evidence = asked(row, f"{row.request_name} {duration(late)} after the time was over")
+        what = f"{row.request_name} {duration(late)} after the invisible time expired"
+        evidence = asked(row, what)
         if before is None or place_of(evidence) < place_of(before.evidence):
             taken = row.response_code in (None, _SUCCESS)
             self.acks[key] = _Ack(
@@ -110,7 +111,8 @@ class _Fold(Fold):
         key = f"{row.unique_key} {fact_in(row.facts, DEADLINE_MS)}"
         if late is None or (key not in self.acks and len(self.acks) >= MAX_ACKS):
             return
-        evidence = shown(row, f"{row.request_name} {duration(late)} after the time was over")
+        what = f"{row.request_name} {duration(late)} after the invisible time expired"
+        evidence = shown(row, what)
         before = self.acks.get(key)
         if before is None or place_of(evidence) < place_of(before.evidence):
             self.acks[key] = _Ack(
@@ -196,7 +198,7 @@ def _late_call(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="pop-ack-late",
     severity=ProblemSeverity.WARNING,
-    title="Messages of POP are acknowledged after their invisible time is over",
+    title="POP messages are acknowledged after their invisible time has expired",
     searched=(
         "pop invisibleTime",
         "popInvisibleTime",

@@ -70,13 +70,14 @@ class _Fold(Fold):
             if self.behind <= self.patience:
                 its = "they came late, or the clock of the broker is ahead"
         case = self.refused.case(
-            f"{refused:,} of {refused + self.others:,} pops of {client} are refused at once as too"
-            f" old: {its}, and group {group or counted_names(self.groups)} gets nothing from it",
+            f"{refused:,} of {refused + self.others:,} pops of {client} are refused immediately as"
+            f" too old: {its}, and group {group or counted_names(self.groups)} gets no messages"
+            " through it",
             Subject(client=client, group=group),
         )
         case.confidence = Confidence.CERTAIN if not self.others else Confidence.LIKELY
         if self.others:
-            case.reason = "some of its pops are taken"
+            case.reason = "some of its pops are accepted"
         case.details.append(f"topics: {counted_names(self.topics)}")
         if self.patience:
             case.details.append(f"a pop may wait for {duration(self.patience * _MS)} (pollTime)")

@@ -63,7 +63,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq#4815",
     ),
     limits=(
-        "A successful response to NOTIFICATION may say so in a field that the rule does not read."
+        "A successful response to NOTIFICATION may report it in a field that the"
+        " rule does not read."
     ),
     needs=frozenset((Need.PULLS,)),
 )

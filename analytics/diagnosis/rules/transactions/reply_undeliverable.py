@@ -72,8 +72,8 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Check that the requester is still running when the reply arrives, and that each process"
-        " has its own client id. Raise the timeout of request() if replies take long. If the"
-        " consumer tries again, nothing changes: the reply is stored anyway"
+        " has its own client id. Raise the timeout of request() if replies take long. A retry by"
+        " the consumer does not help: the broker has stored the reply anyway"
         " (storeReplyMessageEnable, default true)."
     ),
     grpc="gRPC has no request-reply.",

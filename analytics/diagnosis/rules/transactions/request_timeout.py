@@ -105,7 +105,7 @@ def _case(topic: str, requests: list[tuple[_Request, int | None]], context: Cont
             topic=topic, group=only(request.group for request, _ in requests), client=only(clients)
         ),
     )
-    case.details = [f"clients that asked: {listed(clients)}"]
+    case.details = [f"requesters: {listed(clients)}"]
     if not late:
         case.advice = _NEVER
     return case
@@ -116,14 +116,14 @@ def _key(row: ExchangeRecord) -> str | None:
 
 
 _NEVER: Final = (
-    "Check that a consumer of the topic runs, and that it replies: it sends what"
-    " MessageUtil.createReplyMessage makes of the request. Look for exceptions in its log."
+    "Check that a consumer of the topic is running, and that it replies with the message that"
+    " MessageUtil.createReplyMessage creates from the request. Look for exceptions in its log."
 )
 
 RULE = DiagnosisRule(
     id="request-timeout",
     severity=ProblemSeverity.ERROR,
-    title="Requests get no reply before their TTL is over",
+    title="Requests get no reply before their TTL expires",
     searched=(
         "RequestTimeoutException",
         "send request message to <topic> OK, but wait reply message timeout",

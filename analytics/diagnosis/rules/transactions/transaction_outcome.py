@@ -119,7 +119,7 @@ def _told(message: ObservedHalf, context: Context) -> str:
         end = f"{_ENDED[first.decision]} first and {_ENDED[then.decision]} later"
     else:
         end = _ENDED[message.decision]
-        end += " in answer to a check" if message.by_check else " by the producer itself"
+        end += " in response to a check" if message.by_check else " by the producer itself"
     checked = f"; checked {times(message.checked)}" if message.checked else ""
     unknown = f"; unknown {times(message.unknown.count)}" if message.unknown.count else ""
     half = stored_half(message, context)
@@ -151,8 +151,9 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=OF_HALVES,
     limits=(
-        "Clients send 37 oneway. Only a copy of the broker's store shows whether the broker"
-        " accepted it (--store DIR). Half messages sent before the capture are not counted."
+        "Clients send END_TRANSACTION (37) oneway. Only a copy of the broker's store shows whether"
+        " the broker accepted it (--store DIR). Half messages sent before the capture are not"
+        " counted."
     ),
     needs=frozenset((Need.SENDS,)),
     lasts=None,

@@ -1,4 +1,4 @@
-"""Rules about how clients use RocketMQ: load of queues, versions, settings."""
+"""Rules about how clients use RocketMQ: queue load, versions, settings."""
 
 from typing import Final
 

@@ -19,7 +19,7 @@ def test_an_old_client() -> None:
     (one,) = problems(RULE, rows)
     assert one.title == (
         "2 sends of group shop were refused by a busy broker and not retried on another one:"
-        " clients do so since 5.3.0"
+        " only clients since 5.3.0 do that"
     )
     assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
     assert same_in_any_order(RULE, rows)

@@ -77,4 +77,4 @@ def test_of_lost_packets_the_network_is_the_cause(name: str, follows: str) -> No
         (RULE.id, "packets-unacknowledged", 1),
         ("ambiguous-outcome", follows, 1),
     ]
-    assert "clients of gRPC notice a dead connection by its keepalive only" in found[0].details
+    assert "gRPC clients notice a dead connection only by its keepalive" in found[0].details

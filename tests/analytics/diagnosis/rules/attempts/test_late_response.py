@@ -36,4 +36,4 @@ def test_an_answer_that_came_after_the_next_attempt_is_late() -> None:
         send(500, 1, server_address=OTHER, client_address="10.0.0.9:40001"),
     ]
     (one,) = problems(RULE, rows)
-    assert one.details[-1] == "1 message had been sent again by then"
+    assert one.details[-1] == "1 message had been retried by then"

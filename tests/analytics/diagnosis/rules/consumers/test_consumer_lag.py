@@ -134,8 +134,8 @@ def test_a_queue_that_stands_still() -> None:
         " 95 s although 13 messages are behind it"
     )
     assert one.details == [
-        "13 of them were fetched: a consumer that is not orderly may have consumed them, and gets"
-        " them again when it is restarted"
+        "13 of these messages were fetched: a concurrent consumer may have consumed them, and gets"
+        " them again after a restart"
     ]
     assert problems(RULE, [pull(0, 7, 7), *commits]) == []
 

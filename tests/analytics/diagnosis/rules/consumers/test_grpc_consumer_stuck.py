@@ -30,7 +30,7 @@ def open_for(lasted_ms: float) -> list[ConversationRecord]:
 def test_a_push_consumer_that_asks_for_nothing() -> None:
     (one,) = problems(RULE, [settings()], open_for(20_000))
     assert one.title.startswith("push consumer c1 of group push_cg registered its settings at ")
-    assert one.title.endswith(" since (20 s): it is stuck in its start")
+    assert one.title.endswith(" since (20 s): it is stuck at startup")
     assert same_in_any_order(RULE, [settings()], open_for(20_000))
 
 

@@ -83,7 +83,7 @@ def test_a_member_that_subscribes_more_than_the_others() -> None:
     ]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "members of bills subscribe differently: a@1 only what all have; b@1 y (all)"
+        "members of bills subscribe differently: a@1 only the common topics; b@1 y (all)"
     )
 
 
@@ -138,7 +138,7 @@ def test_refusals_that_a_heartbeat_would_have_ended() -> None:
 def test_an_expression_that_the_broker_cannot_read() -> None:
     (one,) = problems(RULE, [refused(0, PARSE_FAILED)])
     assert one.title == (
-        "the broker cannot read the expression by which 10.0.0.9 of bills filters orders: pulls"
+        "the broker cannot parse the filter expression of 10.0.0.9 of bills for orders: pulls"
         " were refused once"
     )
 

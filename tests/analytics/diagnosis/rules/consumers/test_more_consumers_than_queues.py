@@ -63,15 +63,15 @@ PULLS = [pull(CLIENTS[0], 0), pull(CLIENTS[1], 1), pull(CLIENTS[2], 1, at_s=5)]
 def test_three_consumers_for_two_queues() -> None:
     (one,) = problems(RULE, [*HEARTBEATS, route(1, 1), *LASTING, *PULLS])
     assert one.title == (
-        "group bills has 3 consumers for the 2 queues of topic Orders: 1 consumer of them gets no"
-        " message of it"
+        "group bills has 3 consumers for the 2 queues of topic Orders: 1 consumer gets no"
+        " messages from it"
     )
     assert (one.severity, one.confidence, one.count) == ("info", "certain", 3)
     assert (one.subject.group, one.subject.topic) == ("bills", "Orders")
     assert one.evidence[0].what == f"{BROKER} says that group bills has 3 consumers"
     assert one.details == [
         "queues of Orders: 2 (1 at broker-a, 1 at broker-b)",
-        "consumers that live and do not pull Orders: 10.0.0.8@1",
+        "consumers that are alive and do not pull Orders: 10.0.0.8@1",
     ]
 
 
@@ -117,11 +117,11 @@ def test_not_said(rows: list[ExchangeRecord]) -> None:
 def test_three_members_for_two_queues(generation: str) -> None:
     (one,) = problems_of_sample(RULE, f"more-consumers-than-queues-{generation}.pcap")
     assert one.title == (
-        "group spare_group has 3 consumers for the 2 queues of topic SpareTopic: 1 consumer of them"
-        " gets no message of it"
+        "group spare_group has 3 consumers for the 2 queues of topic SpareTopic: 1 consumer gets"
+        " no messages from it"
     )
     assert one.confidence == "likely"
-    assert one.details[-1] == "consumers that live and do not pull SpareTopic: 127.0.0.1@third"
+    assert one.details[-1] == "consumers that are alive and do not pull SpareTopic: 127.0.0.1@third"
 
 
 def test_healthy_groups() -> None:

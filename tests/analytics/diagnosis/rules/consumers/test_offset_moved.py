@@ -48,7 +48,7 @@ def test_a_reset_by_an_administrator_is_no_error() -> None:
     assert one.severity is ProblemSeverity.INFO
     assert one.title == (
         "the offset of admin_group in AdminTopic on broker-a was reset for 2 queues by an"
-        " administrator; its consumers go on there"
+        " administrator; its consumers continue from there"
     )
 
 
@@ -65,7 +65,7 @@ def test_messages_that_were_deleted_before_they_were_consumed() -> None:
     )
     (one,) = problems(RULE, [row])
     assert one.title == (
-        "bills asks orders on 10.0.0.1:10911 for messages that are deleted already, in queue 3:"
+        "bills asks orders on 10.0.0.1:10911 for messages that were already deleted, in queue 3:"
         " 4,900 messages were never consumed"
     )
     assert one.subject.queue == 3

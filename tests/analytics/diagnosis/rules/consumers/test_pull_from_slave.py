@@ -17,8 +17,8 @@ def test_the_slave_of_a_master_that_is_gone() -> None:
     )
     assert (one.severity, one.count, one.subject.broker) == (ProblemSeverity.INFO, 5, "broker-a")
     assert one.details == [
-        "by the last routes broker-a has no master: its queues can be read from the slave and not"
-        " be written"
+        "according to the latest routes, broker-a has no master: its queues can be read from the"
+        " slave, but not written"
     ]
 
 

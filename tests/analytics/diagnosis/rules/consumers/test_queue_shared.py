@@ -45,7 +45,7 @@ def test_two_members_pull_in_turn() -> None:
 
 def test_queues_that_nobody_pulls_any_more_are_named() -> None:
     (one,) = problems(RULE, [beat(), pull(1, ONE, queue_id=2), *IN_TURN])
-    assert "; 10.0.0.1:10911:2 by none for up to " in one.title
+    assert "; no member pulled 10.0.0.1:10911:2 for up to " in one.title
 
 
 @pytest.mark.parametrize(

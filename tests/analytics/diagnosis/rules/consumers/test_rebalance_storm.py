@@ -49,8 +49,8 @@ def test_consumers_that_come_and_go(generation: str) -> None:
 def test_members_that_change_four_times_a_minute() -> None:
     (one,) = problems(RULE, [*changes(20, 15_000), members("10.0.0.7@1", "10.0.0.8@1")])
     assert one.title == (
-        "the members of bills changed 20 times in 4 min 45 s, as 10.0.0.1:10911 notified them: each"
-        " change causes a rebalance"
+        "the members of bills changed 20 times in 4 min 45 s, according to notices from"
+        " 10.0.0.1:10911: each change causes a rebalance"
     )
     assert (one.count, one.subject.group) == (20, "bills")
 

@@ -169,7 +169,7 @@ def test_a_broker_that_leaves_the_routes_is_shut_down(
     (one,) = problems(RULE, [*used(), route(), request, bye], rows)
     assert one.title.startswith(f"broker-a ({BROKER}) was shut down from ")
     assert one.severity is severity
-    assert any(said.startswith("it left the routes in order at ") for said in one.details)
+    assert any(said.startswith("it removed itself from the routes at ") for said in one.details)
 
 
 def route() -> ExchangeRecord:
@@ -228,7 +228,7 @@ def test_in_a_capture_with_holes_it_may_have_been_there_earlier() -> None:
     starting = [refused_connect(at, at, server_address=BROKER) for at in (1000, 2000)]
     (one,) = problems(RULE, rows, [*starting, connection(4000, 4000, 3, gaps=1)])
     assert one.confidence is Confidence.LIKELY
-    assert one.reason == "it may have been there earlier: the capture is incomplete"
+    assert one.reason == "it may have been back earlier: the capture is incomplete"
 
 
 NEW = "10.0.0.7:10911"

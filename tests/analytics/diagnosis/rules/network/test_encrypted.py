@@ -22,7 +22,7 @@ def test_names_and_a_failed_handshake() -> None:
     facts = ["tls_offered=1.2", "tls_name=broker.example", "tls_chosen=1.2"]
     fine = connection(0, 9, protocol="TLS", facts=facts)
     (one,) = problems(RULE, [], [fine])
-    assert one.details[-1] == "names of servers asked for: broker.example (1)"
+    assert one.details[-1] == "requested server names: broker.example (1)"
     failed = connection(0, 9, protocol="TLS", facts=["tls_alert=handshake_failure"])
     assert problems(RULE, [], [failed]) == []
 

@@ -14,8 +14,8 @@ from ...made_rows import connection, problems, problems_of_sample, same_in_any_o
 def test_six_strangers(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.title == (
-        "6 connections to 127.77.0.11:10911 did not speak RocketMQ: something unknown (2), HAProxy"
-        " (1), HTTP (1) and 2 more, from 127.0.0.1 (6)"
+        "6 connections to 127.77.0.11:10911 did not speak RocketMQ: an unknown protocol (2),"
+        " HAProxy (1), HTTP (1) and 2 more, from 127.0.0.1 (6)"
     )
     assert (one.count, one.subject) == (6, Subject(server="127.77.0.11:10911"))
     assert one.details == [

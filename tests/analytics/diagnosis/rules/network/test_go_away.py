@@ -23,7 +23,7 @@ def test_clients_that_do_not_repeat_it_are_said() -> None:
     away = int(ResponseCode.GO_AWAY)
     row = exchange(0, int(RequestCode.SEND_MESSAGE_V2), away, version=V5_1_3)
     (one,) = problems(RULE, [row])
-    assert "1 of these requests were of clients that may not repeat them" in one.details[-1]
+    assert "1 of these requests came from clients that may not repeat them" in one.details[-1]
 
 
 def test_silent_where_a_broker_is_killed() -> None:

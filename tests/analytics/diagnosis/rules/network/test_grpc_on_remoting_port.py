@@ -26,7 +26,7 @@ def test_recorded_at_a_namesrv_and_a_broker() -> None:
         "gRPC clients connect to 127.77.0.1:9876, a NameServer, which does not speak gRPC: 3"
         " connections from 127.0.0.1 (3)"
     )
-    assert first.details == ["what they speak: HTTP/2 in TLS (ALPN) (2), HTTP/2 (1)"]
+    assert first.details == ["protocols: HTTP/2 in TLS (ALPN) (2), HTTP/2 (1)"]
     assert second.subject.broker == "broker-a"
     rows = sample("grpc-wrong-port-5x.pcap")
     assert same_in_any_order(RULE, rows.exchanges, rows.connections)

@@ -72,8 +72,8 @@ def test_a_load_balancer_that_forgets_in_silence() -> None:
     (one,) = problems_of_sample(packets_unacknowledged.RULE, name)
     assert one.rule == RULE.id
     assert one.title == (
-        "packets on 1 connection to broker-a (127.77.0.11:10911) are lost after an idle time of"
-        " 65 s, and nobody says so: it answers on other connections"
+        "packets on 1 connection to broker-a (127.77.0.11:10911) are silently lost after 65 s"
+        " without traffic, although it responds on other connections"
     )
     assert one.advice.startswith("Raise the idle timeout of the load balancer")
     rows = sample(name)

@@ -24,7 +24,7 @@ def test_a_server_that_takes_no_tls() -> None:
     closed = {"server_bytes": 0, "ended_by": "server"}
     (one,) = problems(RULE, [], [tls(1, **closed), tls(2, **closed)])
     assert one.title == (
-        f"{BROKER} closed TLS connections twice at the first packet: it does not take TLS there"
+        f"{BROKER} closed TLS connections twice at the first packet: it does not accept TLS there"
     )
     assert (one.count, one.subject) == (2, Subject(server=BROKER))
 
@@ -127,8 +127,8 @@ def test_a_client_that_goes_away_is_none() -> None:
 @pytest.mark.parametrize("name", ["tls-required-5x.pcap", "tls-required-4x.pcap"])
 def test_a_namesrv_that_hangs_up_in_the_clear(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
-    assert one.title.startswith("127.77.0.2:9977 closed connections in the clear ")
-    assert one.title.endswith(" at the first request, and answers none")
+    assert one.title.startswith("127.77.0.2:9977 closed plaintext connections ")
+    assert one.title.endswith(" at the first request, and responds to none")
     assert (one.confidence, one.subject) == (
         Confidence.POSSIBLE,
         Subject(server="127.77.0.2:9977"),

@@ -60,7 +60,7 @@ def route(address: str) -> ExchangeRecord:
     [
         ("127.0.0.1:10911", "which is the loopback of each client's own host"),
         ("172.17.0.3:10911", "which is an address inside Docker on the broker's host"),
-        ("0.0.0.0:10911", "which is not a valid address that anybody can connect to"),
+        ("0.0.0.0:10911", "which is not an address that clients can connect to"),
     ],
 )
 def test_addresses_that_are_wrong_for_everybody_else(address: str, what: str) -> None:

@@ -43,7 +43,7 @@ def test_says_how_long_requests_waited() -> None:
         "topics: Orders (3)",
         "groups: shop (3)",
         "clients: 10.0.0.9 (3)",
-        "sends to it, the refused ones included: 10.0.0.9 (3)",
+        "sends to this broker, including refused ones: 10.0.0.9 (3)",
     ]
     assert same_in_any_order(RULE, rows)
 
@@ -57,7 +57,7 @@ def test_says_who_sends_how_much() -> None:
         exchange(9, send, stored, client_address="10.0.0.8:1234", server_address="10.0.0.2:10911"),
     ]
     (one,) = problems(RULE, rows)
-    assert "sends to it, the refused ones included: 10.0.0.7 (5), 10.0.0.9 (1)" in one.details
+    assert "sends to this broker, including refused ones: 10.0.0.7 (5), 10.0.0.9 (1)" in one.details
     assert same_in_any_order(RULE, rows)
 
 

@@ -33,7 +33,7 @@ def test_recorded(name: str, count: int) -> None:
     assert {one.count for one in found} == {count}
     pointless = "2 messages sent up to 3 times, and refused each time: retries are pointless"
     assert all(pointless in one.details for one in found)
-    assert found[1].advice.startswith("Make account nobody")
+    assert found[1].advice.startswith("Create account nobody")
     assert same_in_any_order(RULE, sample(name).exchanges)
 
 
@@ -46,7 +46,7 @@ def test_recorded(name: str, count: int) -> None:
         (
             1,
             "AclException: Need admin permission for request code=17, but accessKey=eve is not",
-            "account eve is no administrator",
+            "account eve is not an administrator",
         ),
         (1, "org.apache.rocketmq.acl.common.AclException: what else", "AclException: what else"),
     ],

@@ -30,7 +30,7 @@ def test_a_broker_of_5_5_that_restarted() -> None:
     (one,) = problems_of_sample(RULE, RECORDED)
     assert one.title == (
         "broker-a does not know the subscriptions of brief_group: heartbeats of version 2 of"
-        " 127.0.0.1@consumer leave them out, and it refused 42 pulls of BriefTopic from 23:49:15 to"
+        " 127.0.0.1@consumer omit them, and it refused 42 pulls of BriefTopic from 23:49:15 to"
         " 23:49:36 UTC (21.1 s)"
     )
     assert one.state == ProblemState.OVER

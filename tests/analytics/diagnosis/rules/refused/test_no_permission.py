@@ -56,7 +56,7 @@ def test_write_only_and_closed() -> None:
         " consumers use it"
     )
     assert closed.severity is ProblemSeverity.ERROR
-    assert closed.details[-1] == "no other broker of the topic takes messages"
+    assert closed.details[-1] == "no other broker of the topic accepts messages"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_write_only_and_closed() -> None:
             "the consumer group[g] can not consume by broadcast way",
             "it does not let the group broadcast",
         ),
-        ("the broker[10.0.0.1] sending transaction message is forbidden", "it takes no trans"),
+        ("the broker[10.0.0.1] sending transaction message is forbidden", "it accepts no trans"),
     ],
 )
 def test_other_things_that_are_forbidden(remark: str, said: str) -> None:

@@ -27,7 +27,7 @@ def test_a_client_that_is_too_old_for_a_proxy() -> None:
         " Request doesn't have field bname"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.ERROR, Confidence.CERTAIN)
-    assert one.advice.startswith("Use a client of 5.x")
+    assert one.advice.startswith("Use a 5.x client")
     assert one.subject == Subject(broker="broker-a", topic="T", group="bills")
     assert same_in_any_order(RULE, rows)
 

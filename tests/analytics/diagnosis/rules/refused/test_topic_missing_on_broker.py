@@ -29,7 +29,7 @@ def test_recorded() -> None:
     assert one.subject == Subject(topic="NobodysTopic", group="sample_group")
     assert one.count == 6
     assert one.details[-1] == (
-        "2 messages sent up to 3 times, and refused each time: retries are pointless, only making"
+        "2 messages sent up to 3 times, and refused each time: retries are pointless, only creating"
         " the topic helps"
     )
     assert same_in_any_order(RULE, sample("fault-unknown-topic-5x.pcap").exchanges)

@@ -28,7 +28,7 @@ def test_numbers_that_do_not_fit_a_binary_header() -> None:
     )
     assert one.subject == Subject(broker="broker-a", topic="BinaryTopic", group="pop_group")
     assert one.count == 3
-    assert "the clients say: JAVA V5_5_0 (3)" in one.details
+    assert "client versions: JAVA V5_5_0 (3)" in one.details
     assert same_in_any_order(RULE, sample("binary-header-cluster-5x.pcap").exchanges)
 
 

@@ -38,14 +38,14 @@ def test_a_broker_that_one_of_them_does_not_know() -> None:
     ]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "NameServers 10.0.0.2:9876 and 10.0.0.3:9876 give different routes of topic Orders: they"
+        "NameServers 10.0.0.2:9876 and 10.0.0.3:9876 return different routes for topic Orders: they"
         " differ about broker-b"
     )
     assert one.subject == Subject(topic="Orders")
     assert one.confidence is Confidence.CERTAIN
     assert one.details == [
-        "only at 10.0.0.2:9876: broker-b (10.0.0.4:10911), broker-b (permission 6, queues 4 to read"
-        " 4 to write)",
+        "only at 10.0.0.2:9876: broker-b (10.0.0.4:10911), broker-b (permission 6, 4 read queues, 4"
+        " write queues)",
         "only at 10.0.0.3:9876: nothing",
     ]
     assert one.count == 4
@@ -86,13 +86,13 @@ def test_two_name_servers_that_agree(name: str) -> None:
         (
             "routes-differ-4x.pcap",
             2,
-            "NameServers 127.77.0.1:9876 and 127.77.0.2:9977 give different routes of "
+            "NameServers 127.77.0.1:9876 and 127.77.0.2:9977 return different routes for "
             "topic RouteTopic: they differ about broker-a",
         ),
         (
             "routes-differ-5x.pcap",
             2,
-            "NameServers 127.77.0.1:9876 and 127.77.0.2:9977 give different routes of "
+            "NameServers 127.77.0.1:9876 and 127.77.0.2:9977 return different routes for "
             "topic RouteTopic: they differ about broker-a",
         ),
     ],
@@ -108,7 +108,7 @@ def test_all_topics_that_two_servers_differ_about_are_one_problem() -> None:
         row.topic = "Bills"
     (one,) = problems(RULE, [*rows, *more])
     assert one.title == (
-        "NameServers 10.0.0.2:9876 and 10.0.0.3:9876 give different routes of topics Bills and"
+        "NameServers 10.0.0.2:9876 and 10.0.0.3:9876 return different routes for topics Bills and"
         " Orders: they differ about broker-a and broker-b"
     )
     assert one.subject == Subject()

@@ -23,7 +23,7 @@ def test_a_broker_that_is_taken_for_a_namesrv() -> None:
     rows = [asked(0, server=BROKER), asked(1100, server=BROKER)]
     (one,) = problems(RULE, rows, [connection(0, 5000, server_address=BROKER)])
     assert one.title == (
-        f"{BROKER} did not respond to 2 requests for routes: it is a broker, no NameServer"
+        f"{BROKER} did not respond to 2 requests for routes: it is a broker, not a NameServer"
     )
     assert (one.count, one.confidence) == (2, Confidence.CERTAIN)
     assert one.subject == Subject(server=BROKER)

@@ -21,7 +21,9 @@ def route(at_ms: float, remark: str | None) -> ExchangeRecord:
 def test_says_how_long() -> None:
     rows = [route(0, "name server not ready"), route(4000, "name server not ready")]
     (one,) = problems(RULE, rows)
-    assert one.title == "NameServer 10.0.0.2:9876 gave no routes yet: 2 requests refused over 4 s"
+    assert (
+        one.title == "NameServer 10.0.0.2:9876 returned no routes yet: 2 requests refused over 4 s"
+    )
     assert one.subject == Subject(server=NAMESRV)
     assert one.count == 2
     assert same_in_any_order(RULE, rows)
@@ -37,7 +39,7 @@ def test_another_remark_is_another_matter() -> None:
         (
             "namesrv-not-ready-5x.pcap",
             5,
-            "NameServer 127.77.0.1:9876 gave no routes yet: 5 requests refused",
+            "NameServer 127.77.0.1:9876 returned no routes yet: 5 requests refused",
         ),
     ],
 )

@@ -75,9 +75,9 @@ def test_messages_that_a_slave_could_not_take_back() -> None:
     code, error = int(RequestCode.CONSUMER_SEND_MSG_BACK), int(ResponseCode.SYSTEM_ERROR)
     back = exchange(40_000, code, error, remark=remark, server_address=SLAVE)
     (one,) = problems(RULE, [route(30_000, ("1", SLAVE)), back])
-    assert one.details[-1] == "1 message sent back by consumers not taken"
+    assert one.details[-1] == "1 message returned by consumers were refused"
     (one,) = problems(RULE, [back])
-    assert one.title == "10.0.0.3:10911 has no master: it did not take back 1 request"
+    assert one.title == "10.0.0.3:10911 has no master: it did not accept 1 request"
 
 
 def test_brokers_with_masters() -> None:

@@ -36,7 +36,7 @@ def test_eight_queues_become_two() -> None:
     rows = [route(0, 8), route(10, 8), refused(500, 3), refused(600, 7), route(30_000, 2)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "broker-a has 2 queues of topic T and had 8: messages that are left in queues 2 to 7 are"
+        "broker-a now has 2 queues of topic T instead of 8: messages left in queues 2 to 7 are"
         " not delivered"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.WARNING, Confidence.CERTAIN)
@@ -44,7 +44,7 @@ def test_eight_queues_become_two() -> None:
     assert one.details == [
         "2 pulls of cg refused",
         "routes say 8 until 11:06:40 and 2 from 11:07:10 UTC on",
-        "whether messages are left there is not in the capture",
+        "the capture does not show whether messages are left there",
     ]
     assert same_in_any_order(RULE, rows)
     assert problems(OTHERWISE, rows) == []
@@ -75,4 +75,4 @@ def test_namesrvs_that_differ_are_told_of_elsewhere() -> None:
 
 def test_one_queue_less() -> None:
     (one,) = problems(RULE, [route(0, 4), route(10, 3)])
-    assert one.title.endswith(": messages that are left in queue 3 are not delivered")
+    assert one.title.endswith(": messages left in queue 3 are not delivered")

@@ -19,7 +19,7 @@ def test_three_messages_that_nobody_decides(generation: str) -> None:
     (one,) = problems_of_sample(RULE, f"transaction-undecided-{generation}.pcap")
     assert one.title == (
         "the broker checked back 4 times each for 3 half messages of undecided_group to"
-        " UndecidedTopic: the answer was always unknown"
+        " UndecidedTopic: the response was always unknown"
     )
     assert (one.count, one.subject.client) == (12, "127.0.0.1@producer")
 
@@ -27,7 +27,7 @@ def test_three_messages_that_nobody_decides(generation: str) -> None:
 def test_a_producer_that_never_knows() -> None:
     (one,) = problems(RULE, LOOP)
     assert one.title == (
-        "the broker checked back 4 times for half message K1 of shop to orders: the answer was"
+        "the broker checked back 4 times for half message K1 of shop to orders: the response was"
         " always unknown"
     )
     assert (one.count, one.subject.group, one.subject.message) == (4, "shop", "K1")
@@ -35,7 +35,7 @@ def test_a_producer_that_never_knows() -> None:
 
 def test_nobody_answers() -> None:
     (one,) = problems(RULE, [check(1000 * number) for number in range(3)])
-    assert one.title == "the broker checked back 3 times for half message K1: no one answered"
+    assert one.title == "the broker checked back 3 times for half message K1: no producer responded"
 
 
 def test_a_decision_ends_it() -> None:

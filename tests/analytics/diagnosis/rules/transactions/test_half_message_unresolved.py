@@ -17,7 +17,7 @@ def test_a_producer_that_is_killed(generation: str) -> None:
     (one,) = problems_of_sample(RULE, f"transaction-abandoned-{generation}.pcap")
     assert one.title.startswith("1 half message of abandoned_group to AbandonedTopic is neither ")
     assert (one.count, one.confidence) == (1, Confidence.LIKELY)
-    assert one.details[-1] == "the producer's connection ended before it spoke of 1"
+    assert one.details[-1] == "the producer's connection ended before it decided 1"
 
 
 def test_a_producer_that_says_nothing() -> None:
@@ -28,13 +28,13 @@ def test_a_producer_that_says_nothing() -> None:
     )
     assert (one.count, one.confidence) == (1, Confidence.CERTAIN)
     assert (one.subject.group, one.subject.topic, one.subject.message) == ("shop", "orders", "K1")
-    assert one.details[0] == "for 1 of them it sent nothing (37)"
+    assert one.details[0] == "for 1 message, it sent no END_TRANSACTION (37)"
 
 
 def test_a_producer_that_does_not_know() -> None:
     rows = [half(0), end(5, "unknown"), check(6000), end(6005, "unknown"), later(9000)]
     (one,) = problems(RULE, rows)
-    assert one.details[0] == "for 1 of them the producer said that it does not know"
+    assert one.details[0] == "for 1 message, the producer sent the state unknown"
 
 
 def test_what_is_decided_is_no_problem() -> None:
@@ -77,7 +77,7 @@ def test_an_idle_connection_makes_it_less_sure() -> None:
     )
     (one,) = problems(RULE, [half(0), later(8000)], [connection])
     assert one.confidence is Confidence.LIKELY
-    assert one.reason == "nothing was seen on the producer's connection any more"
+    assert one.reason == "no more packets were captured on the producer's connection"
 
 
 def test_holes_in_the_capture_lower_the_confidence() -> None:

@@ -37,7 +37,7 @@ def test_a_reply_that_is_late_and_one_that_never_comes() -> None:
 def test_a_reply_that_never_comes_asks_for_the_consumer() -> None:
     (one,) = problems(RULE, [part(0, SEND), END])
     assert one.title == ("1 request to Ask got no reply within its TTL (2 s): no reply came at all")
-    assert one.advice.startswith("Check that a consumer of the topic runs")
+    assert one.advice.startswith("Check that a consumer of the topic is running")
 
 
 def test_what_is_none() -> None:

@@ -20,7 +20,7 @@ def test_what_became_of_four_half_messages() -> None:
         " unknown once",
         "C000020A03404E0E2F2A67837A780001: rolled back by the producer itself; checked once;"
         " unknown once",
-        "C000020A03404E0E2F2A67837A8A0002: committed in answer to a check; checked once;"
+        "C000020A03404E0E2F2A67837A8A0002: committed in response to a check; checked once;"
         " unknown once",
     ]
 
