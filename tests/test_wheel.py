@@ -99,7 +99,7 @@ def test_wheel_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     said, complaints = run(command, "--version")
     assert said.startswith("rmqtool ")
     assert f"{packages}/analytics/client.py is of web-analytics 2.1" in complaints
-    assert "may not work any more" in complaints
+    assert "may no longer work" in complaints
 
 
 def _other_wheel(folder: Path) -> Path:

@@ -92,7 +92,7 @@ class DiagnoseRequest:
     )
     show_list: bool = option("List all rules and exit.", _WHAT, False, names="--list")
     explain: str | None = option(
-        "Explain a rule: proof, explanation, advice, limits.", _WHAT, metavar="RULE"
+        "Explain a rule: evidence, explanation, advice, limits.", _WHAT, metavar="RULE"
     )
     rules: Sequence[DiagnosisRule] = option(
         "Check only this rule; repeatable.",

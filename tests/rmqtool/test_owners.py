@@ -93,4 +93,4 @@ def test_a_package_that_another_distribution_took_along(site: Path) -> None:
     (site / "analytics" / "__init__.py").unlink()
     said = asked(site)
     assert "the package analytics of rmqtool is not complete" in said
-    assert "Install rmqtool again" in said
+    assert "Reinstall rmqtool" in said
