@@ -113,7 +113,7 @@ def test_wrong_sources_are_said(tmp_path: Path) -> None:
     log.write_text("{}\n")
     for source, says in (
         (tmp_path / "nowhere.pcap", "no such file"),
-        (log, "no row of a command"),
+        (log, "not a command row"),
         (ROOT / "README.md", "not a pcap"),
     ):
         done = rmqtool("replay", source, "--dry-run")

@@ -150,4 +150,4 @@ def test_a_client_in_the_clear_is_told_of_tls(tmp_path: Path, command: str) -> N
     with other_host(tmp_path) as (server, trusted):
         ended = _run(command, server.address, trusted, tmp_path)
     assert ended.status == 1
-    assert "is TLS on or off on both sides" in ended.err
+    assert "both sides use TLS" in ended.err
