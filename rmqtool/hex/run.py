@@ -271,7 +271,7 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
         return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.input)
     if len(texts) == 1 and _is_file(texts[0]):
         return texts[0], _decoded(texts[0], Path(texts[0]).read_bytes(), request.input)
-    return "argument", _decoded("the text", " ".join(texts).encode(), request.input)
+    return "argument", _decoded("argument", " ".join(texts).encode(), request.input)
 
 
 def _is_file(text: str) -> bool:

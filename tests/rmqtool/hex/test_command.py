@@ -224,7 +224,7 @@ def test_the_recordings_of_the_docs_are_what_is_said_today(tmp_path: Path) -> No
 def test_nothing_and_what_is_no_frame_have_a_way_out() -> None:
     result = rmqtool("decode", "hex", "zz" * 40, "--input", "hex")
     assert (result.status, result.out) == (2, "")
-    assert result.err.startswith("rmqtool: the text: 'z' at character 0 is not a hex digit\n")
+    assert result.err.startswith("rmqtool: argument: 'z' at character 0 is not a hex digit\n")
     result = rmqtool("decode", "hex", "11" * 40)
     assert (result.status, result.out) == (1, "")
     assert "no command in 40 bytes" in result.err

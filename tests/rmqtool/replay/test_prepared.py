@@ -55,7 +55,7 @@ def test_a_journal_that_names_code_does_not_run_it(
     _change(journal, rewrite=[f"{tmp_path}/change.py:change"])
     done = rmqtool("replay", "--resume", journal, *send)
     assert done.status == ExitStatus.FAILURE
-    assert "is not run" in done.err
+    assert "never runs from a journal" in done.err
     assert "--rewrite FILE.py:FUNCTION" in done.err
     assert not ran.exists()
 
