@@ -91,7 +91,7 @@ def format_of(_option: str, wanted: ReportFormat | None, output: str) -> ReportF
     """Return the requested format, or that of the output's suffix; None: all formats."""
     if wanted is not None:
         if wanted is not ReportFormat.html:
-            refuse_text_as_page(output, "--format html makes one")
+            refuse_text_as_page(output, "use --format html")
         return wanted
     if output == "-":
         return ReportFormat.table
