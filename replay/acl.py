@@ -107,7 +107,7 @@ def read_credentials(path: str) -> Credentials:
             values[place] = value
     if not values[0] or not values[1]:
         missing = "secretKey" if values[0] else "accessKey"
-        hint = "write accessKey=… and secretKey=…, a line each"
+        hint = "write accessKey=… and secretKey=…, each on its own line"
         raise CredentialsError(f"{path} has no {missing}", hint)
     return Credentials(*values)
 

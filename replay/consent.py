@@ -49,7 +49,7 @@ class Consent:
             new = self._new(named)
             try:
                 if new and not await self._ask(new, topic):
-                    raise TargetRefused("nothing was sent to them: not confirmed")
+                    raise TargetRefused("not confirmed: nothing was sent to these brokers")
             except TargetRefused as refusal:
                 self._refusal = refusal
                 raise

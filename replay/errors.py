@@ -175,7 +175,7 @@ class SendFailed(ClientError):
         times = counted(len(attempts), "attempt")
         reason = f"sending to {topic} failed after {times}, {elapsed_ms} ms; brokers: {brokers}"
         if out_of_time:
-            reason += "; the time was over before the next attempt"
+            reason += "; the timeout passed before the next attempt"
         if cause is not None:
             reason += f"; last: {cause.reason}"
         super().__init__(reason, cause.hint if cause is not None else "")

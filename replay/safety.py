@@ -36,9 +36,7 @@ _MAPPED_BITS: Final = 96
 _ISATAP: Final = (0x00005EFE, 0x02005EFE)
 
 
-WAY_OUT: Final = (
-    "--yes allows it, --allow NETWORK|HOST some, or start rmqtool on a terminal to be asked"
-)
+WAY_OUT: Final = "use --yes, or --allow NETWORK|HOST, or start rmqtool on a terminal to be asked"
 """hint how to approve an address"""
 
 
@@ -232,7 +230,7 @@ def _allowed_host_of(text: str) -> str:
     if _address_of(host) is not None:
         return name
     if not name or not all(letter.isalnum() or letter in "-._" for letter in name):
-        raise ValueError(f"{text!r} is not a network, address or name of a host")
+        raise ValueError(f"{text!r} is not a network, address, or host name")
     # 167772161, 0x0a000001, 012.0.0.1, 10.1, digits of other alphabets: 10.0.0.1 to some resolvers
     last = name.rstrip(".").rpartition(".")[2]
     if last[0].isnumeric() and (last.isnumeric() or last[1:2] == "x"):

@@ -218,7 +218,7 @@ class SendQueue:
                 return
             line.popleft()
             if not first.done():
-                late = f"not begun within {first.timeout_ms} ms: nobody answered other sends"
+                late = f"not started within {first.timeout_ms} ms: other sends got no response"
                 first.fail(TooManyRequestsError(f"{late}; {error.reason}", error.hint))
 
     # -- the end --------------------------------------------------------------------------------

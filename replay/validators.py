@@ -31,7 +31,7 @@ DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 """the name that a Java producer starts with, and refuses to start with"""
 
 _FLAGS: Final = 1 << 31
-_JOIN: Final = "join the keys with blanks: ' '.join(keys)"
+_JOIN: Final = "join the keys with spaces: ' '.join(keys)"
 _CONVERSIONS: Final[Mapping[tuple[str, type], str]] = {
     ("body", str): "encode it: text.encode()",
     ("keys", list): _JOIN,
@@ -83,7 +83,7 @@ def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
         return problem
     size = len(message.body)
     if size == 0:
-        return Invalid(_ILLEGAL, "the body is empty", "a message needs one byte at least", "body")
+        return Invalid(_ILLEGAL, "the body is empty", "a message needs at least one byte", "body")
     if size > max_bytes:
         return Invalid(
             _ILLEGAL,
@@ -102,7 +102,7 @@ def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
 def why_not_batch(messages: list[Message], max_bytes: int) -> Invalid | None:
     """Return why messages cannot be sent as one batch; None if they can. Checks all messages."""
     if not messages:
-        return Invalid(_ILLEGAL, "the batch is empty", "give one message at least")
+        return Invalid(_ILLEGAL, "the batch is empty", "give at least one message")
     first = messages[0]
     for message in messages:
         problem = why_not_message(message, max_bytes) or _why_not_joined(first, message)
@@ -132,7 +132,7 @@ def why_not_encoded(properties: bytes) -> Invalid | None:
     if len(properties) <= PROPERTIES_LENGTH:
         return None
     reason = f"the properties have {len(properties)} bytes, more than the {PROPERTIES_LENGTH} that"
-    hint = "put what is large into the body"
+    hint = "put large data into the body"
     return Invalid(_ILLEGAL, f"{reason} a broker stores", hint, "properties")
 
 
@@ -175,11 +175,11 @@ def _why_not_name(name: str, kind: str, longest: int) -> Invalid | None:
     if not name.strip():
         return Invalid(-1, f"the {kind} is blank", f"name a {kind}", kind)
     if len(name) > longest:
-        hint = f"{longest} are possible"
+        hint = f"at most {longest} are allowed"
         return Invalid(-1, f"the {kind} has {len(name)} characters", hint, kind)
     if not NAME.fullmatch(name):
         reason = f"{kind} {name!r} has characters that no {kind} may have"
-        return Invalid(-1, reason, "letters, digits, and % | _ - are possible", kind)
+        return Invalid(-1, reason, "use letters, digits, and % | _ -", kind)
     return None
 
 

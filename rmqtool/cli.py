@@ -248,7 +248,7 @@ class _Root(CommandGroup):
         "wireshark": CommandPlace(
             "wireshark.command",
             "wireshark",
-            "Write a RocketMQ dissector for Wireshark and tshark 4.x, in Lua.",
+            "Write a RocketMQ dissector in Lua for Wireshark and tshark 4.x.",
             panel=_REFERENCE,
         ),
         "help": CommandPlace(

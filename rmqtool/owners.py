@@ -45,15 +45,15 @@ def _shadowed(ours: str) -> Clash | None:
         spec = find_spec(name)
         origin = spec.origin if spec is not None else None
         if origin is None:
-            text = f"the package {name} of rmqtool is not complete in {ours}"
-            return Clash(f"{text}\nInstall rmqtool again, or {ALONE}", fatal=True)
+            text = f"the package {name} of rmqtool is incomplete in {ours}"
+            return Clash(f"{text}\nReinstall rmqtool, or {ALONE}", fatal=True)
         home = os.path.dirname(os.path.dirname(origin))
         if home != ours and os.path.realpath(home) != os.path.realpath(ours):
             owner = _owner_of([origin])
             text = f"{origin} hides the package {name} of rmqtool"
             if owner is not None:
-                return Clash(f"{text}: it is of {owner[1]}\nTo have both, {ALONE}", fatal=True)
-            way = "Start rmqtool from another directory, look at PYTHONPATH, or"
+                return Clash(f"{text}: it belongs to {owner[1]}\nTo have both, {ALONE}", fatal=True)
+            way = "Start rmqtool from another directory, check PYTHONPATH, or"
             return Clash(f"{text}\n{way} {ALONE}", fatal=True)
     return None
 
@@ -79,8 +79,8 @@ def _mixed(ours: str) -> Clash | None:
         owner = _owner_of(paths) if paths else None
         if owner is not None:
             path, distribution = owner
-            text = f"{path} is of {distribution}, which has a package of a name that rmqtool uses"
-            effect = "rmqtool cannot run" if fatal else f"{distribution} may not work any more"
+            text = f"{path} belongs to {distribution}, which uses the same package name as rmqtool"
+            effect = "rmqtool cannot run" if fatal else f"{distribution} may no longer work"
             return Clash(f"{text}; {effect}\nTo have both, {ALONE}", fatal)
     return None
 

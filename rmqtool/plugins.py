@@ -47,9 +47,9 @@ def _decoder_of(plugin: str | os.PathLike[str] | BodyDecoder) -> NamedDecoder:
                 raise PluginError(_text_of(error), f"plug-in {name}") from error
     known = ", ".join(point.name for point in entries) or "none"
     raise PluginError(
-        "there is no such plug-in",
+        "no such plug-in",
         name,
-        hint=f"give FILE.py, or the name of an installed one ({known} in group {GROUP})",
+        hint=f"give FILE.py, or the name of an installed plug-in ({known} in group {GROUP})",
     )
 
 
@@ -70,7 +70,7 @@ def _function_in(path: Path) -> BodyDecoder:
         raise PluginError(
             f"it has no function {FUNCTION}",
             str(path),
-            hint=f"def {FUNCTION}(message): return JSON types or a text; None: not its own",
+            hint=f"define {FUNCTION}(message), which returns JSON types, text, or None",
         )
     return _checked(str(path), getattr(module, FUNCTION))
 

@@ -127,7 +127,7 @@ class LogReader:
                     f"{place}: a log of exchanges holds no bodies; write it with "
                     "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
                 ) from None
-            raise self._error(f"{place}: no row of a command ({problem})") from None
+            raise self._error(f"{place}: not a command row ({problem})") from None
         yield row
 
     def command_of(self, row: LogRow) -> LoggedCommand:

@@ -247,7 +247,7 @@ class CapturedSource:
             return
         self._note_request(command.server_address, command.code, command.ext_fields)
         if self._raw_codes is not None:
-            raise SourceError(f"{reader.name}: a log has no whole requests; give the capture")
+            raise SourceError(f"{reader.name}: a log has no complete requests; use the capture")
         if command.code not in SENDS and command.code != END_TRANSACTION:
             self.skip(SkipReason.NOT_A_SEND, request_name(command.code, command.version))
             return
@@ -350,7 +350,7 @@ def note_server(responders: set[str], address: str) -> None:
         address = f"{address.rpartition(':')[0]}:{ANY_PORT}"
         if len(responders) >= MAX_ADDRESSES + MAX_HOSTS and address not in responders:
             raise SourceError(
-                f"more than {MAX_HOSTS} hosts: not all could be kept from being sent to"
+                f"more than {MAX_HOSTS} hosts: not all of them are protected from being sent to"
             )
     responders.add(address)
 
@@ -367,7 +367,9 @@ def _are_logs(inputs: Sequence[Input]) -> bool:
     """Return whether the sources are logs; raise SourceError if only some are, or lack bodies."""
     kinds = {_kind_of(source) for source in inputs}
     if len(kinds) > 1:
-        raise SourceError("captures and logs at once: their times cannot be put in one order")
+        raise SourceError(
+            "captures and logs cannot be combined: their times cannot be put in one order"
+        )
     return kinds == {"log"}
 
 

@@ -106,8 +106,8 @@ class RouteCache:
                 hint = "create it, or let brokers create topics (autoCreateTopicEnable)"
                 raise RouteError(f"no NameServer has a route of topic {topic}", hint)
         if not route.queues:
-            hint = "no master of it is up, or none lets it be written to (perm)"
-            raise RouteError(f"topic {topic} has no queue that can be written to", hint)
+            hint = "none of its masters is up, or none allows writing (perm)"
+            raise RouteError(f"topic {topic} has no writable queue", hint)
         return self._keep(route)
 
     def _ask_route(
@@ -161,7 +161,9 @@ class RouteCache:
                 rejection = BrokerError(code, invoke.command.remark)
                 problems.append(f"{self.namesrv} answered {rejection.reason}")
             self._next_namesrv()
-        raise NameServerError("; ".join(problems) or "the time was over before one was asked", hint)
+        raise NameServerError(
+            "; ".join(problems) or "the timeout passed before a NameServer was asked", hint
+        )
 
     def _next_namesrv(self) -> None:
         place = self.namesrvs.index(self.namesrv)

@@ -115,7 +115,7 @@ def _content_of(name: str, kind: str) -> bytes:
     path = Path(name)
     try:
         if path.exists() and not path.is_file():
-            raise RewriteError(f"{name}: no regular file")
+            raise RewriteError(f"{name}: not a regular file")
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
@@ -223,11 +223,11 @@ def rules_of(data: bytes, path: str) -> list[Rule]:
     try:
         content = toml_of(data)
     except Unreadable as error:
-        raise RewriteError(f"{path}: no TOML file: {error}") from None
+        raise RewriteError(f"{path}: not a TOML file: {error}") from None
     unknown = set(content) - {"rule"}
     rules = content.get("rule", [])
     if unknown or not isinstance(rules, list) or not rules:
-        name = f"{sorted(unknown)[0]!r} means nothing" if unknown else "there is no rule"
+        name = f"unknown key {sorted(unknown)[0]!r}" if unknown else "there is no rule"
         raise RewriteError(f"{path}: {name}; a file is a list of [[rule]]")
     return [_rule_of(entry, f"{path}, rule {number}") for number, entry in enumerate(rules, 1)]
 
@@ -240,7 +240,7 @@ def _called(function: Function, message: Message) -> Message | None:
         place = f"{name}, message {message.unique_key or message.topic}"
         raise RewriteError(f"{place}: {type(error).__name__}: {error}") from None
     if changed is not None and not isinstance(changed, Message):
-        raise RewriteError(f"{name} gave {type(changed).__name__}, not a Message or None")
+        raise RewriteError(f"{name} returned {type(changed).__name__}, not a Message or None")
     return changed
 
 
@@ -290,7 +290,7 @@ def _rule_of(entry: object, place: str) -> Rule:
     unknown = set(entry) - {*_TEXTS, "if", "property", "drop"}
     if unknown:
         known = ", ".join((*_TEXTS, "property", "drop", "if"))
-        raise RewriteError(f"{place}: {sorted(unknown)[0]!r} means nothing; there are {known}")
+        raise RewriteError(f"{place}: unknown key {sorted(unknown)[0]!r}; known keys: {known}")
     conditions = _conditions_of(entry.get("if", {}), place)
     changes = [
         (name, _change_of(entry[name], f"{place}, {name}")) for name in _TEXTS[:4] if name in entry
@@ -304,7 +304,7 @@ def _rule_of(entry: object, place: str) -> Rule:
         changes.append((f"property.{name}", _change_of(value, f"{place}, property {name}")))
     drop = entry.get("drop", False)
     if not isinstance(drop, bool):
-        raise RewriteError(f"{place}: drop is true or false")
+        raise RewriteError(f"{place}: drop must be true or false")
     if not changes and "body" not in entry and not drop:
         raise RewriteError(f"{place}: it changes nothing")
     body = _body_change_of(entry["body"], f"{place}, body") if "body" in entry else None
@@ -326,18 +326,18 @@ def _conditions_of(entry: object, place: str) -> tuple[tuple[str, Pattern], ...]
             flat.append((name, value))
         else:
             raise RewriteError(
-                f"{place}: if: {name!r} means nothing; there are {', '.join(_TEXTS)}"
+                f"{place}: if: unknown key {name!r}; known keys: {', '.join(_TEXTS)}"
             )
     return tuple((name, _pattern(value, f"{place}, if {name}")) for name, value in flat)
 
 
 def _pattern(value: object, place: str) -> Pattern:
     if not isinstance(value, str):
-        raise RewriteError(f"{place}: must be a text with a regular expression")
+        raise RewriteError(f"{place}: must be a regular expression in quotes")
     try:
         return Pattern(value)
     except PatternError as error:
-        hint = "; a function can: --rewrite FILE.py:FUNCTION" if error.backtracks else ""
+        hint = "; use a function instead: --rewrite FILE.py:FUNCTION" if error.backtracks else ""
         raise RewriteError(f"{place}: invalid regular expression: {error}{hint}") from None
 
 
@@ -374,4 +374,4 @@ def _substitution_of(value: object, place: str) -> tuple[Pattern, Replacement]:
     try:
         return pattern, Replacement(template, pattern)
     except PatternError as error:
-        raise RewriteError(f"{place}: replace is wrong: {error}") from None
+        raise RewriteError(f"{place}: invalid replace: {error}") from None

@@ -30,7 +30,7 @@ def check_injections(injections: Iterable[Injection]) -> None:
     """Raise SandboxError for a fault that only a sandbox can inject."""
     for injection in injections:
         if injection.kind in _NOT_HERE:
-            hint = "a proxy changes no routes but their addresses; use down or drop"
+            hint = "a proxy changes only the addresses in routes; use down or drop"
             raise SandboxError(f"fault {injection.kind}: only the sandbox has it", hint)
 
 

@@ -326,7 +326,7 @@ class Connection(asyncio.Protocol):
         self._out.append(data)
         self._out_size += len(data)
         if self._out_size > _UNREAD_LIMIT:
-            self._refuse("it asks for too much at once")
+            self._refuse("it sends too many requests at once")
         else:
             self.hub.collect(len(data))
 
@@ -367,7 +367,7 @@ class Connection(asyncio.Protocol):
         if self.pace is not None:
             return
         if not self._greeted and self._opened < greeted_since:
-            self.service.tell(EventKind.REFUSED, self, "it says nothing")
+            self.service.tell(EventKind.REFUSED, self, "it sends nothing")
             self.close(reset=True)
         elif self._used < used_since:
             self.close()

@@ -58,15 +58,15 @@ _OUTCOMES: tuple[tuple[type[ClientError], AttemptOutcome], ...] = (
     (HookError, AttemptOutcome.REFUSED),
     (InvalidMessageError, AttemptOutcome.REFUSED),
 )
-_GO_AWAY = "the broker said GO_AWAY: again on a new connection"
+_GO_AWAY = "the broker sent GO_AWAY: retried on a new connection"
 _VIP_HINT = (
     "this is the VIP channel, two ports below the broker's; if brokers cannot be reached there,"
     " turn it off: --no-vip, vip_channel=False"
 )
 _HINTS = {
-    1: "the broker's own log says more",
+    1: "see the broker's log",
     2: "the broker is overloaded: send more slowly or to more brokers",
-    13: "the broker takes no such message: too large, or a property is wrong",
+    13: "the broker rejects the message: it is too large, or a property is invalid",
     14: "the broker cannot store: its disk is full, it is a slave, or it is stopping",
     16: "the topic or broker cannot be written to, or the credentials do not allow it",
     17: "create the topic, or let the broker create it (autoCreateTopicEnable)",
@@ -219,7 +219,7 @@ class AttemptSender:
         parsed = stored_of(command, queue) if command is not None else None
         error: ClientError | None = None
         if isinstance(parsed, str):
-            error = AnswerError(parsed, f"{invoke.address} may be no RocketMQ broker")
+            error = AnswerError(parsed, f"{invoke.address} may not be a RocketMQ broker")
         elif parsed is None and command is not None:
             error = BrokerError(command.code, command.remark, _hint_of(command))
         stored = parsed if isinstance(parsed, Stored) else None

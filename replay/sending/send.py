@@ -403,7 +403,9 @@ class Sender:
         ]
         chosen = selector(seen, sending.message)
         if chosen not in seen:
-            raise InvalidMessageError(f"the selector chose {chosen}, no queue of {topic}")
+            raise InvalidMessageError(
+                f"the selector chose {chosen}, which is not a queue of {topic}"
+            )
         return table.queues[seen.index(chosen)], getattr(selector, "why", SELECTED)
 
     def _attempt_deadline(self, sending: Sending, now: int, more: bool) -> int:

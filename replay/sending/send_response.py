@@ -63,7 +63,9 @@ def stored_of(response: RemotingCommand, queue: MessageQueue) -> Stored | str | 
     msg_id = get("msgId")
     if msg_id is None or queue_id is None or offset is None:
         missing = "msgId" if msg_id is None else "queueId" if queue_id is None else "queueOffset"
-        return f"the response says that the message is stored and has no {missing} that can be read"
+        return (
+            f"the response says that the message is stored, but has no {missing} that can be read"
+        )
     if queue_id != queue.queue_id:
         queue = MessageQueue(queue.topic, queue.broker_name, queue_id)
     return Stored(

@@ -17,8 +17,8 @@ from .tls import tls_problem
 _log = logging.getLogger("rmqtool.replay")
 
 _HINTS = {
-    errno.ECONNREFUSED: "nothing listens there: check that it runs, and its port",
-    errno.ECONNRESET: "the other side ended it",
+    errno.ECONNREFUSED: "nothing listens there: check that the server runs, and its port",
+    errno.ECONNRESET: "the other side closed the connection",
     errno.EHOSTUNREACH: "check the address, and whether it is reachable from here",
     errno.ENETUNREACH: "check the address, and whether it is reachable from here",
     errno.ETIMEDOUT: "check the address, and firewalls on the way",

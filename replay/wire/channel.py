@@ -122,7 +122,7 @@ class Channel:
         channels = self._channels
         now = channels.network.now()
         if now >= invoke.deadline:
-            invoke.fail(SendTimeoutError("the time was over before anything was sent"), now)
+            invoke.fail(SendTimeoutError("the timeout passed before anything was sent"), now)
             return
         if link is None or connection is None:
             self._waiting.append(invoke)
@@ -226,7 +226,7 @@ class Channel:
             self._tap.closed(self._channels.network.epoch(), by_peer=True)
         hint = "the server went down, or something in between closes connections"
         if not self._heard:
-            hint = f"is TLS on or off on both sides (--tls, tls=)? Otherwise {hint}"
+            hint = f"check that both sides use TLS, or neither (--tls, tls=); otherwise {hint}"
         self._fail(
             ConnectionLostError(f"the connection to {self.address} ended: {reason}", hint),
             by_peer=True,

@@ -137,7 +137,10 @@ class RemotingConnection:
             return ProtocolError(f"{self.address} does not speak RocketMQ", hint)
         if problem.bad_header:
             return ProtocolError(f"{self.address} sent {problem.detail}")
-        hint = "is this the port of a NameServer or broker, and is TLS on or off on both sides?"
+        hint = (
+            "check that this is the port of a NameServer or broker,"
+            " and that both sides use TLS, or neither"
+        )
         return ProtocolError(
             f"{self.address} sent what is not a RocketMQ frame ({problem.detail})", hint
         )

@@ -157,7 +157,7 @@ def _drop_frames(error: BaseException) -> None:
 
 def _too_many() -> TooManyRequestsError:
     hint = "send more slowly, or raise the limit"
-    return TooManyRequestsError("too many requests are in flight, for the whole time", hint)
+    return TooManyRequestsError("too many requests were in flight until the timeout", hint)
 
 
 class Runner:

@@ -10,8 +10,8 @@ from .options import AnonymizeRequest
 def _run(request: AnonymizeRequest) -> ExitStatus:
     """Replace names, addresses, and bodies, so that a capture can be shared.
 
-    Diagnosis, reports, and traces of the result are those of the original,
-    with pseudonyms. What cannot be decoded is dropped and counted.
+    The result gives the same diagnosis, reports, and traces as the original,
+    but with pseudonyms. Data that cannot be decoded is dropped and counted.
 
     Examples:
       rmqtool anonymize incident.pcapng -o shared.pcapng
@@ -20,11 +20,11 @@ def _run(request: AnonymizeRequest) -> ExitStatus:
       rmqtool anonymize rows.jsonl -o shared.jsonl --secret secret.key
       rmqtool anonymize log/ -o shared/ --secret secret.key
 
-    Kinds for --keep: addresses, names, remarks, bodies; of names also topics,
-    groups, brokers, clients, keys, tags.
+    Kinds for --keep: addresses, names, remarks, bodies; or only some
+    names: topics, groups, brokers, clients, keys, tags.
 
-    A secret file has at least 16 bytes, and gives the same pseudonyms for every
-    file: head -c 32 /dev/urandom > secret.key
+    A secret file needs at least 16 bytes, and gives every file the same
+    pseudonyms. To create one: head -c 32 /dev/urandom > secret.key
 
     More: rmqtool help anonymize.
     """

@@ -86,7 +86,7 @@ def _summary(done: Anonymized, request: AnonymizeRequest) -> Iterator[str]:
     for what, count in sorted(done.dropped.items()):
         yield f"dropped {size_text(count)}: {what}"
     if done.other_packets:
-        yield f"emptied {counted(done.other_packets, 'packet')} that are not TCP"
+        yield f"removed the payload of {counted(done.other_packets, 'packet')} that are not TCP"
 
 
 def _secret_of(name: str | None) -> bytes:

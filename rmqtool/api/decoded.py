@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .lives import Traces
     from .summarised import CaptureSummary
 
-_CAPTURES = "read the captures: they are named in its manifest.json"
+_CAPTURES = "read the captures; its manifest.json names them"
 
 
 class DecodedLog(Capture):
@@ -62,9 +62,9 @@ class DecodedLog(Capture):
     ) -> Path:
         """Raise ReadError: the input is a decoded log already."""
         raise ReadError(
-            "a decoded log already",
+            "already a decoded log",
             self._logs[0].name,
-            hint="copy its folder; a part of it: pyarrow.parquet.write_table(log.to_arrow(…), …)",
+            hint="copy its folder; for a part of it: pyarrow.parquet.write_table(log.to_arrow(…), …)",
         )
 
     def to_spark(

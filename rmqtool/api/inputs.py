@@ -53,7 +53,7 @@ class Inputs:
                 raise ReadError(
                     "can be read only once and has been read",
                     self.once,
-                    hint="keep it: write it to a file first, or take one question of it",
+                    hint="write it to a file first, or query it only once",
                 )
             self._spent = True
         return [part if isinstance(part, str) else part() for part in self.parts]

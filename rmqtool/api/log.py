@@ -37,7 +37,7 @@ def write_log(
         )
     except DecodedLogError as error:
         reason = str(error).partition(";")[0]  # the rest is about an option of the command
-        raise WriteError(reason, hint="replace=True replaces a decoded log") from error
+        raise WriteError(reason, hint="use replace=True to replace a decoded log") from error
     except OSError as error:
         raise WriteError(error.strerror or str(error), str(folder)) from error
     try:

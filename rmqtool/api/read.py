@@ -61,9 +61,7 @@ def read(
         decoders = decoders_of(named)
     if interface is None and (logs := decoded_logs(given)):
         if decoders:
-            raise ArgumentError(
-                "plug-ins decode bodies where captures are read, not in a decoded log"
-            )
+            raise ArgumentError("plug-ins decode bodies of captures, not of decoded logs")
         from .decoded import DecodedLog
 
         return DecodedLog(logs)

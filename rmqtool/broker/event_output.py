@@ -98,7 +98,7 @@ class EventOutput:
             silence_stdout()
             if isinstance(error, CommandError):
                 self.is_told = False
-                said(error.message, f"{self._goes_on}; what happens is no longer shown")
+                said(error.message, f"{self._goes_on}; events are no longer shown")
 
 
 def _now_ms() -> int:

@@ -81,7 +81,9 @@ def opened(request: BrowseRequest) -> Opened:
     """Return the opened input; raise CommandError if it cannot be read."""
     if request.interface is not None:
         if request.inputs:
-            raise CommandError("an interface and files", "one of both", ExitStatus.USAGE)
+            raise CommandError(
+                "an interface and files cannot be combined", "omit one of them", ExitStatus.USAGE
+            )
         return _live(request)
     if not request.inputs:
         raise CommandError("no input given", "rmqtool browse incident.pcap", ExitStatus.USAGE)
@@ -97,7 +99,9 @@ def opened(request: BrowseRequest) -> Opened:
 def _logs(request: BrowseRequest, logs: Sequence[str]) -> Opened:
     names = request.inputs
     if len(logs) < len(names):
-        raise CommandError("decoded logs and captures", "open either captures or decoded logs")
+        raise CommandError(
+            "decoded logs and captures cannot be combined", "open one kind at a time"
+        )
     since, until = _dated(request)
     try:
         inputs = inputs_of(logs, time_of(since, until))
@@ -114,7 +118,7 @@ def _dated(request: BrowseRequest) -> tuple[Moment | None, Moment | None]:
     if all(moment is None or moment.has_date for moment in asked):
         return asked
     if request.interface is not None or "-" in request.inputs:
-        raise usage_error("--since and --until", "a live capture needs dates")
+        raise usage_error("--since and --until", "need a date with a live capture")
     first = _first_time(request.inputs)
     since, until = (
         None if moment is None else Moment(moment.on_day_of(first), has_date=True)

@@ -172,12 +172,12 @@ def _request(writer: Writer, entry: Entry) -> None:
 def _roles(writer: Writer, known: Operation) -> None:
     client, _, server = known.who.partition("->")
     if not server:
-        writer.fact("used", "by nobody" if known.who == "unused" else known.who)
+        writer.fact("used", "nowhere" if known.who == "unused" else known.who)
         return
     writer.fact("sent by", client)
     answer = _MODES.get(known.mode, "")
     writer.fact("sent to", server)
-    writer.fact("answered", answer)
+    writer.fact("response", answer)
 
 
 def _header_fact(writer: Writer, label: str, header: str | None) -> None:
@@ -228,7 +228,7 @@ def _member_table(writer: Writer, name: str, depth: int) -> None:
 
 def _response(writer: Writer, entry: Entry) -> None:
     writer.fact("releases", releases_of(entry.since, entry.until))
-    writer.fact("says", entry.about)
+    writer.fact("meaning", entry.about)
     for index, remark in enumerate(entry.remarks):
         writer.fact("" if index else "remarks", remark)
 
@@ -253,7 +253,7 @@ def _header(writer: Writer, entry: Entry) -> None:
 
 def _body(writer: Writer, entry: Entry) -> None:
     _uses(writer, uses_of_bodies().get(entry.name, []))
-    writer.fact("inside of", ", ".join(containers().get(entry.name, [])))
+    writer.fact("part of", ", ".join(containers().get(entry.name, [])))
     if entry.name in ENUMS:
         writer.fact("one of", ", ".join(ENUMS[entry.name]))
     elif entry.name in CLASSES:
@@ -265,7 +265,7 @@ def _body(writer: Writer, entry: Entry) -> None:
 def _property(writer: Writer, entry: Entry) -> None:
     known = property_of(entry.name)
     if known is not None:
-        writer.fact("says", known.meaning)
+        writer.fact("meaning", known.meaning)
         writer.fact("type", str(known.type))
         writer.fact("set by", "RocketMQ only" if known.reserved else "RocketMQ or the application")
         writer.fact("constant", known.constant)

@@ -144,11 +144,11 @@ class MessagesSink(Sink[MessageSeen]):
         if body.truncated and len(data) == room:
             pdu = row.seen.pdu
             self._budget.end(f"packet {packet_number(pdu.packet)}, offset {pdu.offset}")
-            problem = "the bound on what is written of compressed bodies is reached"
+            problem = "the limit for decompressed bodies was reached"
         if problem is None and body.truncated:
-            problem = "the body is larger than what is decompressed"
+            problem = "the body exceeds the decompression limit"
         if problem is None and (row.message.missing or row.seen.pdu.missing):
-            problem = "part of it was not captured"
+            problem = "part of the message was not captured"
         self._index.write(_line_of(index_row_of(row, name, len(data), problem, self._names)))
 
     def finish(self, decode: Decode) -> str:  # noqa: ARG002

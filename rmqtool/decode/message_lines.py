@@ -119,7 +119,7 @@ def _broker(row: MessageRecord) -> str:
 def _note(row: MessageRecord) -> str:
     parts = []
     if row.crc_ok is False:
-        parts.append("[CRC does not fit]")
+        parts.append("[CRC mismatch]")
     if row.original_topic and row.original_topic != row.topic:
         parts.append(f"of {one_line(row.original_topic)}")
     if row.reconsume_times:

@@ -99,7 +99,7 @@ def format_of(
     partition: Partition | None = None,
 ) -> RowFormat:
     """Return the requested format, or that of the output's suffix."""
-    refuse_text_as_page(output, "`rmqtool report -o X.html` makes one, `rmqtool trace` too")
+    refuse_text_as_page(output, "use `rmqtool report -o X.html` or `rmqtool trace -o X.html`")
     if partition is not None:
         if wanted not in (None, RowFormat.parquet, RowFormat.jsonl):
             raise usage_error("--partition", f"supports parquet and jsonl, not {wanted}")

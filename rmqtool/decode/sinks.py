@@ -321,7 +321,7 @@ def with_cut(written: str, budget: Budget) -> str:
         return written
     cut = (
         f"{counted(budget.ended, 'compressed message')} cut, first in {budget.first}: "
-        f"{size(budget.made)} were made of what was captured; --max-output SIZE allows more"
+        f"{size(budget.made)} were decompressed; raise the limit with --max-output SIZE"
     )
     return f"{written}; {cut}" if written else cut
 

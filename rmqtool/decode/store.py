@@ -33,7 +33,7 @@ _NOT_STORED = (
 def _run(request: StoreRequest) -> ExitStatus:
     """List the messages in a copy of a broker's store.
 
-    Commits and rollbacks of half messages, and offsets of groups, are rows, too.
+    Also lists commits and rollbacks of half messages, and group offsets.
     The store is read offline and never written. Stop the broker, or copy its
     folder: a file that is being written may end inside a message.
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _OTHER = "another program; capture the ports of NameServers (9876), brokers (10911) and clients"
 _NO_CALLS = (
-    "no call of RocketMQ was recognized. It is another service, or the capture starts inside the"
+    "no RocketMQ call was recognized. It is another service, or the capture starts within a"
     " connection: start capturing before the clients connect"
 )
 _WAYS_OUT: Mapping[str, str] = {
-    TLS: "encrypted. Capture where it is plain, or let one end write its secrets and give them:"
+    TLS: "encrypted. Capture unencrypted traffic, or have one end log its TLS secrets and use"
     " --tls-keylog FILE (rmqtool help tls)",
     GRPC: _NO_CALLS,
     HTTP2: _NO_CALLS,
@@ -38,7 +38,7 @@ _WAYS_OUT: Mapping[str, str] = {
     KAFKA: _OTHER,
     AMQP: _OTHER,
     REDIS: _OTHER,
-    UNKNOWN: "no protocol that is known here; if a port is RocketMQ: --decode-as PORT",
+    UNKNOWN: "unknown protocol; if a port is RocketMQ, use --decode-as PORT",
 }
 """protocol → meaning and hint"""
 

@@ -76,7 +76,7 @@ def _conditions(option: str, texts: Sequence[str]) -> Sequence[str]:
 
 def _format(_option: str, format_: DiagnoseFormat | None, output: str) -> DiagnoseFormat:
     """Return the requested format, or that of the output's suffix."""
-    refuse_text_as_page(output, "`rmqtool report diagnosis -o X.html` makes a page")
+    refuse_text_as_page(output, "use `rmqtool report diagnosis -o X.html`")
     if format_ is not None:
         return format_
     return _SUFFIXES.get(Path(output).suffix.lower(), DiagnoseFormat.table)
@@ -92,7 +92,7 @@ class DiagnoseRequest:
     )
     show_list: bool = option("List all rules and exit.", _WHAT, False, names="--list")
     explain: str | None = option(
-        "Explain a rule: proof, explanation, advice, limits.", _WHAT, metavar="RULE"
+        "Explain a rule: evidence, explanation, advice, limits.", _WHAT, metavar="RULE"
     )
     rules: Sequence[DiagnosisRule] = option(
         "Check only this rule; repeatable.",

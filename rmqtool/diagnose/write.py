@@ -60,7 +60,7 @@ def status_of(request: DiagnoseRequest, diagnosis: Diagnosis) -> ExitStatus:
     """Report the limits that were reached; return the status by --fail-on."""
     if not request.quiet:
         for line in diagnosis.limits:
-            print_note(f"a bound was reached: {line}")
+            print_note(f"a limit was reached: {line}")
     status = ExitStatus.OK
     for line in held(request.fail_on, diagnosis.problems):
         status = said(line, status=ExitStatus.DIFFERENCES)

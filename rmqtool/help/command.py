@@ -125,7 +125,7 @@ def _help_of_command(context: typer.Context, words: list[str]) -> ExitStatus:
 
         from .documents import topics
 
-        near = suggestion(words[0], {*topics(), *names}, "topics")
+        near = suggestion(words[0], sorted({*topics(), *names}), "topics")
         raise CommandError(f"no topic {words[0]!r}{near}", "rmqtool help", ExitStatus.USAGE)
     try:
         command.main([*words, "--help"], prog_name="rmqtool", standalone_mode=False)

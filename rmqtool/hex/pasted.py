@@ -138,9 +138,7 @@ def decode_dump(text: str) -> list[SideBytes]:
         match = _OFFSET.match(line)
         if match is None:
             if line.strip() and not _RULER.match(line):
-                raise BytesFormError(
-                    f"line {number} is not a line of a dump: {line.strip()[:40]!r}"
-                )
+                raise BytesFormError(f"line {number} is not a dump line: {line.strip()[:40]!r}")
             continue
         indent = len(match["indent"].expandtabs(4))
         first_indent = indent if first_indent is None else first_indent
@@ -156,7 +154,7 @@ def decode_dump(text: str) -> list[SideBytes]:
         else:
             parts.append(SideBytes(side, data))
     if not parts:
-        raise BytesFormError("no line of a dump: an offset, then bytes as hex")
+        raise BytesFormError("no dump lines; a dump line has an offset, then bytes in hex")
     return parts
 
 

@@ -243,7 +243,9 @@ def _why(counter: _Counter) -> str:
     prefix = int.from_bytes(counter.head[:PREFIX], "big", signed=True)
     if len(counter.head) >= PREFIX and is_prefix(prefix) and total_of(prefix) + 4 > counter.bytes:
         whole = total_of(prefix) + 4
-        return f"a frame of {whole} bytes begins there: {whole - counter.bytes} are missing"
+        return (
+            f"a frame of {whole} bytes begins here, but {whole - counter.bytes} bytes are missing"
+        )
     return (
         f"it begins with {counter.head.hex(' ')}; a frame begins with its length (4 bytes), "
         "its serialization (1) and the length of its header (3)"
@@ -269,7 +271,7 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
         return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.input)
     if len(texts) == 1 and _is_file(texts[0]):
         return texts[0], _decoded(texts[0], Path(texts[0]).read_bytes(), request.input)
-    return "argument", _decoded("the text", " ".join(texts).encode(), request.input)
+    return "argument", _decoded("argument", " ".join(texts).encode(), request.input)
 
 
 def _is_file(text: str) -> bool:
@@ -290,5 +292,5 @@ def _decoded(name: str, data: bytes, form: BytesForm) -> list[SideBytes]:
     try:
         return decode_input(data, form)[1]
     except BytesFormError as error:
-        hint = "choose the form with --input hex, base64, dump, or raw"
+        hint = "choose the encoding with --input hex, base64, dump, or raw"
         raise CommandError(f"{name}: {error}", hint, ExitStatus.USAGE) from None

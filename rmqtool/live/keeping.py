@@ -57,9 +57,9 @@ def opened_capture(live: LiveRequest, quiet: bool, keep_rights: bool = False) ->
 def said_of(interface: str, account: Account | None) -> str:
     """Return the note for an interface opened by root."""
     if account is not None and account.uid:
-        return f"root opened {interface}; from here on it runs as {account.name}"
+        return f"opened {interface} as root; now running as {account.name}"
     return (
-        f"root opened {interface}, then gave up its capabilities; files are root's "
+        f"opened {interface} as root, then dropped capabilities; output files belong to root "
         "(--user NAME: another user; without root: rmqtool help live)"
     )
 
@@ -92,7 +92,7 @@ class Keeping:
     def say_end(self, quiet: bool) -> None:
         """Report on standard error why the capture ended, what was kept, and what was lost."""
         if self.source.problem is not None:
-            print_note(f"{self.source.name}: {self.source.problem}; it ends here")
+            print_note(f"{self.source.name}: {self.source.problem}; the capture ends here")
         if self._kept is not None and not quiet:
             packets = counted(self._kept.packets, "packet")
             print_note(f"{packets} → {self._kept.name} ({size(self._kept.size)})")

@@ -58,7 +58,7 @@ class McpRequest:
 def _run(request: McpRequest) -> ExitStatus:
     """Serve captures and decoded logs to AI agents (Model Context Protocol).
 
-    The server is read-only. It reads the named inputs and stores, nothing else.
+    The server is read-only: it reads only the named inputs and stores.
 
     Examples:
       rmqtool mcp incident.pcapng

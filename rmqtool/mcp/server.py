@@ -65,8 +65,10 @@ Where = Annotated[
 ]
 Since = Annotated[str | None, Field(description="Only from this time: ISO 8601, UTC.")]
 Until = Annotated[str | None, Field(description="Only before this time: ISO 8601, UTC.")]
-Limit = Annotated[int, Field(description="Rows to return at most.", ge=1, le=MOST_ROWS)]
-Columns = Annotated[list[str] | None, Field(description="Names of columns; omitted: the usual.")]
+Limit = Annotated[int, Field(description="Maximum rows to return.", ge=1, le=MOST_ROWS)]
+Columns = Annotated[
+    list[str] | None, Field(description="Columns to return (default: the usual columns).")
+]
 
 
 @dataclass
@@ -207,7 +209,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
     async def diagnose(
         source: Source = None,
         rules: Annotated[
-            list[str] | None, Field(description="Only these rules; omitted: all.")
+            list[str] | None, Field(description="Rules to check (default: all).")
         ] = None,
         since: Since = None,
         until: Until = None,

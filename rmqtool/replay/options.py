@@ -140,9 +140,9 @@ class ReplayRequest:
     target: str | None = option(
         "Replay to an embedded sandbox cluster, started for this run.", _TARGET, metavar=SANDBOX
     )
-    faults: str | None = option("Inject a sandbox fault; repeatable.", _TARGET, metavar="FILE")
+    faults: str | None = option("Inject sandbox faults from a TOML file.", _TARGET, metavar="FILE")
     acl: str | None = option(
-        "Credentials to sign with; captured signatures are never reused.",
+        "Sign with these credentials; captured signatures are never reused.",
         _TARGET,
         metavar="FILE|env",
     )
@@ -185,9 +185,9 @@ class ReplayRequest:
     )
     filter: str = common.capture_filter(_LIVE)
     keep: str | None = option(
-        "Keep the captured packets as pcapng, too.", _LIVE, names="--write", metavar="FILE"
+        "Also save the captured packets as pcapng.", _LIVE, names="--write", metavar="FILE"
     )
-    force: bool = option("Overwrite an existing file of -w.", _LIVE, False)
+    force: bool = option("Overwrite an existing -w file.", _LIVE, False)
     where: Callable[[object], bool] | None = replace(
         common.WHERE, value=None, typed=str, read=_where_of
     )
@@ -202,7 +202,7 @@ class ReplayRequest:
     )
     sample_by: SampleBy = _choice(
         SampleBy,
-        "Group kept together by --sample; key: sharding key, first key, or UNIQ_KEY.",
+        "What --sample keeps together; key: sharding key, first key, or UNIQ_KEY.",
         _SELECTION,
     )
     include: frozenset[OptionalKind] = option(

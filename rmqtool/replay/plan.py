@@ -31,7 +31,9 @@ class _CopyProgress(Progress):
     """Progress of copying a pipe."""
 
     def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:  # noqa: ARG002
-        return Far(f"{size(read)} read; sends begin at the end of the input (now: --live)")
+        return Far(
+            f"{size(read)} read; sending starts at the end of the input (to start now: --live)"
+        )
 
 
 @contextmanager
@@ -53,7 +55,7 @@ def readable(ready: PreparedReplay) -> Iterator[PreparedReplay]:
             yield replace(ready, inputs=inputs)
     except CopyError as error:
         raise CommandError(
-            str(error), "TMPDIR names another folder; --live reads a pipe without a copy"
+            str(error), "set TMPDIR to another folder, or use --live to read a pipe without a copy"
         ) from None
 
 

@@ -77,7 +77,7 @@ def prepared(request: ReplayRequest) -> PreparedReplay:
     _refuse_contradictions(request)
     files = _rewriting(read_rewrite_files, request.rewrite)
     if request.jobs > 1 and files.functions:
-        raise usage_error("--jobs", "a Python function may change messages in each process its way")
+        raise usage_error("--jobs", "cannot be combined with Python functions of --rewrite")
     if folder is not None and stored is not None:
         stored.check(folder, files)
     sources = request.sources if request.interface is None else [request.interface]
@@ -95,20 +95,22 @@ def _refuse_contradictions(request: ReplayRequest) -> None:
     if request.interface is None and not request.sources:
         raise usage_error("CAPTURE", "name a capture or a log to replay; --help shows examples")
     if request.interface is not None and request.sources:
-        raise usage_error("--interface", "it takes the place of a capture; omit one of them")
+        raise usage_error("--interface", "replaces the captures; omit one of them")
     if request.interface is not None and request.loop > 1:
         raise usage_error("--interface and --loop", "live traffic cannot be read again")
     if request.live and request.interface is None:
         _check_pipe(request)
     for name, value in (("--filter", request.filter), ("--write", request.keep)):
         if value and request.interface is None:
-            raise usage_error(name, "is for packets of an interface: -i NAME")
+            raise usage_error(name, "needs -i NAME: it works only on live packets")
     refuse_stdout(request.keep)
     refuse_existing(request.keep, request.force)
     if request.codes is not None and request.mode != RAW:
         raise usage_error("--codes", "is for --mode raw; the other modes replay messages")
     if request.jobs > 1 and request.is_live:
-        raise usage_error("--jobs", "each process reads the whole input, so it cannot be live")
+        raise usage_error(
+            "--jobs", "cannot be combined with live input: each process reads all of it"
+        )
     paces = (
         ("--speed", request.speed), ("--rate", request.rate), ("--top-speed", request.top_speed)
     )  # fmt: skip
@@ -119,9 +121,7 @@ def _refuse_contradictions(request: ReplayRequest) -> None:
 
 def _check_pipe(request: ReplayRequest) -> None:
     if len(request.sources) != 1 or not is_read_once(request.sources[0]):
-        raise usage_error(
-            "--live", "it reads one pipe as packets come; use - or the name of a pipe"
-        )
+        raise usage_error("--live", "reads one pipe as packets arrive; use - or the name of a pipe")
     if request.loop > 1:
         raise usage_error("--live and --loop", "a pipe can be read only once; omit one of them")
 
@@ -140,14 +140,15 @@ class _Stored(msgspec.Struct, kw_only=True):
         functions = self.rewrite_functions
         if len(files.functions) != functions:
             noun = "function" if functions == 1 else "functions"
-            wanted = f"{functions} Python {noun}" if functions else "no Python function"
+            if not functions:
+                raise usage_error("--rewrite", "the run uses no Python function; omit it")
             raise usage_error(
                 "--rewrite",
-                f"the run changes messages by {wanted}; name all of them again "
-                "(--rewrite FILE.py:FUNCTION), because a journal never names code",
+                f"the run uses {functions} Python {noun}; name all of them again "
+                "(--rewrite FILE.py:FUNCTION), because a journal does not store code",
             )
         if files.digest != self.rewrite_digest:
-            raise JournalError(f"{folder}: the rules are not those that the run began with")
+            raise JournalError(f"{folder}: the rules have changed since the run began")
 
 
 def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Stored]:
@@ -160,12 +161,14 @@ def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Store
     code = [name for name in stored.rewrite if not name.endswith(RULES)]
     if code:
         raise JournalError(
-            f"{folder}: it names the Python file {printable(code[0])!r}, which is not run; "
-            "only the command line names code (--rewrite FILE.py:FUNCTION)"
+            f"{folder}: it names the Python file {printable(code[0])!r}, which never runs from a "
+            "journal; name code on the command line (--rewrite FILE.py:FUNCTION)"
         )
     sources = _same_sources(folder, request, run)
     if request.journal is not None:
-        raise usage_error("--resume and --journal", "a run continues in its own journal")
+        raise usage_error(
+            "--resume and --journal", "cannot be combined: a run continues in its own journal"
+        )
     options = dict(request.given)
     functions = [name for name in request.rewrite if not name.endswith(RULES)]
     options["rewrite"] = [name for name in request.rewrite if name.endswith(RULES)]
@@ -178,7 +181,7 @@ def _same_sources(folder: str, request: ReplayRequest, run: Run) -> list[str]:
     names = [source.name for source in run.sources]
     if request.sources and names not in (request.sources, _expanded(request.sources)):
         listed = ", ".join(map(printable, names))
-        raise usage_error("--resume", f"the run replays {listed}, nothing else")
+        raise usage_error("--resume", f"the run replays only {listed}")
     if "-" in names:
         raise JournalError(f"{folder}: standard input cannot be read again")
     if names and names[0].startswith(INTERFACE):
@@ -187,7 +190,7 @@ def _same_sources(folder: str, request: ReplayRequest, run: Run) -> list[str]:
         if not Path(name).is_file():
             raise JournalError(f"{folder}: {printable(name)}: no such file")
     if sources_of(names) != run.sources:
-        raise JournalError(f"{folder}: the captures are not those that the run began with")
+        raise JournalError(f"{folder}: the captures have changed since the run began")
     return names
 
 
@@ -213,7 +216,7 @@ def _take_options(folder: str, options: dict[str, Any], kept: Mapping[str, objec
             options[name] = old if name in kept else wanted
         elif name in PLAN_FIELDS and wanted != old:
             option = "--" + name.replace("_", "-")
-            raise usage_error(option, f"the run has {old!r}; another plan is another run")
+            raise usage_error(option, f"the run used {old!r}; for another value, start a new run")
 
 
 def _typed(folder: str, value: object, kind: Any) -> Any:

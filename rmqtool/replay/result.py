@@ -22,8 +22,8 @@ from .plan_lines import reason_lines
 
 _Row = TypeVar("_Row")
 _KINDS = {
-    "new_failures": "failed now, and not in the capture",
-    "fixed": "failed in the capture, and not now",
+    "new_failures": "failed only in the replay",
+    "fixed": "failed only in the capture",
     "maybe_twice": "may be stored twice",
 }
 
@@ -94,8 +94,8 @@ def _first_line(comparison: Comparison, figures: Figures) -> str:
     parts = [
         f"{counted(comparison.messages, 'message')} in {counted(comparison.steps, 'send')}",
         f"{count(comparison.failures)} failed ({captured})",
-        f"{count(comparison.new_failures)} failed only now",
-        f"{count(comparison.fixed)} only then",
+        f"{count(comparison.new_failures)} failed only in the replay",
+        f"{count(comparison.fixed)} only in the capture",
     ]
     if comparison.maybe_twice:
         parts.append(f"{count(comparison.maybe_twice)} may be stored twice")

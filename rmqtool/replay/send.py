@@ -197,7 +197,7 @@ class _Sending:
         shares.deal()
         if shares.largest > _MOST_OF_ONE and not request.quiet:
             part = share(round(1000 * shares.largest), 1000)
-            print_note(f"{part} of the sends wait for each other: one of the processes sends them")
+            print_note(f"{part} of the sends wait for each other; a single process sends them")
         journal = JournalWriter(folder, request.sync, request.in_flight, shared=True)
         begin = (folder / STEPS).stat().st_size
 
@@ -242,7 +242,7 @@ class _Sending:
         """Replay and close the journal; raise CommandError with a hint on how to continue."""
         way_on = f"continue with: rmqtool replay --resume {journal.folder} …"
         if self._request.is_live:
-            way_on = "start again: what is live cannot be resumed"
+            way_on = "start again: live input cannot be resumed"
         try:
             try:
                 return replay()
@@ -256,11 +256,11 @@ class _Sending:
         except JournalError as error:
             unknown = journal.begun - journal.ended
             hint = (
-                f"nothing more is sent: {counted(journal.begun, 'send')} of this run left, "
-                f"{count(journal.ended)} of them with an outcome in the journal"
+                f"nothing more is sent: {counted(journal.begun, 'send')} of this run went out, "
+                f"{count(journal.ended)} with an outcome in the journal"
             )
             if unknown:
-                hint += f"; the other {count(unknown)} may be stored twice by --resume"
+                hint += f"; --resume may store the other {count(unknown)} twice"
             raise CommandError(str(error), f"{hint}\nmake room, then {way_on}") from None
 
     @contextmanager
@@ -289,7 +289,7 @@ class _Sending:
     def _config(self) -> ProducerConfig:
         request = self._request
         if request.target is not None and request.target != SANDBOX:
-            raise usage_error("--target", f"{request.target!r} is not known; sandbox is")
+            raise usage_error("--target", f"unknown target {request.target!r}; use sandbox")
         if request.target is not None and request.namesrv is not None:
             raise usage_error("--target and --namesrv", "cannot be combined")
         namesrv = "127.0.0.1:1" if request.target else request.namesrv
@@ -316,7 +316,7 @@ class _Sending:
     def _sandbox(self) -> SandboxOptions | None:
         request = self._request
         if request.faults is not None and request.target is None:
-            raise usage_error("--faults", "are those of the sandbox: --target sandbox")
+            raise usage_error("--faults", "needs --target sandbox")
         if request.target is None:
             return None
         # ends with the run: accepts all messages in constant memory
@@ -341,7 +341,7 @@ class _Sending:
         if not can_ask():
             raise CommandError(
                 f"{', '.join(map(printable, remote))} is not loopback",
-                "--yes or --allow allows to send there; --dry-run shows what would be sent",
+                "use --yes or --allow to send there, or --dry-run to see what would be sent",
                 ExitStatus.USAGE,
             )
         self._ask(remote)
@@ -353,7 +353,7 @@ class _Sending:
         request = self._request
         lines = [
             f"Target: {', '.join(map(printable, remote))}, which is not loopback",
-            f"Pace: {self._request.pace}, {request.in_flight} in flight at most",
+            f"Pace: {self._request.pace}, at most {request.in_flight} in flight",
         ]
         if not self._request.is_live:
             planned = planned_of(self._ready, "dry-run", self._survey)
@@ -419,16 +419,18 @@ class _Sending:
         remarks = [f"journal: {folder}/"]
         if figures.again:
             times = counted(figures.again, "send")
-            remarks.append(f"{times} of the earlier run had no known outcome: may be stored twice")
+            remarks.append(
+                f"{times} of the earlier run had no known outcome and may be stored twice"
+            )
         if figures.held:
             more = "queue or --order none" if request.order == SendOrder.keep else "none"
             remarks.append(
-                f"{counted(figures.held, 'send')} left late because earlier ones had not ended; "
+                f"{counted(figures.held, 'send')} started late, after waiting for earlier sends; "
                 f"--order {more} does not wait"
             )
         remarks += map(printable, dict.fromkeys((*self._budget.said(), *self._notes)))
         if self._killed:
-            begun = "the others began nothing further"
+            begun = "the other processes started no more sends"
             hint = f"continue with: rmqtool replay --resume {folder} …"
             remarks.append(f"{self._killed}; {begun}; {hint}")
         elif self._stopped and not self._request.is_live:
@@ -443,5 +445,5 @@ class _Sending:
             return ExitStatus.INTERRUPTED
         held = [item for item in self._request.fail_on if item.holds(self._comparison)]
         for condition in held:
-            print_note(f"--fail-on {condition.text}: it is so")
+            print_note(f"--fail-on {condition.text}: condition met")
         return ExitStatus.DIFFERENCES if held else ExitStatus.OK

@@ -82,9 +82,7 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     while rest and rest[0] in (*REPORT_MODULES, ALL):
         names.append(rest.pop(0))
     if not rest:
-        raise usage_error(
-            "report", "no input given; name captures, a decoded log, or a file of its rows"
-        )
+        raise usage_error("report", "no input given; name captures, a decoded log, or a row file")
     chosen = REPORT_MODULES if not names or ALL in names else tuple(dict.fromkeys(names))
     return chosen, rest
 
@@ -93,7 +91,7 @@ def format_of(_option: str, wanted: ReportFormat | None, output: str) -> ReportF
     """Return the requested format, or that of the output's suffix; None: all formats."""
     if wanted is not None:
         if wanted is not ReportFormat.html:
-            refuse_text_as_page(output, "--format html makes one")
+            refuse_text_as_page(output, "use --format html")
         return wanted
     if output == "-":
         return ReportFormat.table
@@ -225,7 +223,7 @@ def _follow(
     if not wanted:
         return False
     if len(inputs) != 1 or "://" in inputs[0]:
-        raise usage_error(option, "takes one folder of this machine")
+        raise usage_error(option, "takes one local folder")
     if words[0] != ALL and words[0] in reports:
         from analytics.reports import report_of
 

@@ -94,7 +94,7 @@ class LineReader:
         if queue is None:
             queue = pattern.queue_id
         if queue is not None and broker is None:
-            raise _Wrong("has a queue and no broker")
+            raise _Wrong("has a queue but no broker")
         if broker is not None and order_key is not None:
             raise _Wrong("has a broker and an order_key: each chooses the queue")
         return Outgoing(0, message, broker, queue, order_key)
@@ -141,7 +141,7 @@ def _whole(members: dict[str, object], name: str, least: int, beyond: int) -> in
     if value is None:
         return None
     if type(value) is not int or not least <= value < beyond + (name == "delay_level"):
-        raise _Wrong(f"has a {name} that is not a number of {least} and up")
+        raise _Wrong(f"has a {name} that is not a whole number of {least} or more")
     return value
 
 

@@ -249,7 +249,7 @@ class SendCommand:
         _RESULTS,
         metavar="FILE",
     )
-    force: bool = option("Overwrite existing files of --log and --capture.", _RESULTS, False)
+    force: bool = option("Overwrite existing --log and --capture files.", _RESULTS, False)
     colour: When = common.COLOR
     quiet: bool = common.QUIET
 
@@ -314,9 +314,9 @@ def _refuse_contradictions(command: SendCommand) -> None:
     if command.source is not None and command.count != 1:
         raise usage_error("--count", "is for the message of --body or --file; lines are sent once")
     if command.queue is not None and command.broker is None:
-        raise usage_error("--queue", "is a queue of a broker: name it with -b")
+        raise usage_error("--queue", "needs -b NAME: each broker has its own queues")
     if command.order_key is not None and command.broker is not None:
-        raise usage_error("--order-key and --broker", "each of them chooses the queue")
+        raise usage_error("--order-key and --broker", "cannot be combined: both choose the queue")
     if command.transaction is not None:
         for name, used in (
             ("--batch", command.batch > 1),
@@ -325,7 +325,7 @@ def _refuse_contradictions(command: SendCommand) -> None:
             (f"--mode {command.mode}", command.mode is not SendMode.SYNC),
         ):
             if used:
-                raise usage_error("--transaction", f"cannot be had together with {name}")
+                raise usage_error("--transaction", f"cannot be combined with {name}")
     if command.batch > 1 and (command.delay_level is not None or command.deliver_at is not None):
         raise usage_error("--batch", "messages of a batch cannot be delayed")
     if command.delay_level is not None and command.deliver_at is not None:

@@ -336,12 +336,14 @@ class _Run:
             hidden = counted(self._hidden, "message")
             remarks.append(f"{hidden} not shown; -V shows all")
         if self._hopeless and self._total != self._summary.messages:
-            remarks.append("no NameServer can be reached: the rest was not tried")
+            remarks.append("no NameServer can be reached; the remaining messages were not sent")
         if self._refused and self._total != self._summary.messages:
-            remarks.append("a broker may not be sent to: the rest was not tried")
+            remarks.append(
+                "a broker is not an allowed target; the remaining messages were not sent"
+            )
         remarks += map(printable, self._budget.said())
         if self._stopped:
-            remarks.append("stopped; what was in flight has ended")
+            remarks.append("stopped; sends in flight have ended")
         if not request.quiet:
             for remark in remarks:
                 print_note(remark)

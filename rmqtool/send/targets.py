@@ -26,7 +26,7 @@ from ..ui.option_values import about, usage_error
 from ..ui.screen.prompts import asked, typed
 from ..ui.status import CommandError, ExitStatus
 
-TITLE: Final = "Not agreed to"
+TITLE: Final = "Confirmation needed"
 """title above a question"""
 KEY_PASSWORD_VARIABLE: Final = "ROCKETMQ_TLS_KEY_PASSWORD"
 """environment variable with the password of the key of --tls-key"""
@@ -159,13 +159,13 @@ def tls_of_options(
     if given.tls_cert is not None and text is None:
         raise usage_error("--tls-cert", "needs --tls CA.pem, system or insecure")
     if given.tls_key is not None and given.tls_cert is None:
-        raise usage_error("--tls-key", "is the key of a certificate: name it with --tls-cert")
+        raise usage_error("--tls-key", "needs --tls-cert CERT.pem")
     if text is None:
         return None
     if name is not None and not _is_server_name(name):
         raise usage_error("--tls-name", f"{name!r} is not a valid host name or IP address")
     if text not in ("system", "insecure") and not Path(text).is_file():
-        raise usage_error("--tls", f"there is no file {text}; or say system or insecure")
+        raise usage_error("--tls", f"there is no file {text}; give a CA file, system, or insecure")
     for name_of_file, file in (("--tls-cert", given.tls_cert), ("--tls-key", given.tls_key)):
         if file is not None and not Path(file).is_file():
             raise usage_error(name_of_file, f"there is no file {file}")
@@ -221,7 +221,7 @@ def _not_agreed(addresses: Sequence[str], topic: str) -> str:
     """Return the addresses to confirm; raise TargetRefused if nobody can be asked."""
     shown = ", ".join(map(printable, addresses))
     source = f"the route of {printable(topic)}" if topic else "a route"
-    what = f"{source} names {shown}: neither loopback nor named"
+    what = f"{source} names {shown}, which is neither loopback nor allowed"
     if not can_ask():
         raise TargetRefused(f"{what}; {WAY_OUT}")
     return what

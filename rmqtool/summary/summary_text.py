@@ -167,7 +167,7 @@ def _traffic_lines(summary: Summary, stats: DecodeStats) -> list[str]:
     seconds = ((summary.last_time or 0) - (summary.first_time or 0)) / 1e9
     rate = f", {summary.exchanges / seconds:,.0f} a second" if seconds >= 1 else ""
     exchanges = counted(summary.exchanges, "exchange") + (f": {statuses}{rate}" if statuses else "")
-    gaps = "no gap in them"
+    gaps = "no gaps"
     if stats.gaps:
         gaps = f"{counted(stats.gaps, 'gap')}, {counted(stats.gap_bytes, 'byte')} not captured"
     commands = f"{counted(stats.commands, 'command')} in {counted(stats.frames, 'frame')}; {gaps}"

@@ -39,7 +39,7 @@ _SUFFIXES: Final = {
 
 def _format(_option: str, wanted: TraceFormat | None, output: str) -> TraceFormat:
     if wanted not in (None, TraceFormat.html):
-        refuse_text_as_page(output, "--format html makes one")
+        refuse_text_as_page(output, "use --format html")
     return wanted or _SUFFIXES.get(Path(output).suffix.lower(), TraceFormat.ladder)
 
 

@@ -92,7 +92,7 @@ def _inputs_and_key(request: TraceRequest) -> tuple[list[str], str | None]:
 
 def _hint(search: MessageSearch) -> str:
     if not search.senders_seen and not search.fetches:
-        return "it has no sends and no fetches of messages"
+        return "the input has no sends and no message fetches"
     return "keys match exactly; for parts use --where 'keys ~ …'"
 
 
@@ -172,12 +172,12 @@ def _limits(search: MessageSearch) -> Iterator[str]:
     if search.messages_left_out:
         yield (
             f"more than {MOST_MESSAGES} messages match;"
-            f" {counted(search.messages_left_out, 'row')} of others not shown"
+            f" {counted(search.messages_left_out, 'row')} of other messages not shown"
         )
     if search.forgotten:
         yield (
-            f"{counted(search.forgotten, 'row')} had passed when a message was recognised and"
-            " were not looked at again: its unique key as KEY finds all"
+            f"{counted(search.forgotten, 'row')} came before their message was recognized and may"
+            " be missing from its trace; to find all, use its unique key as KEY"
         )
 
 

@@ -175,7 +175,7 @@ COLOR = option("Use colors.", _OUTPUT, When.auto, names="--color")
 PAGER = option("Page output with $PAGER (default: less).", _OUTPUT, False)
 QUIET = option("Suppress progress and notes.", _OUTPUT, False)
 STORE = option(
-    "Copy of a broker's store, to look messages up in; repeatable.",
+    "Look up messages in this copy of a broker's store; repeatable.",
     _READ,
     value=None,
     typed=list[str] | None,

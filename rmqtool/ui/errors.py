@@ -163,7 +163,7 @@ def text_of_error(error: Exception) -> tuple[str, str] | None:
         return str(error), ""
     names = {cls.__name__ for cls in type(error).__mro__}
     if "MemoryError" in names:
-        return "not enough memory", "less of the input: --since, --until, --where, --limit"
+        return "not enough memory", "read less of the input: --since, --until, --where, --limit"
     if names & {"CaptureError", "LiveError", "DecodedLogError", "MissingLibraryError"}:
         return str(error), ""
     if names & {"SourceError", "RewriteError", "JournalError", "TargetRefused"}:

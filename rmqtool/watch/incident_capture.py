@@ -132,7 +132,7 @@ def _copy(order: IncidentOrder, capture: Path, limit: int, kept: KeptIncident) -
 
 def _diagnose(order: IncidentOrder, folder: Path, kept: KeptIncident) -> None:
     problems: list[dict[str, object]] | None = []
-    text = ["no packets: the ring did not have them any more, or not yet"]
+    text = ["no packets: the ring no longer has them, or does not have them yet"]
     if kept.packets:
         try:
             with _limited():

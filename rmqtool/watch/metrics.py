@@ -140,16 +140,20 @@ INCIDENTS_FAILED: Final = MetricDefinition(
     "rmqtool.incidents.failed", _C, "{incident}", "Incidents that could not be kept."
 )
 INTERFACE_UP: Final = MetricDefinition(
-    "rmqtool.interface.up", _G, "1", "Whether an interface gives packets.", (INTERFACE,)
+    "rmqtool.interface.up",
+    _G,
+    "1",
+    "Whether an interface delivers packets (1: yes, 0: no).",
+    (INTERFACE,),
 )
 DELIVERED: Final = MetricDefinition(
     "rmqtool.deliveries", _C, "{event}", "Events delivered.", (OUTLET,)
 )
 DELIVERY_RETRIES: Final = MetricDefinition(
-    "rmqtool.deliveries.retries", _C, "{try}", "Tries after the first one.", (OUTLET,)
+    "rmqtool.deliveries.retries", _C, "{try}", "Delivery attempts after the first.", (OUTLET,)
 )
 DELIVERIES_LOST: Final = MetricDefinition(
-    "rmqtool.deliveries.lost", _C, "{event}", "Events given up.", (OUTLET,)
+    "rmqtool.deliveries.lost", _C, "{event}", "Events that could not be delivered.", (OUTLET,)
 )
 MEMORY: Final = MetricDefinition("process.memory.usage", _G, "By", "Memory of the watch.")
 CPU: Final = MetricDefinition("process.cpu.time", _C, "s", "CPU time of the watch.")

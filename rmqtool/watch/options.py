@@ -241,7 +241,13 @@ class WatchRequest:
 
     def check(self) -> None:
         """Raise CommandError for no source, or for contradicting sources."""
-        if bool(self.source) == bool(self.interfaces):
+        if self.source and self.interfaces:
+            raise CommandError(
+                "a capture and an interface cannot be combined",
+                "omit one of them",
+                ExitStatus.USAGE,
+            )
+        if not self.source and not self.interfaces:
             raise CommandError(
                 "no interface given; use -i NAME, or - for a capture on stdin",
                 "list interfaces: rmqtool decode live -D",
@@ -250,4 +256,4 @@ class WatchRequest:
         if self.source and (self.filter or self.duration is not None or self.processes):
             raise usage_error("--filter, --duration, and --processes", "need -i NAME")
         if self.incidents is not None and self.ring_folder is None:
-            raise usage_error("--incidents", "takes packets from the ring; add --ring-dir DIR")
+            raise usage_error("--incidents", "needs --ring-dir DIR: its packets come from the ring")

@@ -156,8 +156,8 @@ class _Watching:
                 notice(
                     NoticeKind.CLOCK_JUMPED,
                     time.time_ns(),
-                    f"the clock jumped by {shift / SECOND:+.1f} s: decoding starts again, requests"
-                    " in flight are not judged",
+                    f"the clock jumped by {shift / SECOND:+.1f} s: decoding starts again, and"
+                    " requests in flight are not checked",
                     seconds=shift / SECOND,
                 )
             )

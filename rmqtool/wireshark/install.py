@@ -95,8 +95,8 @@ def _install(folder: Path) -> ExitStatus:
         with naming(str(folder)):
             folder.mkdir(parents=True, exist_ok=True)
         _write(str(path), text, force=True)  # our older version
-    print(printable(f"{path} {'is there already' if same else 'written'}"))
-    print("Wireshark reads it when it starts, or by Analyze > Reload Lua Plugins.")
+    print(printable(f"{path} {'is already up to date' if same else 'written'}"))
+    print("Wireshark loads it at startup, or with Analyze > Reload Lua Plugins.")
     for rival in _rivals(folder):
         print_note(f"{rival} declares the same protocol: Wireshark will refuse one of them")
     return ExitStatus.OK
@@ -105,7 +105,7 @@ def _install(folder: Path) -> ExitStatus:
 def _uninstall(folder: Path) -> ExitStatus:
     path = folder / FILE_NAME
     if not path.exists():
-        print(printable(f"{path} is not there: nothing to remove"))
+        print(printable(f"{path} does not exist: nothing to remove"))
         return ExitStatus.OK
     _refuse_foreign(path)
     with naming(str(path)):

@@ -41,7 +41,7 @@ def test_a_failed_send_says_how_often_where_how_long_and_why() -> None:
     assert (error.cause, error.code, error.elapsed_ms) == (cause, 10001, 812)
     late = SendFailed("T", attempts[:1], 3000, SendTimeoutError("no answer"), out_of_time=True)
     assert "1 attempt," in str(late)
-    assert "the time was over" in str(late)
+    assert "the timeout passed" in str(late)
 
 
 def test_a_broker_error_has_its_name_and_remark() -> None:

@@ -58,7 +58,7 @@ def test_hints_for_what_is_often_confused() -> None:
     assert body is not None
     assert body.hint == "encode it: text.encode()"
     assert keys is not None
-    assert keys.hint == "join the keys with blanks: ' '.join(keys)"
+    assert keys.hint == "join the keys with spaces: ' '.join(keys)"
 
 
 async def among_valid(

@@ -210,7 +210,7 @@ def test_a_line_ends_when_nobody_answers() -> None:
         results, seconds = asyncio.run(run())
         kinds = {type(one) for one in results}
         assert kinds == {NameServerError, TooManyRequestsError}
-        late = "not begun within 300 ms: nobody answered other sends; "
+        late = "not started within 300 ms: other sends got no response; "
         assert str(results[-1]).startswith(late)
         assert seconds < 3
 

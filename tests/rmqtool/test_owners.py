@@ -57,7 +57,7 @@ def test_a_file_that_another_distribution_replaced(site: Path) -> None:
     (site / "replay" / "__init__.py").write_text("VERSION = 3\n")
     record(site, "replayer-3.0", ["replay/__init__.py"])
     said = asked(site)
-    assert f"{site}/replay/__init__.py is of replayer 3.0" in said
+    assert f"{site}/replay/__init__.py belongs to replayer 3.0" in said
     assert "pipx install rmqtool" in said
     assert said.endswith("fatal=True)")
 
@@ -69,7 +69,7 @@ def test_a_file_beside_ours(site: Path, name: str) -> None:
     assert asked(site) == "None"  # nobody's
     record(site, "farm-1.2", [name])
     said = asked(site)
-    assert f"{site}/{name} is of farm 1.2" in said
+    assert f"{site}/{name} belongs to farm 1.2" in said
     assert said.endswith("fatal=False)")
 
 
@@ -92,5 +92,5 @@ def test_a_package_that_is_found_before_ours(site: Path, tmp_path: Path) -> None
 def test_a_package_that_another_distribution_took_along(site: Path) -> None:
     (site / "analytics" / "__init__.py").unlink()
     said = asked(site)
-    assert "the package analytics of rmqtool is not complete" in said
-    assert "Install rmqtool again" in said
+    assert "the package analytics of rmqtool is incomplete" in said
+    assert "Reinstall rmqtool" in said

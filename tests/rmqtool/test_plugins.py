@@ -198,7 +198,7 @@ def test_what_it_returns_is_escaped_where_it_is_shown(capture: Path, tmp_path: P
             "base.py: it cannot be loaded: BaseException: x, line 1",
         ),
         ("number.py", "decode_body = 7", "number.py: int is not a function"),
-        ("no-such", None, "no-such: there is no such plug-in"),
+        ("no-such", None, "no-such: no such plug-in"),
     ],
 )
 def test_a_plugin_that_cannot_be_loaded_is_said(

@@ -42,7 +42,7 @@ def injections_of_file(path: Path) -> tuple[list[Injection], int | None]:
 def _injections_of_table(table: dict[str, object], name: str) -> tuple[list[Injection], int | None]:
     unknown = sorted(set(table) - {"fault", "seed"})
     if unknown:
-        raise SandboxError(f"{name}: unknown key {unknown[0]}", "there are seed and [[fault]]")
+        raise SandboxError(f"{name}: unknown key {unknown[0]}", "known keys: seed and [[fault]]")
     seed = table.get("seed")
     if seed is not None and type(seed) is not int:
         raise SandboxError(f"{name}: seed is not an integer")
@@ -52,7 +52,7 @@ def _injections_of_table(table: dict[str, object], name: str) -> tuple[list[Inje
     injections = []
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise SandboxError(f"{name}, fault {number}: no table", "write [[fault]]")
+            raise SandboxError(f"{name}, fault {number}: not a table", "write [[fault]]")
         try:
             injections.append(injection_of_words({key: _word(value) for key, value in row.items()}))
         except SandboxError as error:
@@ -100,9 +100,7 @@ def injection_of_words(words: Mapping[str, str]) -> Injection:
     pairs = dict(words)
     name = pairs.pop("kind", "")
     if name not in list(InjectionKind):
-        raise SandboxError(
-            f"{name!r} is not a kind of fault", f"there are {', '.join(InjectionKind)}"
-        )
+        raise SandboxError(f"{name!r} is not a kind of fault", f"kinds: {', '.join(InjectionKind)}")
     kind = InjectionKind(name)
     value = pairs.pop("value", None)
     if value is not None:
@@ -113,9 +111,7 @@ def injection_of_words(words: Mapping[str, str]) -> Injection:
     fields: dict[str, object] = {"kind": kind}
     for key, text in pairs.items():
         if key not in FAULT_KEYS:
-            raise SandboxError(
-                f"{key!r} is not a key of a fault", f"there are {', '.join(FAULT_KEYS)}"
-            )
+            raise SandboxError(f"{key!r} is not a key of a fault", f"keys: {', '.join(FAULT_KEYS)}")
         field, read = FAULT_KEYS[key]
         fields[field] = read(text)
     injection = Injection(**fields)  # type: ignore[arg-type]
@@ -127,17 +123,20 @@ def _check(injection: Injection) -> None:
     if injection.kind is InjectionKind.LATENCY and injection.latency is None:
         raise SandboxError("latency needs a duration", "for example latency=20ms..200ms")
     if injection.until_ms is not None and injection.until_ms <= injection.from_ms:
-        raise SandboxError("it is over before it begins", "until is later than from")
+        raise SandboxError("the fault ends before it begins", "until must be later than from")
     if bool(injection.every_ms) != bool(injection.for_ms) or injection.for_ms > injection.every_ms:
-        raise SandboxError("every and for belong together", "for example every=30s for=5s")
+        raise SandboxError(
+            "every and for must be given together; for must not exceed every",
+            "for example every=30s for=5s",
+        )
     if injection.every_ms and injection.every_ms < 100:
-        raise SandboxError("it comes back more often than every 100ms")
+        raise SandboxError("the fault recurs more often than every 100ms")
     if (
         injection.kind is InjectionKind.FREEZE
         and not injection.every_ms
         and injection.until_ms is None
     ):
-        raise SandboxError("a freeze without end", "give until, or every and for")
+        raise SandboxError("the freeze has no end", "give until, or every and for")
 
 
 def _codes_of(text: str) -> frozenset[int]:
@@ -154,8 +153,8 @@ def _codes_of(text: str) -> frozenset[int]:
         elif name in RequestCode.__members__:
             codes.add(RequestCode[name])
         else:
-            hint = f"a code, its name, or {', '.join(FAMILIES)}"
-            raise SandboxError(f"{name!r} are not requests", hint)
+            hint = f"give a code, its name, or {', '.join(FAMILIES)}"
+            raise SandboxError(f"{name!r} is not a request", hint)
     return frozenset(codes)
 
 

@@ -154,7 +154,7 @@ class StoreFile:
     def _error(self, error: sqlite3.Error) -> SandboxError:
         """Convert an SQLite error to a SandboxError that names the file."""
         if "locked" in str(error):
-            hint = "end it, or name another file"
+            hint = "stop it, or name another file"
             return SandboxError(f"{self.path} is in use by another sandbox", hint)
         if "interrupted" in str(error):
             return self.endless()

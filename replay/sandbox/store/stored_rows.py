@@ -67,7 +67,7 @@ def _message_of(data: bytes) -> StoredMessage:
     message = messages[0]
     offsets = (message.physical_offset, message.queue_offset, message.store_timestamp)
     if not all(0 <= offset < OFFSET_LIMIT for offset in offsets):
-        raise DamagedRow("its record has an offset or a time that cannot be")
+        raise DamagedRow("its record has an impossible offset or time")
     if not message.topic or not 0 <= message.queue_id < _QUEUES:
         raise DamagedRow("its record has no topic or queue")
     return message

@@ -41,7 +41,7 @@ class Acting(Judging):
         if table is None:
             return None
         if len(table.marks) > MOST_NUMBERS:
-            self.say(f"more than {count(MOST_NUMBERS)} marked rows are too many for an expression")
+            self.say(f"too many marked rows for an expression (maximum: {count(MOST_NUMBERS)})")
             return None
         rows = [table.row(number) for number in sorted(table.marks)]
         there = [row for row in rows if row is not None]
@@ -51,7 +51,7 @@ class Acting(Judging):
         """Ask for the output file of rows or packets."""
         if self.table is None:
             return
-        self.ask("export", "file: NAME.pcapng (their packets), .json, .jsonl, .parquet", "")
+        self.ask("export", "file: NAME.pcapng (packets), or .json, .jsonl, .parquet (rows)", "")
 
     def action_save(self) -> None:
         """Ask for the name of the view to save."""
@@ -62,7 +62,7 @@ class Acting(Judging):
         """Ask for the name of a saved view."""
         names = sorted(self.settings.views)
         if not names:
-            self.say("no view is saved; V saves this one")
+            self.say("no saved views; press V to save this one")
             return
         self.ask("load", "view", "", names)
 
@@ -72,7 +72,10 @@ class Acting(Judging):
         if table is not None:
             shown = table.columns or [column.title for column in table.line_columns()]
             self.ask(
-                "columns", "columns; none: the usual ones", " ".join(shown), heads_of(table.table)
+                "columns",
+                "columns (empty: the default columns)",
+                " ".join(shown),
+                heads_of(table.table),
             )
 
     def ask(
@@ -105,17 +108,17 @@ class Acting(Judging):
         if table is None:
             return
         if path.suffix not in (".pcapng", ".json", ".jsonl", ".parquet"):
-            self.say("the name ends in .pcapng, .json, .jsonl, or .parquet")
+            self.say("the file name must end in .pcapng, .json, .jsonl, or .parquet")
             return
         if path.exists():
-            self.say(f"{one_line(name)} is there already")
+            self.say(f"{one_line(name)} already exists")
             return
         numbers, packets = self.chosen_numbers(), path.suffix == ".pcapng"
         if packets and (session.frames is None or session.is_live or STDIN in session.captures):
-            self.say("packets can be saved only of files, which are read again")
+            self.say("packets can be saved only from capture files")
             return
         if packets and self.view == CONNECTIONS:
-            self.say("packets are those of exchanges and messages")
+            self.say("packets can be saved only from exchanges or messages")
             return
 
         def make() -> None:
@@ -155,15 +158,15 @@ class Acting(Judging):
         command = command_of(session.captures, read, table.table, where)
         self.copy_to_clipboard(command)
         room = max(20, min(self.size.width * 9 // 10, 110) - 6)
-        of = f", of the first {count(len(there))} rows" if len(numbers) > len(rows) else ""
+        of = f" for the first {count(len(there))} rows" if len(numbers) > len(rows) else ""
         lines = [
-            styled("As a command (copied):", Style.BOLD),
+            styled("Command (copied):", Style.BOLD),
             *wrapped(one_line(command, UNLIMITED), room, _MOST_LINES),
             "",
-            styled(f"As a display filter of Wireshark{of}:", Style.BOLD),
+            styled(f"Wireshark display filter{of}:", Style.BOLD),
             *(line for text in wireshark_of(there) for line in wrapped(text, room, _MOST_LINES)),
         ]
-        self.push_screen(TextDialog("The rows in other words", lines))
+        self.push_screen(TextDialog("Command and display filter", lines))
 
     def _save(self, name: str) -> None:
         table = self.table
@@ -175,7 +178,7 @@ class Acting(Judging):
     def _load(self, name: str) -> None:
         saved = self.settings.views.get(name.strip())
         if saved is None or saved.table not in self.tables:
-            self.say("there is no such view")
+            self.say("no saved view has this name")
             return
         table = self.tables[saved.table]
         table.columns, table.sort = list(saved.columns), saved.sort
@@ -202,4 +205,4 @@ class Acting(Judging):
             write_settings(self.settings_path, self.settings)
             self.say(done)
         except OSError as error:
-            self.say(one_line(f"{done}, not remembered: {error.strerror or error}"))
+            self.say(one_line(f"{done}, but only for this session: {error.strerror or error}"))

@@ -86,7 +86,7 @@ class Browser(Screens):
         """Open the filter line."""
         table = self.table
         if table is None:
-            self.say("a filter is of exchanges, messages and connections")
+            self.say("filters apply only to exchanges, messages, and connections")
             return
         name = table.table
         self.purpose = "filter"
@@ -341,5 +341,5 @@ class Browser(Screens):
                 return detail_of(kept, session.captures, self.plugins)
         name = "connection" if table.table == CONNECTIONS else table.table.removesuffix("s")
         title = f"{name} {rows.number}, conversation {row.conversation}"
-        note = "of a decoded log: rows, no frames" if table.table == EXCHANGES else ""
+        note = "decoded log: rows only, no frames" if table.table == EXCHANGES else ""
         return detail_of_row(row, COLUMNS_OF[table.table], title, note)

@@ -112,7 +112,7 @@ class Judging(Browser):
     def _notify_problems(self, problems: Sequence[Problem]) -> None:
         """Show notifications of problems: the worst last, where the eye goes first."""
         if len(problems) > MOST_TOLD:
-            self.notify(f"{counted(len(problems) - MOST_TOLD, 'more problem')}: key 4")
+            self.notify(f"{counted(len(problems) - MOST_TOLD, 'more problem')}: press 4")
         for problem in reversed(problems[:MOST_TOLD]):
             self.notify(one_line(problem_line(problem)), markup=False)
 
@@ -175,7 +175,7 @@ class Judging(Browser):
         row = self.chosen_row()
         key = getattr(row, "unique_key", None)
         if key is None:
-            self.say("the row has no unique key")
+            self.say("this row has no unique key")
             return
         topic = getattr(row, "original_topic", None) or row.topic
         of_message = of_cell("unique_key", key, True)
@@ -196,9 +196,9 @@ class Judging(Browser):
             number = session.exchange_of_message(number) or 0
         key = getattr(row, "unique_key", None) or getattr(row, "offset_msg_id", None) or ""
         if mode == LIFE and not key:
-            self.details.show_lines("life of a message", ["the row has no id of a message"])
+            self.details.show_lines("message trace", ["this row has no message ID"])
             return
-        self.details.show_lines(detail.title, ["looking …"])
+        self.details.show_lines(detail.title, ["searching …"])
         width = self.details.size.width - 2
 
         def make() -> None:

@@ -57,12 +57,12 @@ class FullBrowser(Acting):
         """Show the replay plan of the listed sends; stop a running replay."""
         if self._sending is not None:
             self._end_in_order(self._sending)
-            self.say("ending …")
+            self.say("stopping …")
             return
         session = self.session
         has_sends = self.view in (EXCHANGES, MESSAGES)
         if not has_sends or session.is_live or session.frames is None:
-            self.say("what is sent again are exchanges and messages of captures in files")
+            self.say("only exchanges and messages from capture files can be replayed")
             return
         if STDIN in session.captures:
             self.say("standard input cannot be read again")
@@ -79,13 +79,13 @@ class FullBrowser(Acting):
         """Return an expression for the sends of the selected messages, or None with a note."""
         numbers, session = self.chosen_numbers(), self.session
         if len(numbers) > MOST_NUMBERS:
-            self.say(f"more than {count(MOST_NUMBERS)} messages are too many: mark some")
+            self.say(f"too many messages (maximum: {count(MOST_NUMBERS)}); mark some")
             return None
         exchanges = dict.fromkeys(map(session.exchange_of_message, numbers))
         rows = [session.exchanges.row(number) for number in exchanges if number is not None]
         sends = [row for row in rows if row is not None and row.request_code in SENDS]
         if not sends:
-            self.say("these rows are no sends; a lists the attempts of a message")
+            self.say("these rows are not sends; press a to list a message's attempts")
             return None
         return where_of(sends, EXCHANGES)
 
@@ -95,14 +95,14 @@ class FullBrowser(Acting):
             return
         self.say("")
         if status != ExitStatus.OK:
-            self.push_screen(TextDialog("Nothing can be sent again", lines))
+            self.push_screen(TextDialog("Replay is not possible", lines))
             return
-        dialog = TextDialog("What would be sent again: nothing was sent", lines, "name a target")
+        dialog = TextDialog("Replay plan: nothing was sent yet", lines, "choose a target")
         self.push_screen(dialog, self._ask_target)
 
     def _ask_target(self, accepted: str | None) -> None:
         if accepted is not None:
-            self.ask("target", f"target: HOST:PORT[;...] or {SANDBOX}; options of replay", "")
+            self.ask("target", f"target: HOST:PORT[;...] or {SANDBOX}, then replay options", "")
 
     def _to_target(self, text: str) -> None:
         """Handle the typed target and options."""
@@ -131,17 +131,17 @@ class FullBrowser(Acting):
             self.say("nothing was sent")
 
     def _send(self) -> None:
-        self.say("sending …; R ends it")
+        self.say("sending …; press R to stop")
         self._run(self._words, self._show_result)
 
     def _show_result(self, status: int, lines: list[str]) -> None:
         self.say("")
         if status == ExitStatus.OK:
-            title = "What came of it"
+            title = "Replay result"
         elif self._next_signal or status == ExitStatus.INTERRUPTED:
-            title = "Ended early"
+            title = "Replay stopped early"
         else:
-            title = "It was not done" if status > 0 else "It was killed"
+            title = "Replay failed" if status > 0 else "Replay was killed"
         self.push_screen(TextDialog(title, lines))
 
     def _run(self, words: Sequence[str], then: Callable[[int, list[str]], None]) -> None:

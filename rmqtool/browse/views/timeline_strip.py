@@ -35,8 +35,8 @@ class TimelineStrip(Widget, can_focus=True):
         Binding("l,right", "go(1)", "later", show=False),
         Binding("H,shift+left", "go(-10)", "much earlier", show=False),
         Binding("L,shift+right", "go(10)", "much later", show=False),
-        Binding("space,v", "begin", "begin a part", show=False),
-        Binding("enter", "pick", "list this part", show=False),
+        Binding("space,v", "begin", "start a range", show=False),
+        Binding("enter", "pick", "list this range", show=False),
         Binding("tab", "app.other_pane", "details", show=False),
     ]
 
@@ -101,7 +101,7 @@ class TimelineStrip(Widget, can_focus=True):
                 f" {count(sum(bucket.bad for bucket in part))} wrong"
                 f"{f', up to {duration(slow)}' if slow else ''}"
             )
-            return f"{text}  space:begin Enter:list this part"
+            return f"{text}  Space:start a range Enter:list it"
         rows, slow = (
             max(bucket.rows for bucket in buckets),
             max(bucket.latency_us for bucket in buckets),

@@ -119,7 +119,7 @@ def test_root_keeps_its_name_and_no_capability(folder: Path) -> None:
     said, errors = captured([sys.executable, "-P", "-m", "rmqtool"], folder)
     assert said["Uid"].split() == ["0"] * 4
     assert said["CapBnd"] == "0000000000000000"
-    assert errors.startswith("rmqtool: root opened lo, then gave up its capabilities; ")
+    assert errors.startswith("rmqtool: opened lo as root, then dropped capabilities; ")
     assert _owners(folder) == {0}
 
 
@@ -142,7 +142,7 @@ def test_it_runs_as_who_called_sudo(folder: Path, how: str) -> None:
     assert said["Gid"].split() == [str(NOBODY.pw_gid)] * 4
     assert "0" not in said["Groups"].split()
     assert said["CapBnd"] == "0000000000000000"
-    assert "rmqtool: root opened lo; from here on it runs as nobody\n" in errors
+    assert "rmqtool: opened lo as root; now running as nobody\n" in errors
     assert _owners(folder) == {NOBODY.pw_uid}
 
 

@@ -90,7 +90,7 @@ def test_a_packed_log_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"no": "row"}', "line 1: no row of a command"),
+        ('{"no": "row"}', "line 1: not a command row"),
         ("{", "line 1"),
         ('{"request_time":"x","topic":"T"}', "holds no bodies"),
     ],

@@ -123,7 +123,7 @@ def test_nothing_listens_at_the_nameserver(driver: Driver) -> None:
 @every_driver
 def test_hints_name_who_failed(driver: Driver, responder: Responder) -> None:
     """A NameServer stores nothing, and a server that never said anything may expect TLS."""
-    for serve, hinted in ((silence, "the server is slow"), (hang_up, "is TLS on or off")):
+    for serve, hinted in ((silence, "the server is slow"), (hang_up, "both sides use TLS")):
         responder.serve_route = serve
         config = replace(config_of(responder), send_timeout_ms=500)
         (error,) = driver(config, [SYNC])

@@ -75,7 +75,7 @@ def test_what_a_log_does_not_have_is_said(log: Path, tmp_path: Path) -> None:
             ask()
     with pytest.raises(rmqtool.ArgumentError, match="body_limit"):
         decoded.messages(body_limit=100)
-    with pytest.raises(rmqtool.ReadError, match="a decoded log already"):
+    with pytest.raises(rmqtool.ReadError, match="already a decoded log"):
         decoded.to_parquet(tmp_path / "again")
     with pytest.raises(rmqtool.ArgumentError, match="plug-ins"):
         rmqtool.read(log, plugins=[lambda _: None])

@@ -42,7 +42,7 @@ def test_a_limit_is_said_in_the_manifest(tmp_path: Path) -> None:
 def test_a_log_is_replaced_only_where_that_is_said(tmp_path: Path) -> None:
     capture = rmqtool.read(SAMPLE)
     log = capture.to_parquet(tmp_path / "log")
-    with pytest.raises(rmqtool.WriteError, match="is a decoded log already\n  replace=True"):
+    with pytest.raises(rmqtool.WriteError, match="is a decoded log already\n  use replace=True"):
         capture.to_parquet(log)
     capture.to_parquet(log, limit=1, replace=True)
     assert pyarrow.parquet.read_table(log / "exchanges").num_rows == 1

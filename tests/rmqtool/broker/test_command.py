@@ -128,7 +128,7 @@ def test_brokers_go_on_where_nothing_can_be_shown() -> None:
     assert running.returncode == 1
     assert err.decode().splitlines() == [
         "rmqtool: standard output cannot be written: No space left on device",
-        "  the brokers keep running; what happens is no longer shown",
+        "  the brokers keep running; events are no longer shown",
     ]
 
 

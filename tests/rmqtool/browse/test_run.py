@@ -76,7 +76,7 @@ def test_it_shows_a_decoded_log(tmp_path: Path) -> None:
         async with browsing(str(log)) as (browser, pilot):
             assert browser.session.problem is None
             assert browser.session.exchanges.count == 44
-            await sees(browser, "rows, no frames")
+            await sees(browser, "rows only, no frames")
             await press(browser, pilot, "2")
             await sees(browser, "stored")
 

@@ -57,14 +57,14 @@ def test_what_16_bits_leave_is_said() -> None:
 @pytest.mark.parametrize(
     ("query", "line"),
     [
-        ("request 209", "  used             by nobody"),
-        ("request 39", "  answered         never"),
-        ("response 14", "  says             not stored: disk full, a slave, or shutting down"),
+        ("request 209", "  used             nowhere"),
+        ("request 39", "  response         never"),
+        ("response 14", "  meaning          not stored: disk full, a slave, or shutting down"),
         ("SUBSCRIPTION_NOT_LATEST", "  releases         since 4.0.0"),
         ("UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED", "  releases         4.5.2 to 5.3.2"),
         ("DELETE_TOPIC_IN_BROKER_LIST", "  releases         in no release up to 5.5.0"),
         ("REGISTER_SNODE", "  note             in no release, on the branches mqtt snode"),
-        ("SubscriptionData", "  inside of        ConsumerData, "),
+        ("SubscriptionData", "  part of          ConsumerData, "),
         ("ConsumeType", "enum ConsumeType"),
         ("text", "form of body text"),
         ("AccessKey", "ext field AccessKey"),

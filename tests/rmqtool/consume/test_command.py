@@ -193,7 +193,7 @@ def test_a_broker_that_only_a_route_names_needs_consent(command: list[str]) -> N
     with cluster_at(own) as (namesrv, broker, named):
         refused = rmqtool(*command, "-n", namesrv.address)
         assert refused.status == 1
-        assert f"names {named}: neither loopback nor named" in refused.err
+        assert f"names {named}, which is neither loopback nor allowed" in refused.err
         assert broker.accepted == 0
         allowed = rmqtool(*command, "-n", namesrv.address, "--allow", own)
         assert allowed.status == 0, allowed.err

@@ -106,7 +106,7 @@ def test_no_text_does_anything_but_decode_or_say_why(data: bytes) -> None:
         ("00 1", BytesForm.hex, "3 hex digits: the last digit is missing"),
         ("AAA*", BytesForm.base64, "'*' at character 3 is not base64"),
         ("00000000: 0001\n00000004: 02", BytesForm.dump, "line 2 starts at 0x4, expected 0x2"),
-        ("00000000: 0001\nhello", BytesForm.dump, "line 2 is not a line of a dump: 'hello'"),
+        ("00000000: 0001\nhello", BytesForm.dump, "line 2 is not a dump line: 'hello'"),
     ],
 )
 def test_what_does_not_belong_is_named_with_its_place(
@@ -199,7 +199,7 @@ def test_a_part_of_a_frame_says_what_is_missing(size: int) -> None:
     assert result.status == (0 if has_header else 1)
     assert ("SEND_MESSAGE_V2" in result.out) == has_header
     whole = len(REQUEST.frame)
-    said = f"a frame of {whole} bytes begins there: {whole - size} are missing"
+    said = f"a frame of {whole} bytes begins here, but {whole - size} bytes are missing"
     assert (said in result.err) == (8 <= size < whole - 256)
 
 
@@ -224,7 +224,7 @@ def test_the_recordings_of_the_docs_are_what_is_said_today(tmp_path: Path) -> No
 def test_nothing_and_what_is_no_frame_have_a_way_out() -> None:
     result = rmqtool("decode", "hex", "zz" * 40, "--input", "hex")
     assert (result.status, result.out) == (2, "")
-    assert result.err.startswith("rmqtool: the text: 'z' at character 0 is not a hex digit\n")
+    assert result.err.startswith("rmqtool: argument: 'z' at character 0 is not a hex digit\n")
     result = rmqtool("decode", "hex", "11" * 40)
     assert (result.status, result.out) == (1, "")
     assert "no command in 40 bytes" in result.err

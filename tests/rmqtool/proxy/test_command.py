@@ -147,7 +147,7 @@ def test_a_mirror_gets_the_sends_that_were_chosen(tmp_path: Path) -> None:
         stored = sum(one.state.messages_in for one in second.sandbox.brokers.values())
     assert stored == 3
     assert "3 messages in 3 sends; 0 failed" in err
-    assert "2 --where does not hold" in err
+    assert "2 does not match --where" in err
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:

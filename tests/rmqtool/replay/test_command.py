@@ -298,7 +298,7 @@ def test_faults_of_the_sandbox_fail_a_regression_test(tmp_path: Path) -> None:
     arguments = ("--target", "sandbox", "--faults", faults, "-o", tmp_path / "run", "--top-speed")
     ended = _replay("send-sync-5x", *arguments, "--fail-on", "new-failures")
     assert ended.status == 4
-    assert "failed now, and not in the capture" in ended.out
+    assert "failed only in the replay" in ended.out
     assert {row.result for row in _outcomes(tmp_path / "run")} == {Result.failed}
     as_json = rmqtool(
         *("replay", "--resume", tmp_path / "run", "--target", "sandbox"),

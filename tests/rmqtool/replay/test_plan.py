@@ -113,7 +113,7 @@ def test_wrong_sources_are_said(tmp_path: Path) -> None:
     log.write_text("{}\n")
     for source, says in (
         (tmp_path / "nowhere.pcap", "no such file"),
-        (log, "no row of a command"),
+        (log, "not a command row"),
         (ROOT / "README.md", "not a pcap"),
     ):
         done = rmqtool("replay", source, "--dry-run")
@@ -148,7 +148,7 @@ def test_a_run_that_is_resumed_has_the_same_plan(tmp_path: Path) -> None:
     assert done.status == 0, done.err
     again = _prepared(resume=str(journal))
     assert (again.sources, again.request.limit) == ([str(sample)], 3)
-    with pytest.raises(CommandError, match="another plan is another run"):
+    with pytest.raises(CommandError, match="for another value, start a new run"):
         _prepared(resume=str(journal), limit=4)
-    with pytest.raises(CommandError, match="nothing else"):
+    with pytest.raises(CommandError, match="replays only"):
         _prepared(resume=str(journal), sources=["other.pcap"])

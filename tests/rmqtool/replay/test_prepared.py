@@ -55,7 +55,7 @@ def test_a_journal_that_names_code_does_not_run_it(
     _change(journal, rewrite=[f"{tmp_path}/change.py:change"])
     done = rmqtool("replay", "--resume", journal, *send)
     assert done.status == ExitStatus.FAILURE
-    assert "is not run" in done.err
+    assert "never runs from a journal" in done.err
     assert "--rewrite FILE.py:FUNCTION" in done.err
     assert not ran.exists()
 
@@ -78,12 +78,12 @@ def test_the_code_of_a_run_is_named_anew_and_must_be_the_same(tmp_path: Path, ra
     other = rmqtool(
         "replay", "--resume", journal, "--dry-run", "--rewrite", function[:-6] + "other"
     )
-    assert "not those that the run began with" in other.err
+    assert "have changed since the run began" in other.err
     with (tmp_path / "change.py").open("a") as file:
         file.write("# changed\n")
     changed = rmqtool("replay", "--resume", journal, "--dry-run", "--rewrite", function)
     assert changed.status == ExitStatus.FAILURE
-    assert "not those that the run began with" in changed.err
+    assert "have changed since the run began" in changed.err
     assert not ran.exists()
 
 
@@ -158,7 +158,7 @@ def test_another_capture_is_no_source_of_a_dry_run_either(tmp_path: Path) -> Non
     (journal / RUN).write_text(json.dumps(run))
     done = rmqtool("replay", "--resume", journal, "--dry-run")
     assert done.status == ExitStatus.FAILURE
-    assert "not those that the run began with" in done.err
+    assert "have changed since the run began" in done.err
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link, None])

@@ -213,8 +213,11 @@ def test_one_order_is_said_to_be_one_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-", "--live"), "--jobs: each process reads the whole input, so it cannot be live"),
-        (("-i", "lo"), "--jobs: each process reads the whole input, so it cannot be live"),
+        (
+            ("-", "--live"),
+            "--jobs: cannot be combined with live input: each process reads all of it",
+        ),
+        (("-i", "lo"), "--jobs: cannot be combined with live input: each process reads all of it"),
         (("x.pcap", "--jobs", "0"), "--jobs"),
         (("x.pcap", "--jobs", "65"), "--jobs"),
     ],

@@ -167,11 +167,11 @@ def test_the_duration_ends_the_capture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("x.pcap", "-i", "lo"), "--interface: it takes the place of a capture"),
+        (("x.pcap", "-i", "lo"), "--interface: replaces the captures"),
         (("-i", "lo", "--loop", "2"), "--interface and --loop"),
         (("-i", "lo", "-w", "-"), "-w -: stdout is used for rows"),
-        (("x.pcap", "-f", "tcp"), "--filter: is for packets of an interface"),
-        (("x.pcap", "-w", "a.pcapng"), "--write: is for packets of an interface"),
+        (("x.pcap", "-f", "tcp"), "--filter: needs -i NAME"),
+        (("x.pcap", "-w", "a.pcapng"), "--write: needs -i NAME"),
     ],
 )
 def test_options_that_make_no_sense(arguments: tuple[str, ...], said: str) -> None:

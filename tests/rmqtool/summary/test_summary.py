@@ -80,7 +80,7 @@ def test_nothing_at_all() -> None:
     lines = summary_lines(Summary(), DecodeStats(), [], FILE)
     assert lines[-3:] == [
         "  0 conversations: 0 RocketMQ",
-        "  0 commands in 0 frames; no gap in them",
+        "  0 commands in 0 frames; no gaps",
         "  0 exchanges",
     ]
 

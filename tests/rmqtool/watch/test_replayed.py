@@ -181,7 +181,7 @@ def test_a_signal_before_the_first_packet_ends_it() -> None:
     ("arguments", "said"),
     [
         ((), "no interface given; use -i NAME, or - for a capture on stdin"),
-        (("-i", "lo", "x.pcap"), "no interface given; use -i NAME"),
+        (("-i", "lo", "x.pcap"), "a capture and an interface cannot be combined"),
         (("-", "--webhook", "ftp://x/"), "--webhook: not a URL"),
         (("-", "--window", "1s"), "--window: too short: '1s'; give 1m or more"),
         (("-", "--ring", "1"), "--ring: too small: '1'; give 4MiB or more"),

@@ -97,11 +97,11 @@ def test_there_and_back(home: Path) -> None:
     assert result.status == ExitStatus.OK
     assert result.out.startswith(f"{path} written\n")
     assert path.read_text() == TEXT
-    assert run(home, "--install").out.startswith(f"{path} is there already\n")
+    assert run(home, "--install").out.startswith(f"{path} is already up to date\n")
     assert run(home, "--uninstall").out == f"{path} removed\n"
     assert not path.exists()
     again = run(home, "--uninstall")
-    assert again == Result(ExitStatus.OK, f"{path} is not there: nothing to remove\n", "")
+    assert again == Result(ExitStatus.OK, f"{path} does not exist: nothing to remove\n", "")
 
 
 def test_a_rival_is_named(home: Path) -> None:

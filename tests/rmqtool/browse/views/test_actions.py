@@ -65,9 +65,9 @@ def test_marked_rows_become_exactly_their_packets(view: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("view", "name", "said"),
     [
-        ("1", "some.txt", "the name ends in .pcapng, .json, .jsonl, or .parquet"),
-        ("1", "there.jsonl", "is there already"),
-        ("3", "some.pcapng", "packets are those of exchanges and messages"),
+        ("1", "some.txt", "the file name must end in .pcapng, .json, .jsonl, or .parquet"),
+        ("1", "there.jsonl", "already exists"),
+        ("3", "some.pcapng", "packets can be saved only from exchanges or messages"),
         ("1", "no-folder/some.jsonl", "not written: "),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_saved_view_is_loaded_and_a_bad_one_is_said(tmp_path: Path) -> None:
         await sees(browser, "QUEUE_OFFSET", "by latency ↓")
         await press(browser, pilot, "v")
         await fill(browser, pilot, "nobody")
-        await sees(browser, "there is no such view")
+        await sees(browser, "no saved view has this name")
         await press(browser, pilot, "v")
         await fill(browser, pilot, "bad")
         assert browser.view == "exchanges"
@@ -144,7 +144,7 @@ def test_words_for_rows_mean_exactly_these(tmp_path: Path) -> None:
         found = {n for n in range(store.count) if test(store.row(n))}
         assert found == table.marks
         await press(browser, pilot, "C")
-        await sees(browser, "As a command (copied)", "send-sync-5x.pcap: frame.number in {")
+        await sees(browser, "Command (copied)", "send-sync-5x.pcap: frame.number in {")
         words = shlex.split(browser.clipboard)
         assert words[:5] == ["rmqtool", "decode", "pcap", one, two]
         assert words[-2:] == ["--where", where]
@@ -180,7 +180,7 @@ def test_too_many_marks_for_an_expression_are_said() -> None:
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
         browser.tables["exchanges"].marks.update(range(2000))
         await press(browser, pilot, "C")
-        await sees(browser, "are too many for an expression")
+        await sees(browser, "too many marked rows for an expression")
 
     run(act, sample(SENDS))
 

@@ -33,7 +33,7 @@ def test_marked_sends_go_to_the_target_and_the_result_is_shown(tmp_path: Path) -
         with sandbox_thread(SandboxOptions(brokers=1)) as box:
             await ask_target(browser, pilot)
             await fill(browser, pilot, f"{box.namesrv} --top-speed -o {tmp_path / 'run'}")
-            await sees(browser, "What came of it")
+            await sees(browser, "Replay result")
             await sees(browser, "2 messages")
             stored = box.call(lambda running: len(running.brokers["broker-a"].state.store))
         assert stored == 2
@@ -53,7 +53,7 @@ def test_marked_messages_that_were_sent_go_to_the_target(tmp_path: Path) -> None
             await press(browser, pilot, "enter")
             await sees(browser, "target: HOST:PORT")
             await fill(browser, pilot, f"{box.namesrv} --top-speed -o {tmp_path / 'run'}")
-            await sees(browser, "What came of it")
+            await sees(browser, "Replay result")
             stored = box.call(lambda running: len(running.brokers["broker-a"].state.store))
         assert stored == 2
 
@@ -68,10 +68,10 @@ def test_of_messages_of_which_no_send_is_chosen_it_is_said(
         await fill(browser, pilot, "event == delivered")
         assert len(browser.tables["messages"])
         await press(browser, pilot, "R")
-        await sees(browser, "these rows are no sends; a lists the attempts of a message")
+        await sees(browser, "these rows are not sends; press a to list a message's attempts")
         monkeypatch.setattr("rmqtool.browse.views.replaying.MOST_NUMBERS", 3)
         await press(browser, pilot, "x", "R")
-        await sees(browser, "more than 3 messages are too many: mark some")
+        await sees(browser, "too many messages (maximum: 3); mark some")
 
     run(act, sample("admin-5x.pcap"))
 
@@ -83,7 +83,7 @@ def test_a_captured_address_is_refused(tmp_path: Path) -> None:
         assert row is not None
         await ask_target(browser, pilot)
         await fill(browser, pilot, f"{row.server_address} -o {tmp_path / 'run'}")
-        await sees(browser, "It was not done")
+        await sees(browser, "Replay failed")
         await sees(browser, "is an address of the capture")
 
     run(act, sample(CAPTURE), size=(160, 40))
@@ -122,6 +122,6 @@ def test_what_is_no_target_is_said(line: str, said: str) -> None:
 def test_what_cannot_be_sent_again_is_said() -> None:
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
         await press(browser, pilot, "3", "R")
-        await sees(browser, "what is sent again are exchanges and messages of captures in files")
+        await sees(browser, "only exchanges and messages from capture files can be replayed")
 
     run(act, sample(CAPTURE))

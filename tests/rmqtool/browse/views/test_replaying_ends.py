@@ -66,7 +66,7 @@ def test_r_ends_a_run_whose_journal_goes_on(tmp_path: Path) -> None:
             await until(lambda: browser.view == "exchanges", "the keys")
             assert process.poll() is None
             type_keys(browser, "R", "R")  # a key that is held is one end
-            await sees(browser, "Ended early", "stopped; continue with", "--resume")
+            await sees(browser, "Replay stopped early", "stopped; continue with", "--resume")
             assert process.returncode == 130
             assert "Traceback" not in text(browser)
             await press(browser, pilot, "escape")
