@@ -204,10 +204,10 @@ class CapturedSource:
             return
         if pdu.brokers:
             self._note_brokers(pdu.brokers)
-        answer = pdu.command
+        response = pdu.command
         origin = self._origin_of(request)
         key = origin.capture, origin.conversation, origin.packet, origin.opaque
-        self._ahead.response(key, pdu.ts, answer.code, answer.remark, answer.ext_fields, pdu)
+        self._ahead.response(key, pdu.ts, response.code, response.remark, response.ext_fields, pdu)
 
     def _log(self, one: Input) -> Iterator[list[CapturedSend | Refused]]:
         source = source_of(one) if isinstance(one, str) else one

@@ -62,7 +62,7 @@ class Gate(Protocol):
     """Intercepts requests to inject faults."""
 
     def request(self, command: RemotingCommand, raw: bytes, body: bytes) -> None:
-        """Handle a client's request: forward or answer it."""
+        """Handle a client's request: forward it or respond."""
 
     def response(self, command: RemotingCommand, raw: bytes, shown: bytes) -> bool:
         """Handle a server's response; return False if the gate does not wait for it."""
@@ -220,7 +220,7 @@ class ProxyRelay:
             self._out.to_client(data)
         else:
             for frame in frames:
-                self._answer(frame, stream.take(frame))
+                self._take_response(frame, stream.take(frame))
             if not self._due and self._gate is None:
                 rest = stream.rest()
                 if rest:
@@ -262,13 +262,13 @@ class ProxyRelay:
         else:
             gate.request(command, raw, raw[len(raw) - frame.body_length :])
 
-    def _answer(self, frame: Frame, raw: bytes) -> None:
+    def _take_response(self, frame: Frame, raw: bytes) -> None:
         command = decode_header(frame.serialize_type, frame.header)
         if command is None or not command.flag & RESPONSE_FLAG:
             self._out.to_client(raw)
             return
         body, sent = raw[max(0, len(raw) - frame.body_length) :], raw
-        # A frame that began before the first such request was complete answers another one.
+        # A frame that began before the first such request was complete responds to another one.
         whole = len(raw) == PREFIX + len(frame.header) + frame.body_length
         if whole and command.opaque in self._due:
             del self._due[command.opaque]
