@@ -178,7 +178,7 @@ class Http2(ConversationState):
         conversation = self.conversation
         messages: list[CallMessage] = []
         for event in events:
-            if conversation.client is None and _is_asked(event):
+            if conversation.client is None and _is_request(event):
                 conversation.client = direction
             self._calls.receive(event, direction is conversation.client, messages)
         if not self.is_rocketmq and self._calls.methods:
@@ -226,6 +226,6 @@ class Http2(ConversationState):
         experts.append(ExpertInfo(kind, detail, piece.ts, piece.packet, number, piece.offset))
 
 
-def _is_asked(event: StreamEvent) -> bool:
+def _is_request(event: StreamEvent) -> bool:
     """Return whether these headers are those of a request."""
     return any(name == ":method" for name, _ in event.headers)

@@ -276,14 +276,14 @@ def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
             if first is None:
                 first = request_name(code, int(request.head.version))
     if response is not None:
-        answer = response.head.code
+        code = response.head.code
         command = response.command if response.head.is_call else None
         if isinstance(command, CallCommand):
             return first if request is not None else command.operation, command.name or None
-        if answer == 0:
+        if code == 0:
             return first, SUCCESS
-        asked = request.head.code if request is not None else None
-        second = response_name(answer, asked, int(response.head.version))
+        request_code = request.head.code if request is not None else None
+        second = response_name(code, request_code, int(response.head.version))
     return first, second
 
 

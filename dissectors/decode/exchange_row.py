@@ -514,10 +514,10 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
     """Return the facts in both headers, mostly without decoding them in full."""
     view = request.view
     code = -1
-    answer: HeaderView | None = None
+    view_of_response: HeaderView | None = None
     if response is not None:
-        answer = response.view
-        code = answer.code
+        view_of_response = response.view
+        code = view_of_response.code
     if view.kind == SENT:
         if (
             code <= 0
@@ -528,13 +528,13 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
             return _NONE
     elif view.code in POPS and code != POLLING_TIMEOUT:
         return _NONE
-    elif view.kind == PLAIN and answer is not None and code not in NOT_ALLOWED:
+    elif view.kind == PLAIN and view_of_response is not None and code not in NOT_ALLOWED:
         return pull_facts(
             view.text(view.asked_offset),
-            answer.text(answer.next_offset),
-            answer.text(answer.min_offset),
-            answer.text(answer.max_offset),
-            answer.text(answer.suggested_broker),
+            view_of_response.text(view_of_response.next_offset),
+            view_of_response.text(view_of_response.min_offset),
+            view_of_response.text(view_of_response.max_offset),
+            view_of_response.text(view_of_response.suggested_broker),
         )
     fields = response.command.ext_fields if response is not None else None
     return header_facts(view.code, request.command.ext_fields, code, fields)

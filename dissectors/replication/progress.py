@@ -313,7 +313,7 @@ class Reading:
         self._seen.state = HaState.HANDSHAKE
         self._judge()
 
-    def answer(self, entries: list[tuple[int, int]]) -> None:
+    def respond(self, entries: list[tuple[int, int]]) -> None:
         """Handle the master's list of epochs."""
         self._seen.answered = self._seen.answered or len(entries) > 0
         self._seen.state = HaState.HANDSHAKE

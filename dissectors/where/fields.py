@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..endpoint import host_of
 from ..expert import ExpertKind
 from ..grpc.command import PROTOBUF
-from ..grpc.names import ANSWERS, CODES, OPERATIONS
+from ..grpc.names import CODES, OPERATIONS, RESPONSES
 from ..quantities import DURATION_UNITS, DURATIONS_SPELLED, SIZE_UNITS, SIZES_SPELLED
 from ..remoting.code_names import request_code, request_name
 from ..remoting.codes import (
@@ -298,7 +298,7 @@ def _request_names() -> Collection[str]:
 def response_names() -> Collection[str]:
     """Return the names of all response codes."""
     former = (code.name for code in FORMER_RESPONSES)
-    return dict.fromkeys((*ResponseCode.__members__, *former, *ANSWERS))
+    return dict.fromkeys((*ResponseCode.__members__, *former, *RESPONSES))
 
 
 def response_code(name: str) -> int | None:

@@ -44,7 +44,7 @@ from ..remoting.messages.counting import (
 from ..remoting.messages.properties import PROPERTIES, PropertyType
 from ..remoting.sysflag import COMPRESSION_NAMES, TRANSACTION_MASK, TRANSACTION_NAMES, SysFlag
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
-from ..rows.outcome import NORMAL_ANSWERS
+from ..rows.outcome import NORMAL_RESPONSES
 
 OWN: Final = frozenset(
     [
@@ -195,7 +195,7 @@ def tables() -> dict[str, object]:
         "magics": {MAGIC_V1: "V1", MAGIC_V2: "V2"},
         "serialize_types": {int(one): one.name for one in SerializeType},
         "successes": dict.fromkeys(sorted(SUCCESSES), True),
-        "normal_responses": dict.fromkeys(sorted(NORMAL_ANSWERS), True),
+        "normal_responses": dict.fromkeys(sorted(NORMAL_RESPONSES), True),
         "secrets": {name.lower(): letters for name, letters in SECRET_FIELDS.items()},
         "secret_words": SECRET_WORDS,
         "compressions": {bits >> 8: name for bits, name in COMPRESSION_NAMES.items()},

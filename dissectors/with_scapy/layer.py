@@ -184,8 +184,8 @@ class RemotingLayer(Packet):  # type: ignore[misc]
         """Return whether it is the response to a request."""
         if not isinstance(other, RemotingLayer):
             return False
-        answering = bool(int(self.flag) & 1) and not int(other.flag) & 3
-        return answering and bool(self.opaque == other.opaque)
+        is_response = bool(int(self.flag) & 1) and not int(other.flag) & 3
+        return is_response and bool(self.opaque == other.opaque)
 
     def hashret(self) -> bytes:
         """Return what a request and its response share."""

@@ -154,8 +154,8 @@ def _summary(box: Sandbox, seconds: float) -> Iterator[Labelled]:
     for code, number in requests.most_common(_MOST_ROWS):
         yield _counted_line(number, request_name(code))
     for (code, response), number in errors.most_common(_MOST_ROWS):
-        answer = f"answered {response} {response_name(response, code)}"
-        yield _counted_line(number, f"{request_name(code)} {answer}")
+        response_text = f"answered {response} {response_name(response, code)}"
+        yield _counted_line(number, f"{request_name(code)} {response_text}")
 
 
 def _counted_line(number: int, text: str) -> Labelled:

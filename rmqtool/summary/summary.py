@@ -159,7 +159,7 @@ class Summary:
             failed = record.outcome_class == FAILED
             if record.status != ORPHAN:  # a response has neither request nor client
                 self._add_operations(record, failed)
-            self._add_answer(record)
+            self._add_response(record)
             self._add_peers(record, failed)
             self.relays.add(record)
             self._note_times(record)
@@ -184,7 +184,7 @@ class Summary:
         elif latency > self.slowest[0][0]:
             heapq.heapreplace(self.slowest, entry)
 
-    def _add_answer(self, record: ExchangeRecord) -> None:
+    def _add_response(self, record: ExchangeRecord) -> None:
         code = record.response_code
         if code is None:
             return

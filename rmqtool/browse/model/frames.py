@@ -188,8 +188,8 @@ def exchange_of(kept: KeptExchange) -> Exchange:
     first = conversation.first
     second = conversation.second
     request = None if kept.request is None else _pdu(first, kept.request)
-    answering = first if kept.request is None else second
-    response = None if kept.response is None else _pdu(answering, kept.response)
+    responding = first if kept.request is None else second
+    response = None if kept.response is None else _pdu(responding, kept.response)
     return Exchange(request, response)
 
 
