@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..endpoint import host_of
-from ..expert import ExpertKind
+from ..expert import FindingKind
 from ..grpc.command import PROTOBUF
 from ..grpc.names import CODES, OPERATIONS, RESPONSES
 from ..quantities import DURATION_UNITS, DURATIONS_SPELLED, SIZE_UNITS, SIZES_SPELLED
@@ -321,7 +321,7 @@ _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "serialize_type": lambda: (*SerializeType.__members__, PROTOBUF),
     "request_name": _request_names,
     "response_name": response_names,
-    "findings": lambda: ExpertKind.__members__,
+    "findings": lambda: FindingKind.__members__,
     "name": lambda: dict.fromkeys((*_request_names(), *response_names())),
     "kind": lambda: ("request", "response", "oneway"),
 }

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ..expert import ExpertKind, Severity
+from ..expert import FindingKind, Severity
 from ..ports import BROKER, CONTAINER, CONTROLLER, NAMESRV, VIP
 from ..remoting.bodies.registry import SUCCESSES
 from ..remoting.code_names import OPERATIONS, REQUEST_NAMES, response_name, wide_request_code
@@ -144,15 +144,15 @@ PORTS: Final = ",".join(map(str, (NAMESRV, CONTAINER, VIP, BROKER, CONTROLLER)))
 """conversations there are RocketMQ's; others are told by their bytes"""
 
 _FOUND: Final = {
-    ExpertKind.BAD_FRAME: "MALFORMED",
-    ExpertKind.FRAME_TOO_LARGE: "MALFORMED",
-    ExpertKind.FRAME_CUT: "REASSEMBLE",
-    ExpertKind.BAD_HEADER: "MALFORMED",
-    ExpertKind.BAD_FIELD: "PROTOCOL",
-    ExpertKind.UNKNOWN_CODE: "UNDECODED",
-    ExpertKind.BAD_BODY: "UNDECODED",
-    ExpertKind.BAD_MESSAGE: "PROTOCOL",
-    ExpertKind.OPAQUE_REUSED: "SEQUENCE",
+    FindingKind.BAD_FRAME: "MALFORMED",
+    FindingKind.FRAME_TOO_LARGE: "MALFORMED",
+    FindingKind.FRAME_CUT: "REASSEMBLE",
+    FindingKind.BAD_HEADER: "MALFORMED",
+    FindingKind.BAD_FIELD: "PROTOCOL",
+    FindingKind.UNKNOWN_CODE: "UNDECODED",
+    FindingKind.BAD_BODY: "UNDECODED",
+    FindingKind.BAD_MESSAGE: "PROTOCOL",
+    FindingKind.OPAQUE_REUSED: "SEQUENCE",
 }
 """Findings that the dissector has in common with rmqtool → Wireshark's group of them."""
 _FOUND_THERE: Final = (
@@ -216,7 +216,7 @@ def tables() -> dict[str, object]:
         "ext_fields": [_row_of(one) for one in header_filters()],
         "properties": [_row_of(one) for one in property_filters()],
         "meanings": _meanings(),
-        "experts": _experts(),
+        "experts": _findings(),
     }
 
 
@@ -370,7 +370,7 @@ def _said_of(
     return found
 
 
-def _experts() -> list[dict[str, object]]:
+def _findings() -> list[dict[str, object]]:
     found: list[dict[str, object]] = [
         {
             "name": kind.name.lower(),

@@ -26,7 +26,7 @@ from scapy.layers.inet import TCP
 from scapy.packet import Packet, Padding, bind_bottom_up, bind_layers
 from scapy.sessions import IPSession
 
-from ..expert import ExpertInfo
+from ..expert import Finding
 from ..ports import BROKER, NAMESRV, REPLICATION, VIP
 from ..remoting.code_names import request_name, response_name
 from ..remoting.codes import RequestCode, ResponseCode
@@ -213,7 +213,7 @@ class RemotingLayer(Packet):  # type: ignore[misc]
 class _Direction:
     """One direction of a TCP connection."""
 
-    def __init__(self, number: int, experts: list[ExpertInfo]) -> None:
+    def __init__(self, number: int, experts: list[Finding]) -> None:
         self.reassembler = StreamReassembler(number, experts)
         self.decoder = FrameDecoder(number, experts, KEEP_ALL, False)
         self.last: Packet | None = None
@@ -229,7 +229,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)
-        self.experts: list[ExpertInfo] = []
+        self.experts: list[Finding] = []
         self._directions: dict[bytes, _Direction] = {}
         self._number = 0
         self._late: list[Packet] = []

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from dissectors.expert import ExpertInfo
+from dissectors.expert import Finding
 from dissectors.remoting.broker_addresses import answered_with_addresses
 from dissectors.remoting.code_names import wide_request_code
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
@@ -72,12 +72,12 @@ class Stream:
     """The frames of one direction, and the bytes held until their frame is complete."""
 
     __slots__ = (
-        "_counted", "_decoder", "_experts", "_held", "_held_at", "_inside", "_offset", "_room"
+        "_counted", "_decoder", "_findings", "_held", "_held_at", "_inside", "_offset", "_room"
     )  # fmt: skip
 
     def __init__(self, room: Room) -> None:
-        self._experts: list[ExpertInfo] = []
-        self._decoder = FrameDecoder(0, self._experts, KEEP_NONE, True)
+        self._findings: list[Finding] = []
+        self._decoder = FrameDecoder(0, self._findings, KEEP_NONE, True)
         self._held = bytearray()
         self._held_at = 0
         self._offset = 0
@@ -125,7 +125,7 @@ class Stream:
         self._decoder.receive(data, 0, len(data), self._offset, 0, 0, frames)
         self._offset += len(data)
         self._inside = self._decoder.inside
-        if self._experts or not self._decoder.synchronized:
+        if self._findings or not self._decoder.synchronized:
             return None
         return frames
 

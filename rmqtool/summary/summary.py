@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from dissectors.endpoint import host_of
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.expert import Finding, FindingKind
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import EXPECTED, FAILED, LONG_POLLS, is_failure
 from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
@@ -141,7 +141,7 @@ class Summary:
         """sends through proxies beside what these asked brokers"""
         self.slowest: list[tuple[int, int, ExchangeRecord]] = []
         """(latency, less its number, exchange), not in order"""
-        self.findings: dict[ExpertKind, ExpertInfo] = {}
+        self.findings: dict[FindingKind, Finding] = {}
         """the first finding of each kind"""
         self.exchanges = 0
         """exchanges counted"""
@@ -164,7 +164,7 @@ class Summary:
             self.relays.add(record)
             self._note_times(record)
 
-    def add_findings(self, findings: Iterable[ExpertInfo]) -> None:
+    def add_findings(self, findings: Iterable[Finding]) -> None:
         """Keep the first finding of each kind as the example."""
         for info in findings:
             self.findings.setdefault(info.kind, info)

@@ -51,7 +51,7 @@ V6 = (End("2001:db8::5", 51234), End("2001:db8::1", 10911))
 
 
 def _is_clean(outcome: Outcome) -> bool:
-    return all(info.kind.severity < Severity.WARNING for info in outcome.experts)
+    return all(info.kind.severity < Severity.WARNING for info in outcome.findings)
 
 
 @pytest.mark.slow
@@ -393,4 +393,4 @@ def test_any_chunks_and_idle_times(data: st.DataObject) -> None:
     stages.finish()
     assert not stages.segments.acks_wanted
     assert multiset(stages.take_exchanges()) == script.expected()
-    assert all(info.kind.severity < Severity.WARNING for info in stages.take_experts())
+    assert all(info.kind.severity < Severity.WARNING for info in stages.take_findings())
