@@ -13,7 +13,7 @@ from typing import Final
 
 from dissectors.broker_store.evidence import StoreEvidence
 from dissectors.endpoint import host_of
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode

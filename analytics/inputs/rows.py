@@ -14,7 +14,7 @@ import msgspec
 
 from dissectors.budget import FREE_BYTES, MOST_TIMES
 from dissectors.decode.decoded_log import FINDING_COLUMNS, FindingRecord
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.foreign import read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.rows.column import Column, stored_name

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.row_facts.names import FAULT, fact_in
 from dissectors.rows.message_record import ACKNOWLEDGED, BEFORE, MessageRecord
 from dissectors.rows.outcome import LONG_POLLS, is_send

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import msgspec
 
 from ..decode.decoded_log import FINDING_COLUMNS
-from ..expert import FindingKind
+from ..findings import FindingKind
 from ..foreign import Unreadable, json_of
 from ..remoting.row_facts import names as facts
 from ..rows import conversation_facts as tcp

@@ -13,7 +13,7 @@ from typing import Final
 from ..budget import Budget
 from ..decode.pipeline import Decode, DecodeOptions
 from ..decode.totals import COMMIT_LOG, CaptureStats
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from ..message_rows.message_writer import FactsReader
 from ..message_rows.seen_exchange import Facts
 from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch

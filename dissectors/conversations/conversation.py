@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from ..remoting.command import ROCKETMQ, RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import FrameDecoder

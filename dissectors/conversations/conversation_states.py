@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from ..expert import Finding, FindingKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import KEEP_CARRIED, KEEP_MESSAGES

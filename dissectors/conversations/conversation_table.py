@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from ..replication.progress import MAX_REPLICATIONS, Replication
 from ..rows.conversation_record import ConversationRecord
 from ..tcp.passed_flows import PassedFlows

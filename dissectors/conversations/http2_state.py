@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from ..expert import Finding, FindingKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..remoting.framing.frame import Frame
 from ..tcp.pieces import Data, Gap, Piece
 from .conversation import Conversation, ConversationState, Direction, Pdu, pdu_of

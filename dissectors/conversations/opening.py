@@ -9,7 +9,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import Finding
+from ..findings import Finding
 from ..tcp.pieces import Data, Piece
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, ConversationState, Direction, Pdu

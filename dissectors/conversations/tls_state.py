@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from ..expert import Finding, FindingKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..replication.progress import Replication
 from ..tcp.pieces import Data, Gap, Piece
 from ..tls.key_log import KeyLog

@@ -17,7 +17,7 @@ import msgspec
 
 from ..budget import Budget
 from ..conversations.conversation import Pdu
-from ..expert import Finding, FindingKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..grpc.bodies import call_body_of
 from ..grpc.command import CallCommand
 from ..remoting.bodies import Body, body_form, body_value, decode_body

@@ -17,7 +17,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from ..expert import Finding
+from ..findings import Finding
 from ..foreign import Unreadable, converted, json_of
 from ..owned_folder import FolderRefused, is_inside
 from ..replication.progress import Replication

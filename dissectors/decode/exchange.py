@@ -12,7 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from ..conversations.conversation import NO_PDUS, Direction, Pdu
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from ..grpc.command import CallCommand
 from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
 from ..rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import i64
 
-from ..expert import Finding
+from ..findings import Finding
 from ..rows.column_bytes import ArrowSink
 from ..rows.encoded import Columns, EncodedBatch, Lines, parts_by_chunk
 from ..rows.parquet import BATCH_ROWS, batches_of, exchange_table, message_table

@@ -24,7 +24,7 @@ from ..conversations.header_view import (
     queue_offset_of,
     view_of_command,
 )
-from ..expert import Finding, FindingKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..grpc.command import NO_CODE, CallCommand
 from ..json_bytes import ABSENT, NOTHING, PLACE_END
 from ..remoting import row_bodies

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..conversations.conversation import Pdu
 from ..conversations.conversation_row import conversation_row_of
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
 from ..replication.progress import first_of
 from ..rows.conversation_record import NO_ANSWER, ConversationRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from ..tcp.source import CaptureError
 from ..tls.key_log import KeyLog
 

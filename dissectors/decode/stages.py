@@ -19,7 +19,7 @@ from ..conversations.conversation_table import (
     ConversationTable,
     GivenOut,
 )
-from ..expert import Finding, FindingKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import broker_addresses_of
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_CARRIED

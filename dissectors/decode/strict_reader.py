@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ..conversations.recognition import protocol_of
-from ..expert import Finding
+from ..findings import Finding
 from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ..expert import FindingKind
+from ..findings import FindingKind
 from ..replication.progress import Replication, first_of
 
 COMMIT_LOG: Final = "commit log"

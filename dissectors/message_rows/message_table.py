@@ -15,7 +15,7 @@ import msgspec
 
 from ..budget import FREE_BYTES, MAX_REMEMBERED, Budget
 from ..conversations.conversation import Pdu
-from ..expert import Finding, FindingKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..foreign import natural_of
 from ..grpc.command import NO_CODE, CallCommand
 from ..remoting.bodies.custom import take_problems

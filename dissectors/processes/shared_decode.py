@@ -21,7 +21,7 @@ from ..decode.command_order import MOST_BYTES, MOST_HELD
 from ..decode.exchange import MAX_WAITING, MAX_WAITING_BYTES
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.totals import TOTALS, set_sums
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from ..rows.conversation_record import ConversationRecord
 from ..rows.encoded import EncodedBatch, Lines, RowForm
 from ..rows.record import ExchangeRecord

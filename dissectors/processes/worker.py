@@ -18,7 +18,7 @@ from ..decode.exchange_forms import ExchangeColumns, ExchangeLines, MessageGiver
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.stages import Stages
 from ..decode.totals import totals_of
-from ..expert import Finding
+from ..findings import Finding
 from ..rows.encoded import RowForm
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from ..histogram import Histogram
 from .layouts import MIN_RECORD, HaState, Header
 from .passed import Passed, Point

@@ -14,7 +14,7 @@ from typing import Final, final
 from librt.strings import read_i32_be, read_i32_le, read_i64_be, read_i64_le
 from mypy_extensions import i64, mypyc_attr
 
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from .passed_flows import PassedFlows
 
 MAX_PACKET: Final = 1024 * 1024

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from .capture import Packet
 
 MAX_DATAGRAM: Final = 65535

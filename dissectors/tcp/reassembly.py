@@ -13,7 +13,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from .pieces import PIECE_COST, Data, Gap, Piece, agree
 from .segment import ACK, Segment
 

@@ -15,7 +15,7 @@ from typing import Final, final
 from librt.strings import read_i16_be, read_i64_be
 from mypy_extensions import i64
 
-from ..expert import Finding, FindingKind
+from ..findings import Finding, FindingKind
 from .capture import LINKTYPE_ETHERNET, Packet
 from .fragments import FragmentTable
 from .segment import FIN, RST, SYN, Segment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..expert import FindingKind
+from ..findings import FindingKind
 from .handshake import ClientHello, ServerHello
 
 

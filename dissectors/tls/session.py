@@ -12,7 +12,7 @@ from collections import deque
 from enum import IntEnum
 from typing import Final, final
 
-from ..expert import FindingKind
+from ..findings import FindingKind
 from . import key_log as labels
 from .events import CertificateChain, Plaintext, ServerExtensions, TlsAlert, TlsEvent, TlsFinding
 from .handshake import (

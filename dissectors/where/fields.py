@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..endpoint import host_of
-from ..expert import FindingKind
+from ..findings import FindingKind
 from ..grpc.command import PROTOBUF
 from ..grpc.names import CODES, OPERATIONS, RESPONSES
 from ..quantities import DURATION_UNITS, DURATIONS_SPELLED, SIZE_UNITS, SIZES_SPELLED

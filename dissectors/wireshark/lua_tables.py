@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ..expert import FindingKind, Severity
+from ..findings import FindingKind, Severity
 from ..ports import BROKER, CONTAINER, CONTROLLER, NAMESRV, VIP
 from ..remoting.bodies.registry import SUCCESSES
 from ..remoting.code_names import OPERATIONS, REQUEST_NAMES, response_name, wide_request_code

@@ -26,7 +26,7 @@ from scapy.layers.inet import TCP
 from scapy.packet import Packet, Padding, bind_bottom_up, bind_layers
 from scapy.sessions import IPSession
 
-from ..expert import Finding
+from ..findings import Finding
 from ..ports import BROKER, NAMESRV, REPLICATION, VIP
 from ..remoting.code_names import request_name, response_name
 from ..remoting.codes import RequestCode, ResponseCode

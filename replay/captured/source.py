@@ -18,7 +18,7 @@ from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.decoded_log import MANIFEST
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.broker_addresses import address_of
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import SENDS

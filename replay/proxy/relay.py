@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.remoting.broker_addresses import answered_with_addresses
 from dissectors.remoting.code_names import wide_request_code
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand

@@ -17,7 +17,7 @@ from analytics.inputs.rows import conversation_rows, exchange_rows, finding_reco
 from analytics.inputs.window import TimeWindow
 from dissectors.decode.decoded_log import FindingRecord, Manifest
 from dissectors.decode.totals import CaptureStats, DecodeStats, set_sums
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.tcp.capture import CAPTURE_SHIFT
 from dissectors.times import Moment, moment_of
 

@@ -11,7 +11,7 @@ from analytics.diagnosis.problem import Problem, Subject
 from analytics.diagnosis.registry import rule_of, rules, with_finders
 from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.message_record import MessageRecord
 from dissectors.rows.record import ExchangeRecord

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from analytics.diagnosis.problem import Problem
     from dissectors.decode.pipeline import Decode
     from dissectors.decode.totals import DecodeStats
-    from dissectors.expert import Finding
+    from dissectors.findings import Finding
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.record import ExchangeRecord
 

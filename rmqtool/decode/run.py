@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.totals import COMMIT_LOG
-from dissectors.expert import FindingKind, Severity
+from dissectors.findings import FindingKind, Severity
 from dissectors.processes.choice import decode_of
 from dissectors.quantities import counted
 from dissectors.rows.encoded import EncodedBatch

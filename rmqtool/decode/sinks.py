@@ -14,7 +14,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dissectors.budget import Budget
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.quantities import counted
 from dissectors.rows.encoded import EncodedRows, Lines, RowForm
 from dissectors.rows.record import ExchangeRecord

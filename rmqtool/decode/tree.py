@@ -28,7 +28,7 @@ from dissectors.decode.command_row import (
 )
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
-from dissectors.expert import Finding, FindingKind, Severity, undecoded
+from dissectors.findings import Finding, FindingKind, Severity, undecoded
 from dissectors.grpc.command import CallCommand
 from dissectors.printable import MOST_SHOWN
 from dissectors.quantities import counted

@@ -17,7 +17,7 @@ from dissectors.decode.command_row import (
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen, Decode, settled_by
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.processes.choice import command_lines_of
 from dissectors.processes.command_lines import CommandLines
 from dissectors.rows.encoded import EncodedRows, RowForm

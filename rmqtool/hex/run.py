@@ -17,7 +17,7 @@ import msgspec
 from dissectors.budget import Budget
 from dissectors.decode.command_row import WHOLE, command_row_of, kind_of, name_of
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
-from dissectors.expert import Finding, Severity
+from dissectors.findings import Finding, Severity
 from dissectors.ports import BROKER
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with

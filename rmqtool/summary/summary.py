@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from dissectors.endpoint import host_of
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import EXPECTED, FAILED, LONG_POLLS, is_failure
 from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord

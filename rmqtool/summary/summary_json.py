@@ -29,7 +29,7 @@ from .summary_tables import (
 
 if TYPE_CHECKING:
     from analytics.diagnosis.engine import Diagnosis
-    from dissectors.expert import Finding
+    from dissectors.findings import Finding
     from dissectors.replication.progress import Replication
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dissectors.expert import Finding, FindingKind, Severity
+from dissectors.findings import Finding, FindingKind, Severity
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import FAILED, is_notable
 from dissectors.rows.record import ExchangeRecord

@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.live.interface import WAIT, LiveCapture, LiveError, pcap_head, pcap_records
 from dissectors.live.packet_ring import RingPacket
 from dissectors.tcp.capture import CaptureReader, Packet

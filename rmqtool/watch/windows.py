@@ -16,7 +16,7 @@ from typing import Final
 from analytics.diagnosis.engine import Engine
 from dissectors.decode.pending import Pending
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 

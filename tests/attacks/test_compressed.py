@@ -13,7 +13,7 @@ import pytest
 
 from dissectors.budget import FREE_BYTES
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.tcp import decompression
 from dissectors.tcp.decompression import COMPRESSIONS, MOST_TIMES, DecompressedStream
 from tests.rmqtool.command import rmqtool

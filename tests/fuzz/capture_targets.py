@@ -11,7 +11,7 @@ from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.decode.stages import ExchangeStages
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.grpc.definition import METHODS
 from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.framing.frame import Frame

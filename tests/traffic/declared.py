@@ -9,7 +9,7 @@ import msgspec
 
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.command import RemotingCommand
 from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.tcp.source import CaptureError

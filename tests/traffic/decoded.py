@@ -11,7 +11,7 @@ from pathlib import Path
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import Decode, DecodeOptions, DecodeStats
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.rows.record import ExchangeRecord
 
 from .captures import pcap_of

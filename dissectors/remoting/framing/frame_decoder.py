@@ -15,7 +15,7 @@ from typing import Final, final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from ...expert import Finding, FindingKind
+from ...findings import Finding, FindingKind
 from ..header_codec import BINARY_TYPE, first_code_of
 from ..row_bodies import CARRYING_REQUESTS, MESSAGE_FIELDS, WANTED_REQUESTS, WANTED_RESPONSE
 from .frame import Frame

@@ -9,7 +9,7 @@ from typing import Final
 
 from dissectors.decode.decoded_log import FINDING_COLUMNS, FindingRecord, finding_of
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.where.fields import FieldSet, field_of_column
 
 from .table import Table

@@ -19,7 +19,7 @@ import zstandard
 
 from dissectors.conversations.conversation import Conversation, Direction, Pdu, pdu_of
 from dissectors.decode.exchange import Exchange
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.rows.column import Column
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dissectors.decode.exchange import Exchange
     from dissectors.decode.pipeline import Carried
     from dissectors.decode.totals import DecodeStats
-    from dissectors.expert import Finding
+    from dissectors.findings import Finding
 
 MOST_VALUES: Final = 500
 """most values per column for completion"""

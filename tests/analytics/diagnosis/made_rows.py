@@ -12,7 +12,7 @@ from analytics.diagnosis.engine import Engine
 from analytics.diagnosis.problem import Problem
 from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord

@@ -11,7 +11,7 @@ from analytics.diagnosis import context as of
 from analytics.diagnosis.context import Context
 from analytics.diagnosis.engine import Diagnosis, not_judged
 from analytics.diagnosis.need import Need
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows import broker_names

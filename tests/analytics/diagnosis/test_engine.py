@@ -17,7 +17,7 @@ from analytics.diagnosis.need import Need
 from analytics.diagnosis.problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from analytics.diagnosis.registry import rules
 from analytics.diagnosis.rule import DiagnosisRule, Exchanges, Fold
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED

@@ -26,7 +26,7 @@ from analytics.inputs.rows import (
 )
 from analytics.inputs.source import read_here
 from dissectors.decode.decoded_log import FINDING_COLUMNS
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 from tests.analytics.diagnosis.made_rows import SAMPLES, connection, exchange, sample

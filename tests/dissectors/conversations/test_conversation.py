@@ -8,7 +8,7 @@ import pytest
 
 from dissectors.conversations.conversation_table import SWEEP_PACKETS
 from dissectors.conversations.handshake import HALF_LINGER, LINGER
-from dissectors.expert import FindingKind, Severity
+from dissectors.findings import FindingKind, Severity
 from dissectors.remoting.framing.layout import encode_frame
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent

@@ -15,7 +15,7 @@ from dissectors.conversations.conversation_table import (
     GivenOut,
 )
 from dissectors.decode.stages import MAX_FINDINGS, ExchangeStages
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
 from dissectors.replication.progress import ReplicationFinder
 from dissectors.tcp.capture import Packet

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dissectors.conversations.conversation_table import MAX_HELD
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from dissectors.remoting.framing.search import PART_COST
 from dissectors.tcp.pieces import PIECE_COST

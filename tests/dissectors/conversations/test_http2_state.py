@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange import EARLY_TOLERANCE
-from dissectors.expert import FindingKind, Severity
+from dissectors.findings import FindingKind, Severity
 from dissectors.grpc.command import CallCommand
 from dissectors.http2.frame import PREFACE
 from tests.dissectors.tcp.readers import read

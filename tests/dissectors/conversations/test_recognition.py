@@ -22,7 +22,7 @@ from dissectors.conversations.recognition import (
     protocol_of,
 )
 from dissectors.decode.pipeline import DecodeOptions
-from dissectors.expert import FindingKind, Severity
+from dissectors.findings import FindingKind, Severity
 from tests.traffic.commands import frame, route_query, send, sent
 from tests.traffic.decoded import Outcome, decode_segments
 from tests.traffic.talk import BROKER, CLIENT, End, Talk, retimed

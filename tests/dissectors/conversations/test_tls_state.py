@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.stages import ExchangeStages
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.processes.choice import decode_of
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL
 from dissectors.tcp.formats import reader_of

@@ -28,7 +28,7 @@ from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange import EARLY_TOLERANCE
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.stages import ExchangeStages
-from dissectors.expert import Severity
+from dissectors.findings import Severity
 from dissectors.processes.worker import ShardDecode
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL
 from dissectors.tcp.capture import packet_number

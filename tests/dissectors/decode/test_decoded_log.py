@@ -27,7 +27,7 @@ from dissectors.decode.decoded_log import (
 from dissectors.decode.log_writer import DecodedLogWriter
 from dissectors.decode.pipeline import CaptureStats, Decode, DecodeOptions, DecodeStats
 from dissectors.decode.totals import TOTALS, RunTotals
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.record import COLUMNS
 

@@ -10,7 +10,7 @@ import pytest
 from dissectors.decode.command_order import MOST_HELD, CommandOrder
 from dissectors.decode.exchange import EARLY_TOLERANCE, names_of
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import (
     GET_ROUTEINFO,

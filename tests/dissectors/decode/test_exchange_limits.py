@@ -11,7 +11,7 @@ from dissectors.decode.exchange import (
     MAX_WAITING,
     MAX_WAITING_BYTES,
 )
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from tests.traffic.commands import route_query, send, sent
 from tests.traffic.decoded import decode_segments
 from tests.traffic.talk import CLIENT, MICROSECOND, SECOND, End, Talk

@@ -11,7 +11,7 @@ from dissectors.conversations.conversation import Pdu
 from dissectors.decode import command_row, exchange_row, stages
 from dissectors.decode.command_row import command_row_of
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.bodies import decode_body, registry
 from rmqtool.decode import tree
 from tests.pure import implementation

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from dissectors.decode.pipeline import CaptureStats, Decode, DecodeOptions
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import packet_number
 from tests.traffic.captures import Interface, pcap_of, pcapng

@@ -15,7 +15,7 @@ import zstandard
 
 from dissectors.decode import pipeline
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.processes.choice import decode_of
 from dissectors.processes.shared_decode import SharedDecode
 from dissectors.rows.record import ExchangeRecord

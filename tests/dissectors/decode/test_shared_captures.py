@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.expert import FindingKind, Severity
+from dissectors.findings import FindingKind, Severity
 from dissectors.rows.record import ExchangeRecord
 from tests.traffic.decoded import Outcome, decode, records
 

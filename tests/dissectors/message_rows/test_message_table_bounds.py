@@ -12,7 +12,7 @@ import pytest
 
 from dissectors import budget
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.message_rows.decisions import MAX_ACKNOWLEDGED, MAX_POPPED
 from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.messages.message import StoredMessage, encode_message

@@ -18,7 +18,7 @@ import zstandard
 from dissectors.decode.exchange_row import settled_by
 from dissectors.decode.pipeline import Carried, DecodeOptions, DecodeStats
 from dissectors.decode.stages import ExchangeStages
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.processes import children, choice, shared_decode
 from dissectors.processes.children import ChildEnded
 from dissectors.processes.choice import decode_of

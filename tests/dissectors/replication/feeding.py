@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.replication.progress import (
     AUTO_SWITCH,
     CLASSIC,

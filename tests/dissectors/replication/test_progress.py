@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.replication.progress import (
     AUTO_SWITCH,
     CLASSIC,

@@ -10,7 +10,7 @@ import pytest
 
 from dissectors.decode.decoded_log import read_manifest
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.processes.choice import decode_of
 from dissectors.replication.progress import (
     CLASSIC,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.tcp.pieces import Data, Piece
 from dissectors.tcp.reassembly import StreamReassembler
 from dissectors.tcp.segment import ACK, SYN, Segment

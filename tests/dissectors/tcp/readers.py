@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.expert import Finding
+from dissectors.findings import Finding
 from dissectors.tcp.capture import packet_number
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.capture import ORDINARY_PACKET
 from dissectors.tcp.formats import reader_of
 from tests.traffic.captures import pcap

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.formats import reader_of
 from dissectors.tcp.pcapng import MAX_INTERFACES
 from tests.traffic.captures import Interface, PcapngWriter, pcapng

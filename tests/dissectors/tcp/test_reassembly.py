@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.pieces import Data
 from dissectors.tcp.reassembly import HOLD_SEGMENTS, KEEP_ALIVE_IDLE, MAX_DISTANCE
 from dissectors.tcp.segment import SYN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.pieces import Piece
 from dissectors.tcp.reassembly import (
     FAR_SEGMENTS,

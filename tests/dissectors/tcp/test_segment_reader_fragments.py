@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.fragments import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES
 from dissectors.tcp.segment_reader import SegmentReader

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.tls.events import CertificateChain, ServerExtensions, TlsAlert
 from dissectors.tls.key_log import KeyLog
 from dissectors.tls.session import TlsSession

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS
 from dissectors.remoting.messages.properties import PROPERTIES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from dissectors.decode.pipeline import CaptureStats, DecodeStats
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from rmqtool.summary.summary import MAX_KEYS, MAX_PEERS, OTHERS, ClientKey, Summary
 from rmqtool.summary.summary_json import summary_json
 from rmqtool.summary.summary_text import summary_lines

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.live.interface import LiveError, pcap_records
 from dissectors.live.packet_ring import RingPacket
 from dissectors.rows.record import ExchangeRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.bodies import decode_body
 from dissectors.remoting.heartbeat import groups_of
 from dissectors.remoting.row_facts.bodies import request_body_facts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dissectors.expert import Finding, FindingKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from tests.traffic.commands import Command, route_query, send, sent

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.framing.frame_decoder import (
     KEEP_ALL,
     KEEP_CARRIED,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import FindingKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.framing.layout import PREFIX
 
 from .decoding import BIG, COMMANDS, STARTS, STREAM, Decoding, assert_frames
