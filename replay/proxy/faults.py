@@ -18,7 +18,7 @@ from ..sandbox.events import EventKind
 from ..sandbox.injection.injection import Injection, InjectionKind
 from ..sandbox.injection.injector import Injector
 from ..sandbox.request import ReceivedRequest
-from ..sandbox.server import Connection, Response
+from ..sandbox.server import Connection, HandlerResponse
 from .relay import MOST_DUE
 
 INJECTED: Final = "injected by rmqtool proxy"
@@ -34,7 +34,7 @@ def check_injections(injections: Iterable[Injection]) -> None:
             raise SandboxError(f"fault {injection.kind}: only the sandbox has it", hint)
 
 
-class ServerResponse(Response):
+class ServerResponse(HandlerResponse):
     """The unchanged response of the real server."""
 
     raw: bytes = b""
@@ -107,7 +107,7 @@ class FaultyServer:
         raw, request.raw, request.body = request.raw, b"", b""
         connection.execute(request, raw)
 
-    def note_error(self, request: ReceivedRequest, response: Response) -> None:
+    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Do nothing: the fault's own event covers it."""
 
     def tell(
@@ -162,7 +162,7 @@ class FaultGate:
         return True
 
 
-def frame_of(request: RemotingCommand, response: Response) -> bytes:
+def frame_of(request: RemotingCommand, response: HandlerResponse) -> bytes:
     """Return the frame of a response: the real server's unchanged, or a fault's encoded."""
     if isinstance(response, ServerResponse):
         return response.raw

@@ -28,7 +28,7 @@ from ..safety import TargetRefused
 from ..sandbox.events import EventKind, SandboxEvent
 from ..sandbox.injection.injector import Injector
 from ..sandbox.room import Room
-from ..sandbox.server import Connection, Response
+from ..sandbox.server import Connection, HandlerResponse
 from ..transport.aio import CLOSED, AioLink, AioNetwork
 from ..transport.tls import server_context
 from ..wire.network import Link
@@ -459,14 +459,14 @@ class ProxyConnection:
             self._gate.wait_for(request)
         self.forward(raw)
 
-    def respond(self, request: RemotingCommand, response: Response) -> None:
+    def respond(self, request: RemotingCommand, response: HandlerResponse) -> None:
         """Respond to a request with the server's response or a fault's error."""
         if request.flag & ONEWAY_FLAG:
             return
         shown = response.shown if isinstance(response, ServerResponse) else None
         self.to_client(frame_of(request, response), shown)
 
-    def encode_response(self, request: RemotingCommand, response: Response) -> bytes:
+    def encode_response(self, request: RemotingCommand, response: HandlerResponse) -> bytes:
         """Return the frame of a response, for faults that truncate it."""
         return frame_of(request, response)
 

@@ -43,7 +43,7 @@ from .injection.injector import DISK_FULL, Injector
 from .options import SandboxOptions
 from .pop.pop_requests import PopHandlers
 from .request import BadRequest, Handler, ReceivedRequest, topic_of
-from .server import Connection, Response
+from .server import Connection, HandlerResponse
 from .state import BrokerState
 from .store.memory import StoreFull
 from .store.sqlite import BrokerJournal
@@ -200,7 +200,7 @@ class Broker:
             if response.code:
                 self.note_error(request, response)
 
-    def note_error(self, request: ReceivedRequest, response: Response) -> None:
+    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Count an error response, and emit an event."""
         self.state.count_response(request.command.code, response.code)
         if self.state.options.on_event is not None:
@@ -213,23 +213,23 @@ class Broker:
                 response=response.code,
             )
 
-    def _response_of(self, request: ReceivedRequest) -> Response | None:
+    def _response_of(self, request: ReceivedRequest) -> HandlerResponse | None:
         handler = self._handlers.get(request.command.code)
         if handler is None:
             code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
             remark = f" request type {request.command.code} not supported"
-            return Response(code, None, b"", remark)
+            return HandlerResponse(code, None, b"", remark)
         try:
             return handler(request)
         except BadRequest as bad:
             return bad.response
         except StoreFull:
             self.tell(EventKind.STORE_FULL, request.connection, "the limit of the store is reached")
-            return Response(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", DISK_FULL)
+            return HandlerResponse(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", DISK_FULL)
         except Exception as error:  # a bug must not end the broker
             detail = "".join(traceback.format_exception(error))
             self.tell(EventKind.INTERNAL, request.connection, detail)
-            return Response(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
+            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
 
     # -- background tasks -----------------------------------------------------------------------
 

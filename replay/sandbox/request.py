@@ -1,6 +1,6 @@
 """Requests as seen by handlers, and their responses.
 
-A handler returns a `Response`, or None when it responds later (or never) through
+A handler returns a `HandlerResponse`, or None when it responds later (or never) through
 `ReceivedRequest.response`. An error of a peer is a `BadRequest`, which becomes a response with its
 code.
 RocketMQ: RemotingCommand, NettyRequestProcessor.
@@ -20,7 +20,7 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.send_fields import GROUPS, first_of, send_fields_of
 
 from .room import weight_of
-from .server import Connection, Response
+from .server import Connection, HandlerResponse
 
 
 class BadRequest(Exception):
@@ -33,7 +33,7 @@ class BadRequest(Exception):
         fields: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(remark)
-        self.response = Response(int(code), fields, b"", remark)
+        self.response = HandlerResponse(int(code), fields, b"", remark)
 
 
 class ReceivedRequest:
@@ -52,7 +52,7 @@ class ReceivedRequest:
         """its ext fields"""
         self.header_read = False
         """whether the header of a send was read: its errors then say the region"""
-        self.shape: Callable[[ReceivedRequest, Response], None] | None = None
+        self.shape: Callable[[ReceivedRequest, HandlerResponse], None] | None = None
         """an injection: what becomes of the response, instead of sending it"""
 
     @property
@@ -91,14 +91,14 @@ class ReceivedRequest:
         value = self.fields.get(name)
         return default if value is None else value.lower() == "true"
 
-    def respond(self, response: Response) -> None:
+    def respond(self, response: HandlerResponse) -> None:
         """Respond, unless an injection intervenes."""
         if self.shape is not None:
             self.shape(self, response)
         else:
             self.connection.respond(self.command, response)
 
-    def send(self, response: Response) -> None:
+    def send(self, response: HandlerResponse) -> None:
         """Respond now, unless it is oneway or the connection is closed."""
         self.connection.respond(self.command, response)
 
@@ -143,5 +143,5 @@ def settings_text(settings: Mapping[str, str]) -> bytes:
     return "".join(f"{name}={value}\n" for name, value in sorted(settings.items())).encode()
 
 
-Handler = Callable[[ReceivedRequest], "Response | None"]
+Handler = Callable[[ReceivedRequest], "HandlerResponse | None"]
 """Serves the requests of one code."""

@@ -36,7 +36,7 @@ OnResponse = Callable[[RemotingCommand | None, bytes], None]
 """Takes the response to a request of the broker; None when the connection ended before."""
 
 
-class Response(NamedTuple):
+class HandlerResponse(NamedTuple):
     """The response to a request."""
 
     code: int = 0
@@ -264,13 +264,13 @@ class Connection(asyncio.Protocol):
         """Whether something can still be written."""
         return self._transport is not None
 
-    def respond(self, request: RemotingCommand, response: Response) -> None:
+    def respond(self, request: RemotingCommand, response: HandlerResponse) -> None:
         """Respond to a request of this connection at the end of this turn; oneway ones are not."""
         if request.flag & ONEWAY_FLAG or self._transport is None:
             return
         self.write(self.encode_response(request, response))
 
-    def encode_response(self, request: RemotingCommand, response: Response) -> bytes:
+    def encode_response(self, request: RemotingCommand, response: HandlerResponse) -> bytes:
         """Return the frame of the response to a request."""
         command = RemotingCommand(
             response.code,

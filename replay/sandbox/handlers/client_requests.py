@@ -19,7 +19,7 @@ from dissectors.remoting.versions import V5_3_3
 from ..clients import NAME_LIMIT, ConsumerGroup, GroupMember, Subscription, subscription_of
 from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Response
+from ..server import HandlerResponse
 from ..state import BrokerState
 
 _QUEUES: Final = 1 << 31
@@ -84,7 +84,7 @@ class ClientHandlers:
 
     # -- heartbeats -----------------------------------------------------------------------------
 
-    def heartbeat(self, request: ReceivedRequest) -> Response:
+    def heartbeat(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 34: register a client with its groups and subscriptions."""
         value = self._object(request.body, HEARTBEAT_CLASSES)
         client_id = text_of(value.get("clientID"))
@@ -105,9 +105,9 @@ class ClientHandlers:
         for member in objects_of(value.get("consumerDataSet")):
             new |= self._consumer(client, member, without)
         if not self._state.options.is_5:
-            return Response()
+            return HandlerResponse()
         changed = str(new).lower()
-        return Response(0, {"IS_SUB_CHANGE": changed, "IS_SUPPORT_HEART_BEAT_V2": "true"})
+        return HandlerResponse(0, {"IS_SUB_CHANGE": changed, "IS_SUPPORT_HEART_BEAT_V2": "true"})
 
     def _consumer(self, client: GroupMember, member: dict[str, object], without: bool) -> bool:
         name = text_of(member.get("groupName"))
@@ -133,7 +133,7 @@ class ClientHandlers:
     def _notify(self, client: GroupMember, detail: str) -> None:
         self._state.tell(EventKind.CLIENT, client.connection, f"{client.client_id}: {detail}")
 
-    def unregister(self, request: ReceivedRequest) -> Response:
+    def unregister(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 35: let a client leave a producer or consumer group."""
         producer = request.fields.get("producerGroup")
         consumer = request.fields.get("consumerGroup")
@@ -146,18 +146,18 @@ class ClientHandlers:
                 )
             for group in left[1]:
                 self._state.notify_group(group)
-        return Response()
+        return HandlerResponse()
 
-    def members(self, request: ReceivedRequest) -> Response:
+    def members(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 38: return the ids of the clients of a consumer group."""
         name = request.text("consumerGroup")
         group = self._state.clients.consumers.get(name)
         ids = group.client_ids() if group is not None else []
         if not ids:
             raise BadRequest(f"no consumer for this group, {name}")
-        return Response(0, None, encode_json({"consumerIdList": ids}))
+        return HandlerResponse(0, None, encode_json({"consumerIdList": ids}))
 
-    def check(self, request: ReceivedRequest) -> Response:
+    def check(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 46: check whether a subscription is supported; SQL92 is not."""
         value = self._object(request.body, ("CheckClientRequestBody", "SubscriptionData"))
         subscription = value.get("subscriptionData")
@@ -167,11 +167,11 @@ class ClientHandlers:
                 f"The broker does not support consumer to filter message by {kind}",
                 ResponseCode.SYSTEM_ERROR,
             )
-        return Response()
+        return HandlerResponse()
 
     # -- locks ----------------------------------------------------------------------------------
 
-    def lock(self, request: ReceivedRequest) -> Response:
+    def lock(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 41: lock queues for one client; return the locked ones."""
         value = self._object(request.body, LOCK_CLASSES)
         got = self._state.locks.lock(
@@ -184,9 +184,9 @@ class ClientHandlers:
             {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
             for topic, queue_id in got
         ]
-        return Response(0, None, encode_json({"lockOKMQSet": queues}))
+        return HandlerResponse(0, None, encode_json({"lockOKMQSet": queues}))
 
-    def unlock(self, request: ReceivedRequest) -> Response:
+    def unlock(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 42: unlock queues of a client."""
         value = self._object(request.body, LOCK_CLASSES)
         self._state.locks.unlock(
@@ -194,7 +194,7 @@ class ClientHandlers:
             text_of(value.get("clientId")),
             queues_of(value.get("mqSet")),
         )
-        return Response()
+        return HandlerResponse()
 
 
 def _subscriptions(value: object) -> list[Subscription]:

@@ -15,7 +15,7 @@ from ..clients import EXPRESSION_LIMIT, Subscription, subscription_of
 from ..events import EventKind
 from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Response
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.shelf import StoredQueue, StoredRecord
 from ..topics import READ
@@ -87,11 +87,11 @@ class PullHandlers:
             RequestCode.LITE_PULL_MESSAGE: self.pull,
         }
 
-    def pull(self, request: ReceivedRequest) -> Response | None:
+    def pull(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 11 and 361: return messages, or nothing after a while."""
         return self._pull(request, may_hold=True)
 
-    def _pull(self, request: ReceivedRequest, may_hold: bool) -> Response | None:
+    def _pull(self, request: ReceivedRequest, may_hold: bool) -> HandlerResponse | None:
         state = self._state
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id, offset = request.number("queueId"), request.number("queueOffset")
@@ -122,7 +122,7 @@ class PullHandlers:
 
     def _respond(
         self, request: ReceivedRequest, result: PullResult, queue: StoredQueue, topic: str
-    ) -> Response:
+    ) -> HandlerResponse:
         body = b"".join([record.data for record in result.records])
         if result.records:
             self._state.messages_out += len(result.records)
@@ -143,7 +143,7 @@ class PullHandlers:
         if self._state.options.is_5:
             fields["topicSysFlag"] = "0"
             fields["groupSysFlag"] = "0"
-        return Response(result.code, fields, body, result.status)
+        return HandlerResponse(result.code, fields, body, result.status)
 
     def _hold(
         self,

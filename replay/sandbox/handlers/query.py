@@ -13,7 +13,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..clients import hash_of
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Response
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import StoreFull
 
@@ -36,15 +36,15 @@ class QueryHandlers:
             RequestCode.QUERY_CONSUME_QUEUE: self.consume_queue,
         }
 
-    def view(self, request: ReceivedRequest) -> Response:
+    def view(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 33: return the message at a commit log offset."""
         offset = request.number("offset")
         record = self._state.store.at(offset)
         if record is None:
             raise BadRequest(f"can not find message by the offset, {offset}")
-        return Response(0, None, record.data)
+        return HandlerResponse(0, None, record.data)
 
-    def query(self, request: ReceivedRequest) -> Response:
+    def query(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 12: return messages with a key or UNIQ_KEY."""
         store = self._state.store
         limit = min(request.number("maxNum"), _MOST)
@@ -62,10 +62,10 @@ class QueryHandlers:
         }
         if not records:
             remark = "can not find message, maybe time range not correct"
-            return Response(ResponseCode.QUERY_NOT_FOUND, fields, b"", remark)
-        return Response(0, fields, b"".join(record.data for record in records))
+            return HandlerResponse(ResponseCode.QUERY_NOT_FOUND, fields, b"", remark)
+        return HandlerResponse(0, fields, b"".join(record.data for record in records))
 
-    def consume_queue(self, request: ReceivedRequest) -> Response:
+    def consume_queue(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 321: return the entries of a queue from an index on."""
         topic, queue_id = request.text("topic"), request.number("queueId")
         index, count = request.number("index"), request.number("count")
@@ -84,7 +84,9 @@ class QueryHandlers:
             if wanted is not None:
                 value["subscriptionData"] = wanted.value()
         if not queue.min_offset <= index < queue.max_offset:
-            return Response(0, None, b"", f"Index {index} of {queue_id}@{topic} is not exist!")
+            return HandlerResponse(
+                0, None, b"", f"Index {index} of {queue_id}@{topic} is not exist!"
+            )
         value["queueData"] = [
             {
                 "eval": False,
@@ -94,4 +96,4 @@ class QueryHandlers:
             }
             for record in islice(queue.since(index), max(0, min(count, _MOST_ENTRIES)))
         ]
-        return Response(0, None, encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))
+        return HandlerResponse(0, None, encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))

@@ -13,7 +13,7 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.properties import encode_properties
 
 from ..request import Handler, ReceivedRequest
-from ..server import Connection, Response
+from ..server import Connection, HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
@@ -38,7 +38,7 @@ class ReplyHandlers:
             RequestCode.SEND_REPLY_MESSAGE_V2: reply,
         }
 
-    def reply(self, request: ReceivedRequest) -> Response | None:
+    def reply(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 324 and 325: store a reply and push it to the client that waits for it."""
         header = send_header(request)
         config = self._rules.topic_for(header)
@@ -101,7 +101,11 @@ class _Push:
     """A reply being pushed to the client that waits for it."""
 
     def __init__(
-        self, target: Connection, request: ReceivedRequest, response: Response, failed: Response
+        self,
+        target: Connection,
+        request: ReceivedRequest,
+        response: HandlerResponse,
+        failed: HandlerResponse,
     ) -> None:
         self._target = target
         self._request = request

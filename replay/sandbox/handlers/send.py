@@ -17,7 +17,7 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ...unique_id import UniqueIds
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Response
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from .send_rules import SendHeader, SendRules, send_header
@@ -44,7 +44,7 @@ class SendHandlers:
             RequestCode.SEND_BATCH_MESSAGE: self._rules.with_region(self.send_batch),
         }
 
-    def send(self, request: ReceivedRequest) -> Response:
+    def send(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 10 and 310: store one message."""
         if request.fields.get(send_fields_of(request.command.code).batch) == "true":
             return self.send_batch(request)
@@ -90,7 +90,7 @@ class SendHandlers:
             return message
         return self._rules.dead(message, group)
 
-    def send_batch(self, request: ReceivedRequest) -> Response:
+    def send_batch(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 320: store several messages of one topic and queue."""
         header = send_header(request)
         if header.topic.startswith(RETRY_PREFIX) and self._state.options.is_5:

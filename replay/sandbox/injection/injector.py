@@ -22,7 +22,7 @@ from dissectors.remoting.heartbeat import client_id_of
 from ..events import EventKind
 from ..request import ReceivedRequest, groups_of, topic_of
 from ..room import Room
-from ..server import Connection, Response
+from ..server import Connection, HandlerResponse
 from .injection import Injection, InjectionKind
 
 _WINDOWS_MS: Final = 24 * 3_600_000
@@ -50,7 +50,7 @@ class Server(Protocol):
     def execute(self, request: ReceivedRequest) -> None:
         """Serve a request as a healthy server does."""
 
-    def note_error(self, request: ReceivedRequest, response: Response) -> None:
+    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Count an error response."""
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
@@ -238,7 +238,7 @@ class Injector:
             return
         response = self._error_of(armed, server.name)
 
-        def shape(answered: ReceivedRequest, done: Response) -> None:
+        def shape(answered: ReceivedRequest, done: HandlerResponse) -> None:
             final = done
             if response is not None:
                 # Codes 10 to 12 mean stored, so the response has offsets and ids.
@@ -252,14 +252,14 @@ class Injector:
             request.shape = shape
             server.execute(request)
         else:
-            shape(request, Response())
+            shape(request, HandlerResponse())
 
     def _later(
         self,
         seconds: float,
         request: ReceivedRequest,
-        act: Callable[[Response], None],
-        response: Response,
+        act: Callable[[HandlerResponse], None],
+        response: HandlerResponse,
     ) -> None:
         request.body = b""  # only the response is delayed
         size = request.size + len(response.body)
@@ -275,25 +275,25 @@ class Injector:
 
         asyncio.get_running_loop().call_later(seconds, now)
 
-    def _error_of(self, armed: _Armed, server: str) -> Response | None:
+    def _error_of(self, armed: _Armed, server: str) -> HandlerResponse | None:
         """Return the error response of an injection; None for other kinds."""
         injection = armed.injection
         if injection.kind is InjectionKind.ERROR:
-            return Response(injection.code, None, b"", injection.remark or self._remark)
+            return HandlerResponse(injection.code, None, b"", injection.remark or self._remark)
         if injection.kind is InjectionKind.DISK_FULL:
-            return Response(
+            return HandlerResponse(
                 ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", injection.remark or DISK_FULL
             )
         if injection.kind is InjectionKind.READ_ONLY:
             remark = injection.remark or f"the broker[{server}] sending message is forbidden"
-            return Response(ResponseCode.NO_PERMISSION, None, b"", remark)
+            return HandlerResponse(ResponseCode.NO_PERMISSION, None, b"", remark)
         if injection.kind is InjectionKind.BUSY:
             chance = self._chance(armed, server)
             remark = injection.remark or (
                 "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in "
                 f"queue: {chance.randrange(200, 400)}ms, size of queue: {chance.randrange(1000)}"
             )
-            return Response(ResponseCode.SYSTEM_BUSY, None, b"", remark)
+            return HandlerResponse(ResponseCode.SYSTEM_BUSY, None, b"", remark)
         return None
 
     def _seconds_for(self, server: str, connection: Connection, size: int) -> float:
@@ -350,7 +350,7 @@ _NOT_OF_REQUESTS: Final = frozenset(
 )
 
 
-def _finish(kind: InjectionKind, request: ReceivedRequest, response: Response) -> None:
+def _finish(kind: InjectionKind, request: ReceivedRequest, response: HandlerResponse) -> None:
     """Finish a request according to the kind of its injection."""
     connection = request.connection
     if kind is InjectionKind.SILENT:

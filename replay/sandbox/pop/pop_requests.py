@@ -28,7 +28,7 @@ from ..handlers.client_requests import json_object, objects_of, text_of
 from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..room import BoundedTable, Room, weight_of
-from ..server import Response
+from ..server import HandlerResponse
 from ..state import ANY_QUEUE, BrokerState
 from ..store.memory import NewMessage, StoreFull
 from ..store.shelf import StoredRecord
@@ -153,7 +153,7 @@ class PopHandlers:
 
     # -- pop ------------------------------------------------------------------------------------
 
-    def pop(self, request: ReceivedRequest) -> Response | None:
+    def pop(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 200050: return messages and make them invisible, or return nothing."""
         wanted = self._wanted(request)
         response = self._take(wanted)
@@ -161,15 +161,15 @@ class PopHandlers:
             return response
         remaining = wanted.deadline_ms - self._state.now_ms()
         if remaining <= 0:
-            return Response(ResponseCode.POLLING_TIMEOUT, None, b"", "NOT_POLLING")
+            return HandlerResponse(ResponseCode.POLLING_TIMEOUT, None, b"", "NOT_POLLING")
 
         def resume() -> None:
-            late = Response(ResponseCode.POLLING_TIMEOUT, None, b"", "POLLING_TIMEOUT")
+            late = HandlerResponse(ResponseCode.POLLING_TIMEOUT, None, b"", "POLLING_TIMEOUT")
             request.respond(self._take(wanted) or late)
 
         if self._hold(request, wanted.topic, resume, wanted.subscription, remaining):
             return None
-        return Response(ResponseCode.POLLING_FULL, None, b"", "POLLING_FULL")
+        return HandlerResponse(ResponseCode.POLLING_FULL, None, b"", "POLLING_FULL")
 
     def _wanted(self, request: ReceivedRequest) -> _Pop:
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -244,7 +244,7 @@ class PopHandlers:
         queues = [(self._turn + place) % count for place in range(count)]
         return keys + [("0", PopKey(group, topic, number)) for number in queues]
 
-    def _take(self, wanted: _Pop) -> Response | None:
+    def _take(self, wanted: _Pop) -> HandlerResponse | None:
         """Return a response with available messages, or None."""
         now = self._state.now_ms()
         until = now + wanted.invisible_ms
@@ -286,7 +286,7 @@ class PopHandlers:
             "startOffsetInfo": encode_pop_list(tuple(starts)),
             "msgOffsetInfo": encode_pop_list(tuple(offsets)),
         }
-        return Response(0, fields, b"".join(record.data for record in records), "FOUND")
+        return HandlerResponse(0, fields, b"".join(record.data for record in records), "FOUND")
 
     def _hold(
         self,
@@ -318,14 +318,14 @@ class PopHandlers:
 
     # -- acknowledging --------------------------------------------------------------------------
 
-    def acknowledge(self, request: ReceivedRequest) -> Response:
+    def acknowledge(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200051: acknowledge a message."""
         key, offset = self._receipt(request)
         self.queues.acknowledge(key, offset)
         self._commit(key)
-        return Response()
+        return HandlerResponse()
 
-    def acknowledge_many(self, request: ReceivedRequest) -> Response:
+    def acknowledge_many(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200151: acknowledge many messages."""
         for item in objects_of(json_object(request.body).get("acks")):
             group, topic = text_of(item.get("c")), text_of(item.get("t"))
@@ -340,9 +340,9 @@ class PopHandlers:
             for place in places:
                 self.queues.acknowledge(key, start + place)
             self._commit(key)
-        return Response()
+        return HandlerResponse()
 
-    def change(self, request: ReceivedRequest) -> Response:
+    def change(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200053: change the invisible time of a message."""
         key, offset = self._receipt(request)
         now = self._state.now_ms()
@@ -350,7 +350,7 @@ class PopHandlers:
         self.queues.extend(key, offset, now + invisible)
         self._revival.arm()
         ordered = key.group in self._ordered
-        return Response(
+        return HandlerResponse(
             0,
             {
                 "popTime": str(now),
@@ -393,7 +393,7 @@ class PopHandlers:
 
     # -- queries --------------------------------------------------------------------------------
 
-    def peek(self, request: ReceivedRequest) -> Response:
+    def peek(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200052: return messages, which stay visible."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         self._readable(group, topic)
@@ -413,9 +413,9 @@ class PopHandlers:
             "reviveQid": "0",
             "restNum": "0",
         }
-        return Response(0, fields, b"".join(record.data for record in records), "FOUND")
+        return HandlerResponse(0, fields, b"".join(record.data for record in records), "FOUND")
 
-    def notification(self, request: ReceivedRequest) -> Response | None:
+    def notification(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 200054: return whether there is a message, at the latest after the poll time."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
@@ -439,15 +439,15 @@ class PopHandlers:
             for _, key in self._keys(group, topic, queue_id)
         )
 
-    def polling(self, request: ReceivedRequest) -> Response:
+    def polling(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200055: return the number of held requests of a topic."""
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
-        return Response(0, {"pollingNum": str(number)})
+        return HandlerResponse(0, {"pollingNum": str(number)})
 
 
 def _groups(room: Room) -> BoundedTable[str, bool]:
     return BoundedTable(room, lambda name, _: weight_of(name))
 
 
-def _has(messages: bool) -> Response:
-    return Response(0, {"hasMsg": str(messages).lower(), "pollingFull": "false"})
+def _has(messages: bool) -> HandlerResponse:
+    return HandlerResponse(0, {"hasMsg": str(messages).lower(), "pollingFull": "false"})
