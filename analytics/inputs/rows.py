@@ -18,7 +18,11 @@ from dissectors.findings import Finding, FindingKind
 from dissectors.foreign import read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.rows.column import Column, stored_name
-from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from dissectors.rows.conversation_record import (
+    CONVERSATION_COLUMNS,
+    RENAMED_ENDS,
+    ConversationRecord,
+)
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.parquet import load_pyarrow
 from dissectors.rows.record import COLUMNS, ExchangeRecord
@@ -72,7 +76,10 @@ def message_rows(entry: Input) -> Iterator[list[MessageRecord]]:
 
 def conversation_rows(entry: Input) -> Iterator[list[ConversationRecord]]:
     """Yield the TCP connections of an input in batches; none if it has no such table."""
-    return _rows_of(entry.conversations, CONVERSATION_COLUMNS, ConversationRecord)
+    for rows in _rows_of(entry.conversations, CONVERSATION_COLUMNS, ConversationRecord):
+        for row in rows:
+            row.end = RENAMED_ENDS.get(row.end, row.end)
+        yield rows
 
 
 def finding_rows(entry: Input) -> Iterator[list[Finding]]:

@@ -22,7 +22,7 @@ from ..conversations.conversation_row import conversation_row_of
 from ..findings import Finding, FindingKind
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
 from ..replication.progress import first_of
-from ..rows.conversation_record import NO_ANSWER, ConversationRecord
+from ..rows.conversation_record import NO_RESPONSE, ConversationRecord
 from ..rows.encoded import Lines
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
@@ -265,7 +265,7 @@ class Decode:
         connections = []
         for conversation in latest(stages.table.open_conversations()):
             row = conversation_row_of(conversation)
-            if row.end == NO_ANSWER and row.syns < 2 and clock.now - row.start_time < CONNECTING:
+            if row.end == NO_RESPONSE and row.syns < 2 and clock.now - row.start_time < CONNECTING:
                 continue  # its response may still come
             row.capture = self.sources[conversation.first_packet >> CAPTURE_SHIFT]
             connections.append(row)

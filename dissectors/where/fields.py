@@ -31,6 +31,7 @@ from ..remoting.codes import (
 )
 from ..remoting.versions import ordinal_of
 from ..rows.column import RENAMED
+from ..rows.conversation_record import RENAMED_ENDS
 from ..rows.outcome import FAILED, UNANSWERED
 from ..rows.record import ANSWERED, COLUMNS, STATUSES
 from ..times import Moment, Zone, moment_of
@@ -222,10 +223,10 @@ def value_of(field: WhereField, text: str) -> object:
         return _number_of(field, text)
     if field.type == "bool":
         return _truth_of(field, text)
-    if field.known is None:
-        return text
     if field.canonical is not None:
         text = field.canonical(text)
+    if field.known is None:
+        return text
     known = field.known()
     if text not in known and not text.startswith("UNKNOWN("):
         upper = text.upper()
@@ -315,6 +316,11 @@ def current_request_name(name: str) -> str:
     return request_name(int(RENAMED_REQUESTS[name])) if name in RENAMED_REQUESTS else name
 
 
+def _current_end(text: str) -> str:
+    """Return the current value of `end` for one of old logs."""
+    return RENAMED_ENDS.get(text, text)
+
+
 _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "status": lambda: STATUSES,
     "outcome": lambda: dict.fromkeys((*response_names(), *STATUSES)),
@@ -324,6 +330,11 @@ _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "findings": lambda: FindingKind.__members__,
     "name": lambda: dict.fromkeys((*_request_names(), *response_names())),
     "kind": lambda: ("request", "response", "oneway"),
+}
+_CANONICAL: dict[str, Callable[[str], str]] = {
+    "request_name": current_request_name,
+    "name": current_request_name,
+    "end": _current_end,
 }
 _NUMBERS: dict[str, Callable[[str], int | None]] = {
     "request_code": request_code,
@@ -342,7 +353,7 @@ def field_of_column(name: str, type_: str, unit: str, get: Getter) -> WhereField
         unit,
         known=_KNOWN.get(name),
         number_of=_NUMBERS.get(name),
-        canonical=current_request_name if name in ("request_name", "name") else None,
+        canonical=_CANONICAL.get(name),
     )
 
 
