@@ -294,20 +294,20 @@ class AsyncProducer:
         return self.config.send_timeout_ms if timeout_ms is None else timeout_ms
 
     def _checked(self, check: Check) -> None:
-        """Answer a broker's check of a transaction."""
+        """Respond to a broker's check of a transaction."""
         core = self._core
         if core is None:
             return  # closed in the meantime
-        task = core.loop.create_task(self._answer(core, check))
+        task = core.loop.create_task(self._respond(core, check))
         core.checks.add(task)
         task.add_done_callback(core.checks.discard)
         task.add_done_callback(lambda _: core.transactions.asked(check))
 
-    async def _answer(self, core: _Core, check: Check) -> None:
+    async def _respond(self, core: _Core, check: Check) -> None:
         listener = self.config.check_listener
         if listener is not None:
             state, problem = await _outcome_of(listener, check.message)
-            await core.run(core.transactions.answer(check, state, problem))
+            await core.run(core.transactions.respond(check, state, problem))
 
 
 def _refuse_other_loop(core: _Core) -> None:

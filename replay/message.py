@@ -91,7 +91,7 @@ class Message:
     flag: int = 0
     """the application's flag"""
     wait_store_ok: bool | None = True
-    """whether the broker answers only when the message is flushed and replicated as configured;
+    """whether the broker responds only when the message is flushed and replicated as configured;
     None: the message does not say, as replies do not"""
 
     @property

@@ -233,14 +233,14 @@ class Producer:
         listener = self.config.check_listener
         assert listener is not None  # without a listener there are no checks
 
-        def answer() -> None:
+        def respond() -> None:
             try:
                 state, problem = _outcome_of(listener, check.message)
             finally:
                 self._transactions.asked(check)
-            self._client.runner.start(self._transactions.answer(check, state, problem))
+            self._client.runner.start(self._transactions.respond(check, state, problem))
 
-        self._network.call_soon(answer)
+        self._network.call_soon(respond)
 
 
 def _outcome_of(

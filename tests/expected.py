@@ -87,7 +87,7 @@ def _lines(capture: Path) -> Iterator[bytes]:
 
 
 def _counts(run: Decode) -> dict[str, int]:
-    counts = {kind.name: count for kind, count in run.stats.expert_counts.items()}
+    counts = {kind.name: count for kind, count in run.stats.finding_counts.items()}
     return dict(sorted(counts.items()))
 
 

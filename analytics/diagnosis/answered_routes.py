@@ -67,12 +67,12 @@ def latest_routes(rows: Sequence[ExchangeRecord]) -> Sequence[ExchangeRecord]:
     kept: list[ExchangeRecord] = []
     for _, group in groupby(rows, answered_route):
         same = list(group)
-        first, last = min(same, key=_answer_time), max(same, key=_answer_time)
+        first, last = min(same, key=_response_time), max(same, key=_response_time)
         kept += [last] if first is last else [first, last]
     return kept
 
 
-def _answer_time(row: ExchangeRecord) -> int:
+def _response_time(row: ExchangeRecord) -> int:
     return row.response_time or 0
 
 

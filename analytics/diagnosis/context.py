@@ -13,7 +13,7 @@ from typing import Final
 
 from dissectors.broker_store.evidence import StoreEvidence
 from dissectors.endpoint import host_of
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -97,13 +97,13 @@ class Quality:
 
 _DAMAGE: Final = frozenset(
     (
-        ExpertKind.CAPTURE_DAMAGED,
-        ExpertKind.PACKET_TRUNCATED,
-        ExpertKind.FRAGMENT_LOST,
-        ExpertKind.PAIRING_LIMIT,
-        ExpertKind.CONVERSATION_LIMIT,
-        ExpertKind.REASSEMBLY_LIMIT,
-        ExpertKind.BAD_FRAME,
+        FindingKind.CAPTURE_DAMAGED,
+        FindingKind.PACKET_TRUNCATED,
+        FindingKind.FRAGMENT_LOST,
+        FindingKind.PAIRING_LIMIT,
+        FindingKind.CONVERSATION_LIMIT,
+        FindingKind.REASSEMBLY_LIMIT,
+        FindingKind.BAD_FRAME,
     )
 )
 
@@ -361,9 +361,9 @@ class Context:
         if row.start != tcp.MIDSTREAM:
             self.needs.add(Need.HANDSHAKES)
 
-    def add_finding(self, info: ExpertInfo) -> None:
+    def add_finding(self, info: Finding) -> None:
         """Add a capture finding."""
-        if info.kind is ExpertKind.CAPTURE_TRUNCATED:
+        if info.kind is FindingKind.CAPTURE_TRUNCATED:
             self.quality.truncated += 1
         if info.kind in _DAMAGE:
             self.quality.damaged += 1

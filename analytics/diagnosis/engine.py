@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.quantities import counted
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
@@ -258,7 +258,7 @@ class Engine:
             self._with_pending.append(fold)
         return fold
 
-    def add_findings(self, found: Iterable[ExpertInfo]) -> None:
+    def add_findings(self, found: Iterable[Finding]) -> None:
         """Add capture findings."""
         for info in found:
             self.context.add_finding(info)

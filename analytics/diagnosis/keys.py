@@ -81,7 +81,7 @@ def ask_times(rows: Sequence[ExchangeRecord]) -> list[int | None]:
     return _column(rows, "request_time")
 
 
-def answer_times(rows: Sequence[ExchangeRecord]) -> list[int | None]:
+def response_times(rows: Sequence[ExchangeRecord]) -> list[int | None]:
     """Return the response times of exchanges."""
     return _column(rows, "response_time")
 

@@ -25,7 +25,7 @@ from dissectors.rows.outcome import LONG_POLLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from .context import Context
-from .keys import answer_times, by_server, slowest_of
+from .keys import by_server, response_times, slowest_of
 from .outages import server_of
 from .problem import ProblemState
 from .rule import Exchanges, Fold
@@ -46,7 +46,7 @@ _WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(Respons
 """responses delayed by the disk or a slave, or that explain the delay themselves"""
 
 
-class AnswerTimes:
+class ResponseTimes:
     """The first and last response in each interval, independent of the order."""
 
     __slots__ = ("_intervals", "_size")
@@ -152,7 +152,7 @@ class ServerSilences(Fold):
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self._answers = AnswerTimes()
+        self._response_times = ResponseTimes()
         self._waiting: list[ExchangeRecord] = []
         self._connections: dict[tuple[str, int], ConversationRecord] = {}
 
@@ -162,7 +162,7 @@ class ServerSilences(Fold):
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add requests to the server."""
-        self.note_answers(rows)
+        self.note_responses(rows)
         slowest = slowest_of(rows)
         if slowest is not None and slowest < LONG_US:
             return
@@ -175,9 +175,9 @@ class ServerSilences(Fold):
             if row.request_name not in LONG_POLLS and len(self._waiting) < MAX_WAITING:
                 self._waiting.append(row)
 
-    def note_answers(self, rows: Sequence[ExchangeRecord]) -> None:
+    def note_responses(self, rows: Sequence[ExchangeRecord]) -> None:
         """Record responses, whether or not their requests count as waiting."""
-        self._answers.add([time for time in answer_times(rows) if time is not None])
+        self._response_times.add([time for time in response_times(rows) if time is not None])
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Add a connection to the server."""
@@ -187,7 +187,7 @@ class ServerSilences(Fold):
     @property
     def answered_any(self) -> bool:
         """Whether the server ever responded."""
-        return bool(self._answers.times())
+        return bool(self._response_times.times())
 
     def state_of(self, silences: Sequence[Silence]) -> ProblemState | None:
         """Return the state of the server, as far as its responses show."""
@@ -199,25 +199,25 @@ class ServerSilences(Fold):
 
     def answered_after(self, time: int) -> bool:
         """Return whether the server responded to anything later."""
-        times = self._answers.times()
+        times = self._response_times.times()
         return bool(times) and times[-1][1] > time
 
     def silences(self, context: Context, least: int) -> list[Silence]:
         """Return the silences of at least this duration in ns, sorted by time."""
         waits = sorted(self._waits(context), key=lambda wait: (wait.begin, wait.until))
-        answers = self._answers.times()
+        response_spans = self._response_times.times()
         silences: list[Silence] = []
         for wait in waits:
             last = silences[-1] if silences else None
-            if _answered_within(answers, wait.begin, wait.until):
+            if _answered_within(response_spans, wait.begin, wait.until):
                 # Others got responses meanwhile, unless they waited through a silence.
-                if last is not None and _waited_through(answers, wait, last):
+                if last is not None and _waited_through(response_spans, wait, last):
                     last.waits.append(wait)
                 continue
             if (
                 last is not None
                 and wait.begin - last.end <= NOBODY_ASKED
-                and not _answered_within(answers, last.begin, wait.until)
+                and not _answered_within(response_spans, last.begin, wait.until)
             ):
                 last.waits.append(wait)
                 last.end = max(last.end, wait.until)
@@ -277,11 +277,11 @@ def unsure_reason(silences: Sequence[Silence]) -> str:
     return "the capture ends while the requests wait"
 
 
-def _waited_through(answers: list[tuple[int, int]], wait: Wait, silence: Silence) -> bool:
+def _waited_through(response_spans: list[tuple[int, int]], wait: Wait, silence: Silence) -> bool:
     """Return whether a request waited through a silence, and got its response among others."""
     begin, end = wait.begin, silence.end
     long = end - begin >= LONG_US * 1000 and wait.until >= end
-    return wait.answered and long and not _answered_within(answers, begin, end)
+    return wait.answered and long and not _answered_within(response_spans, begin, end)
 
 
 def _stalled(connection: ConversationRecord, begin: int, end: int | None) -> bool:
@@ -290,15 +290,15 @@ def _stalled(connection: ConversationRecord, begin: int, end: int | None) -> boo
     return any(stall.first <= until and stall.last >= begin for stall in stalls_in(connection))
 
 
-def _answered_within(answers: list[tuple[int, int]], begin: int, end: int) -> bool:
+def _answered_within(response_spans: list[tuple[int, int]], begin: int, end: int) -> bool:
     """Return whether a response came after `begin` and well before `end`.
 
     A server that recovers responds to all waiting requests at about the same time.
     """
-    at = bisect_right(answers, begin, key=itemgetter(1))
-    if at == len(answers):
+    at = bisect_right(response_spans, begin, key=itemgetter(1))
+    if at == len(response_spans):
         return False
-    first, last = answers[at]
+    first, last = response_spans[at]
     return (first if first > begin else last) < end - FIRST_INTERVAL
 
 

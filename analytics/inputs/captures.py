@@ -69,13 +69,13 @@ class TemporaryLog:
         chunks, table = decode.counted_exchanges(), MessageTable() if messages else None
         exchanges = 0
         try:
-            for batch in log_of(decode.sources, chunks, decode.add_experts, table):
+            for batch in log_of(decode.sources, chunks, decode.add_findings, table):
                 exchanges += batch.seen
                 if batch.rows is not None:
                     log.write_encoded(batch.rows, batch.messages)
                 log.write_conversations(decode.take_conversations())
                 log.write_findings(
-                    [finding_of(info, decode.sources) for info in decode.take_experts()]
+                    [finding_of(info, decode.sources) for info in decode.take_findings()]
                 )
                 seen(decode.bytes_read, decode.stats.packets, exchanges)
             log.finish(manifest_of(decode.stats, version, time_ns(), {}))

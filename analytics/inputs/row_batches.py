@@ -74,7 +74,7 @@ def _pieces(decode: Decode, names: Mapping[str, str]) -> Iterator[tuple[str, Seq
         # every task decodes the rows without a connection; only the first yields them
         is_first = decode.options.shard == 0
         findings = [
-            finding for finding in decode.take_experts() if is_first or finding.conversation >= 0
+            finding for finding in decode.take_findings() if is_first or finding.conversation >= 0
         ]
         yield FINDINGS, [finding_of(info, called) for info in findings]
 

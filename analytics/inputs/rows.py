@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from dissectors.budget import FREE_BYTES, MOST_TIMES
-from dissectors.decode.decoded_log import FINDING_COLUMNS, Finding
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.decode.decoded_log import FINDING_COLUMNS, FindingRecord
+from dissectors.findings import Finding, FindingKind
 from dissectors.foreign import read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.rows.column import Column, stored_name
-from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from dissectors.rows.conversation_record import (
+    CONVERSATION_COLUMNS,
+    RENAMED_ENDS,
+    ConversationRecord,
+)
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.parquet import load_pyarrow
 from dissectors.rows.record import COLUMNS, ExchangeRecord
@@ -30,7 +34,7 @@ from .inputs import Input, InputError
 if TYPE_CHECKING:
     import pyarrow
 
-Row = TypeVar("Row", ExchangeRecord, ConversationRecord, MessageRecord, Finding)
+Row = TypeVar("Row", ExchangeRecord, ConversationRecord, MessageRecord, FindingRecord)
 BATCH: Final = 4096
 """rows per batch"""
 BATCH_BYTES: Final = 16 << 20
@@ -46,7 +50,7 @@ _ABSENT: Final[dict[str, object]] = {
 """default of an absent column; a list is created for each row"""
 _OPTIONAL: Final = frozenset(
     (row, name)
-    for row in (ExchangeRecord, ConversationRecord, MessageRecord, Finding)
+    for row in (ExchangeRecord, ConversationRecord, MessageRecord, FindingRecord)
     for name, type_ in row.__annotations__.items()
     if "None" in str(type_)
 )
@@ -72,23 +76,26 @@ def message_rows(entry: Input) -> Iterator[list[MessageRecord]]:
 
 def conversation_rows(entry: Input) -> Iterator[list[ConversationRecord]]:
     """Yield the TCP connections of an input in batches; none if it has no such table."""
-    return _rows_of(entry.conversations, CONVERSATION_COLUMNS, ConversationRecord)
+    for rows in _rows_of(entry.conversations, CONVERSATION_COLUMNS, ConversationRecord):
+        for row in rows:
+            row.end = RENAMED_ENDS.get(row.end, row.end)
+        yield rows
 
 
-def finding_rows(entry: Input) -> Iterator[list[ExpertInfo]]:
+def finding_rows(entry: Input) -> Iterator[list[Finding]]:
     """Yield the findings of known kinds in batches; none if the input has no such table."""
-    kinds = ExpertKind.__members__
+    kinds = FindingKind.__members__
     for rows in finding_records(entry):
         yield [
-            ExpertInfo(kinds[row.kind], row.detail, row.time or 0, 0, -1, -1)
+            Finding(kinds[row.kind], row.detail, row.time or 0, 0, -1, -1)
             for row in rows
             if row.kind in kinds
         ]
 
 
-def finding_records(entry: Input) -> Iterator[list[Finding]]:
+def finding_records(entry: Input) -> Iterator[list[FindingRecord]]:
     """Yield the findings with their positions in batches; none if the input has no such table."""
-    return _rows_of(entry.findings, FINDING_COLUMNS, Finding)
+    return _rows_of(entry.findings, FINDING_COLUMNS, FindingRecord)
 
 
 def _rows_of(
@@ -323,12 +330,12 @@ def connections_in(batch: pyarrow.RecordBatch) -> list[ConversationRecord]:
     return _records_in(batch, CONVERSATION_COLUMNS, ConversationRecord)
 
 
-def findings_in(batch: pyarrow.RecordBatch) -> Iterator[ExpertInfo]:
+def findings_in(batch: pyarrow.RecordBatch) -> Iterator[Finding]:
     """Yield the findings of known kinds in an Arrow batch; only their kind is read."""
-    kinds = ExpertKind.__members__
+    kinds = FindingKind.__members__
     for name in map(str, batch.column("kind").to_pylist()):
         if name in kinds:
-            yield ExpertInfo(kinds[name], "", 0, 0, -1, -1)
+            yield Finding(kinds[name], "", 0, 0, -1, -1)
 
 
 def messages_in(batch: pyarrow.RecordBatch) -> list[MessageRecord]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dissectors.decode.decoded_log import FINDING_COLUMNS
-from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, RENAMED_ENDS
 from dissectors.rows.message_record import MESSAGE_COLUMNS
 from dissectors.rows.record import COLUMNS
 from dissectors.tcp.decompression import MOST_TIMES
@@ -25,6 +25,7 @@ from ..errors import ReportError
 from ..kept import Kept
 from ..report import ReportInput
 from ..schema import Described
+from ..sql.expressions import text
 from ..sql.relation import Relation
 from .inputs import Input, InputError, InputKind, about_repeated
 from .reader import LineRows, Reader
@@ -141,6 +142,15 @@ def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
     )
 
 
+def _renamed_ends(connections: Relation) -> Relation:
+    """Return connections with the current values of `end`, whatever program wrote them."""
+    end = "`end`"
+    for old, new in RENAMED_ENDS.items():
+        end = f"if(`end` = {text(old)}, {text(new)}, {end})"
+    names = connections.columns
+    return connections.select(*(f"{end} as `end`" if name == "end" else name for name in names))
+
+
 def _together(relations: Sequence[Relation]) -> Relation:
     return reduce(lambda left, right: left.union(right), relations)
 
@@ -163,7 +173,7 @@ def _add_files(reader: Reader, entry: Input, parts: _Parts, messages: bool) -> N
                 table = reader.table(of_table[0], columns, entry.name)
             else:
                 table = _file_rows(reader, entry.name, of_table, columns, is_lines, parts)
-            getattr(parts, name).append(table)
+            getattr(parts, name).append(_renamed_ends(table) if name == "conversations" else table)
     if entry.conversations is None:
         parts.without.append(entry.name)
     if messages and entry.messages is None:

@@ -233,7 +233,7 @@ def _judge(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -
     count = len(producer.broker.names) + 1
     key = (epoch * len(routes) + route) * count + producer.last_broker.codes[index] + 1
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
-    permitted, wanting = _answers(producer, reports, result.settings, index[first])
+    permitted, wanting = _responses(producer, reports, result.settings, index[first])
     may = permitted[same, producer.broker.codes[index]]
     why = np.where(edge | may, REASONS.index(EDGE), REASONS.index(BROKEN))
     for first_unseen, last_unseen in producer.unseen:
@@ -243,7 +243,7 @@ def _judge(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -
     return Violations(index, window, why)
 
 
-def _answers(
+def _responses(
     producer: ProducerAttempts,
     reports: Sequence[int],
     settings: FaultSettings,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.row_facts.names import FAULT, fact_in
 from dissectors.rows.message_record import ACKNOWLEDGED, BEFORE, MessageRecord
 from dissectors.rows.outcome import LONG_POLLS, is_send
@@ -37,7 +37,7 @@ MOST_FETCHERS: Final = 4096
 
 MOST_FAULTS: Final = 10_000
 """maximum requests with a known injected fault"""
-FAULT_INJECTED: Final = ExpertKind.FAULT_INJECTED.name
+FAULT_INJECTED: Final = FindingKind.FAULT_INJECTED.name
 
 Place = tuple[str, str, int, int]
 """broker, topic, queue, offset"""

@@ -71,7 +71,7 @@ def _after(row: MessageRecord) -> str:
     return f" after {duration_text(row.latency_us)}" if row.latency_us is not None else ""
 
 
-def _answer(row: MessageRecord) -> str:
+def _response(row: MessageRecord) -> str:
     """Return the broker's response, unless it was a plain success."""
     if row.response_code is None:
         return "; no response captured"
@@ -85,7 +85,7 @@ def _sent(row: MessageRecord) -> str:
 
 def _stored(row: MessageRecord) -> str:
     late = f", delay level {row.delay_level}" if row.delay_level else ""
-    return f"sent to {_place(row)}{late}; stored{_after(row)}{_answer(row)}"
+    return f"sent to {_place(row)}{late}; stored{_after(row)}{_response(row)}"
 
 
 def _refused(row: MessageRecord) -> str:
@@ -104,7 +104,7 @@ def _delivered(row: MessageRecord) -> str:
 def _acknowledged(row: MessageRecord) -> str:
     if row.covers == BEFORE:
         return f"offset {row.queue_offset} of {_place(row)} committed for {row.consumer_group}"
-    return f"acknowledged by {row.consumer_group}: {_place(row)}{_answer(row)}"
+    return f"acknowledged by {row.consumer_group}: {_place(row)}{_response(row)}"
 
 
 def _returned(row: MessageRecord) -> str:
@@ -117,12 +117,12 @@ def _returned(row: MessageRecord) -> str:
         terms.append(f"max {most}")
     how = f" ({', '.join(terms)})" if terms else ""
     group = row.consumer_group or row.producer_group
-    return f"returned by {group} for redelivery{how}{_answer(row)}"
+    return f"returned by {group} for redelivery{how}{_response(row)}"
 
 
 def _dead(row: MessageRecord) -> str:
     group = row.consumer_group or row.producer_group
-    return f"moved to the dead-letter queue by {group}{_answer(row)}"
+    return f"moved to the dead-letter queue by {group}{_response(row)}"
 
 
 def _prepared(row: MessageRecord) -> str:
@@ -149,7 +149,7 @@ def _on_disk(row: MessageRecord) -> str:
 def _ended(row: MessageRecord) -> str:
     if row.request_name is None and row.conversation < 0:
         return " (according to the broker's store)"
-    return _answer(row) if row.response_code else ""
+    return _response(row) if row.response_code else ""
 
 
 _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
@@ -169,6 +169,6 @@ _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
     CHECKED: lambda _: "the broker asks how the transaction ended",
     REPLICATED: _replicated,
     CONNECT_FAILED: _connect_failed,
-    RECALLED: lambda row: f"recalled before it was due{_answer(row)}",
+    RECALLED: lambda row: f"recalled before it was due{_response(row)}",
 }
 """event → its text"""

@@ -103,7 +103,7 @@ def _per_pair(sides: Relation, names: Relation) -> Relation:
         {
             "connections": "count_if(once)",
             "refused": "count_if(once and `end` = 'refused')",
-            "unreachable": "count_if(once and `end` = 'no_answer')",
+            "unreachable": "count_if(once and `end` = 'no_response')",
             "reset": "count_if(once and `end` = 'reset')",
             "exchanges": "coalesce(sum(carried), 0L)",
             "mean_us": ratio_of("sum(total_us)", "sum(carried)"),

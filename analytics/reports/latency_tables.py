@@ -6,7 +6,7 @@ from ..report import ReportTable, TableColumn
 from ..sends.hops import RELAY_COLUMNS
 from .unreachable import OUTAGES
 
-_ANSWERS: tuple[TableColumn, ...] = (
+_RESPONSES: tuple[TableColumn, ...] = (
     TableColumn("exchanges", "int", "", "number of requests; orphan responses are not counted"),
     TableColumn("answered", "int", "", "requests with a response, successful or not"),
     TableColumn("failed", "int", "", "requests with a failure response"),
@@ -93,7 +93,7 @@ TOTAL = ReportTable(
     "latency_total",
     "Overall latency",
     "One row for calls and one for long polls, most frequent first.",
-    (_WAITS, *_ANSWERS, _RATE, *_LATENCY),
+    (_WAITS, *_RESPONSES, _RATE, *_LATENCY),
     order=("-exchanges", "long_poll"),
     brief=(
         "long_poll",
@@ -115,7 +115,7 @@ OPERATIONS = ReportTable(
         _OPERATION,
         TableColumn("code", "int", "", "request code"),
         _WAITS,
-        *_ANSWERS,
+        *_RESPONSES,
         TableColumn("share", "float", "share", "share of all exchanges"),
         _RATE,
         *_LATENCY,
@@ -152,7 +152,7 @@ BROKERS = ReportTable(
     "latency_brokers",
     "Latency by broker",
     "One row per broker or NameServer, most frequent first; long polls separately.",
-    (_BROKER, _WAITS, *_ANSWERS, _RATE, *_LATENCY, *_LOAD),
+    (_BROKER, _WAITS, *_RESPONSES, _RATE, *_LATENCY, *_LOAD),
     order=("long_poll", "-exchanges", "broker"),
     brief=(
         "broker",
@@ -184,7 +184,7 @@ GROUPS = ReportTable(
         ),
         _CLIENT,
         _WAITS,
-        *_ANSWERS,
+        *_RESPONSES,
         _RATE,
         *_LATENCY,
         _TOTAL,
@@ -210,7 +210,7 @@ OVER_TIME = ReportTable(
     "latency_over_time",
     "Latency over time",
     "One row per window and broker (empty: all brokers), without long polls.",
-    (*WINDOW, _BROKER, *_ANSWERS, _RATE, *_LATENCY, *_LOAD),
+    (*WINDOW, _BROKER, *_RESPONSES, _RATE, *_LATENCY, *_LOAD),
     order=("window_start", "broker"),
     shown=0,
 )

@@ -134,7 +134,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
         ),
         RELAYED.name: lambda: relays(report_input),
         UNANSWERED.name: lambda: _unanswered(
-            report_input.kept.cells(UNANSWERED_CELLS, lambda: _without_answer(requests)), names
+            report_input.kept.cells(UNANSWERED_CELLS, lambda: _without_response(requests)), names
         ),
         OPERATIONS.name: lambda: latency.operations(report_input),
         TOPICS.name: lambda: _topics(with_names(cells, names), inner_sends(report_input)),
@@ -412,7 +412,7 @@ def _errors(cells: Relation, names: Relation) -> Relation:
     )
 
 
-def _without_answer(requests: Relation) -> Relation:
+def _without_response(requests: Relation) -> Relation:
     """Return the counted requests without a response."""
     kinds = (derived.NO_RESPONSE, derived.UNKNOWN, derived.WITHDRAWN)
     unanswered = requests.where(f"outcome in {texts(kinds)}").adding(
@@ -455,8 +455,8 @@ def remarks(rows: Rows) -> list[str]:
     failed = [row for row in errors if row["class"] == FAILED]
     if failed:
         kinds = "one kind" if len(failed) == 1 else f"{len(failed)} kinds"
-        answers = counted(_count(failed), "response reports", "responses report")
-        notes.insert(0, f"{answers} a failure, of {kinds}.")
+        responses = counted(_count(failed), "response reports", "responses report")
+        notes.insert(0, f"{responses} a failure, of {kinds}.")
     else:
         notes.append("No error responses.")
     if weak := _count([row for row in errors if row["class"] == NOT_DURABLE]):

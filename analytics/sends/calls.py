@@ -109,14 +109,14 @@ def numbered_together(
 def _outcome(call: Send, following: Send | None) -> str:
     if call.end is not None:
         late = following is not None and call.end > following.begin
-        return LATE if late and call.response_code in send_codes.STORED else _answer(call)
-    presumed = _without_answer(call)
+        return LATE if late and call.response_code in send_codes.STORED else _response(call)
+    presumed = _without_response(call)
     if call.said == STORED and presumed != UNKNOWN:
         return STORED_UNCONFIRMED
     return presumed
 
 
-def _answer(call: Send) -> str:
+def _response(call: Send) -> str:
     code = call.response_code
     if code is None or code in send_codes.UNDECIDED:
         return UNKNOWN
@@ -127,7 +127,7 @@ def _answer(call: Send) -> str:
     return REFUSED if send_codes.is_refusal(code) or call.said == REFUSED else UNSURE
 
 
-def _without_answer(call: Send) -> str:
+def _without_response(call: Send) -> str:
     if call.reset is not None:
         return TIMED_OUT if call.reset == _CANCELLED else CALL_RESET
     if not call.whole or call.how_ended not in ("reset", "closed"):

@@ -52,8 +52,8 @@ def serve_modules(spark: SparkSession) -> None:
             text = digest(dirname(places[0])) if places else ""
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array([text])], names=["digest"])
 
-    answer = spark.range(1).coalesce(1).mapInArrow(ask, "digest string").first()
-    if answer is None or answer[0] != digest(str(root)):
+    seen = spark.range(1).coalesce(1).mapInArrow(ask, "digest string").first()
+    if seen is None or seen[0] != digest(str(root)):
         _send(spark, root)
     _served.add(spark)
 

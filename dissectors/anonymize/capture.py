@@ -25,7 +25,7 @@ from ..conversations.conversation_table import SWEEP_PACKETS, ConversationTable,
 from ..conversations.keys import address_size, reversed_key, source_of
 from ..conversations.tls_state import Tls
 from ..decode.pipeline import Decode, DecodeOptions
-from ..expert import undecoded
+from ..findings import undecoded
 from ..grpc.call_stream import HeldBytes
 from ..remoting.framing.frame_decoder import KEEP_ALL
 from ..remoting.framing.layout import PREFIX

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import msgspec
 
 from ..decode.decoded_log import FINDING_COLUMNS
-from ..expert import ExpertKind
+from ..findings import FindingKind
 from ..foreign import Unreadable, json_of
 from ..remoting.row_facts import names as facts
 from ..rows import conversation_facts as tcp
@@ -155,7 +155,7 @@ def _change_of(names: Pseudonyms, column: str) -> Callable[[str], str]:
     if column in _LISTS_OF_FACTS:
         return lambda text: _fact(names, column, text)
     if column == "findings":
-        return lambda text: text if text in ExpertKind.__members__ else names.remark(text)
+        return lambda text: text if text in FindingKind.__members__ else names.remark(text)
     if column == "body":
         return lambda text: names.body(text.encode("utf-8", "replace")).decode()
     if column in MESSAGE_IDS:

@@ -13,7 +13,7 @@ from typing import Final
 from ..budget import Budget
 from ..decode.pipeline import Decode, DecodeOptions
 from ..decode.totals import COMMIT_LOG, CaptureStats
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from ..message_rows.message_writer import FactsReader
 from ..message_rows.seen_exchange import Facts
 from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch
@@ -131,7 +131,7 @@ class StoreDecode(Decode):
     def _note(self, file: int, entry: LogEntry) -> None:
         detail = f"offset {entry.offset}: {entry.problem}"
         place = file << CAPTURE_SHIFT
-        self.add_experts([ExpertInfo(ExpertKind.BAD_MESSAGE, detail, 0, place, -1, entry.offset)])
+        self.add_findings([Finding(FindingKind.BAD_MESSAGE, detail, 0, place, -1, entry.offset)])
 
 
 def _row(

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from ..remoting.command import ROCKETMQ, RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import FrameDecoder
@@ -35,8 +35,8 @@ class Pdu:
     """A command in its context: time, sender, packets."""
 
     __slots__ = (
-        "_command", "body", "body_length", "brokers", "conversation", "direction", "expert",
-        "facts", "flag", "frame_bytes", "groups", "head", "header", "header_length",
+        "_command", "body", "body_length", "brokers", "conversation", "direction", "facts",
+        "findings", "flag", "frame_bytes", "groups", "head", "header", "header_length",
         "message_count", "missing", "offset", "opaque", "packet", "ts",
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ class Pdu:
         self.facts: list[str] | None = None
         """facts in the body without a column of their own, see `row_facts`; None if there are
         none"""
-        self.expert: list[ExpertInfo] | None = None
+        self.findings: list[Finding] | None = None
         """findings about this frame; None: none"""
 
     @property
@@ -128,11 +128,11 @@ class Pdu:
         """`address:port` of the receiver."""
         return self.direction.peer.src
 
-    def say(self, kind: ExpertKind, detail: str) -> ExpertInfo:
+    def say(self, kind: FindingKind, detail: str) -> Finding:
         """Attach a finding to this frame and return it."""
-        info = ExpertInfo(kind, detail, self.ts, self.packet, self.conversation, self.offset)
-        self.expert = self.expert or []
-        self.expert.append(info)
+        info = Finding(kind, detail, self.ts, self.packet, self.conversation, self.offset)
+        self.findings = self.findings or []
+        self.findings.append(info)
         return info
 
 
@@ -163,8 +163,8 @@ class Direction:
         """`address:port` of the sender"""
         self.peer: Direction = self
         """the other direction; set by the conversation"""
-        self.reassembler = StreamReassembler(conversation.number, conversation.experts)
-        self.decoder = FrameDecoder(conversation.number, conversation.experts, keep, False)
+        self.reassembler = StreamReassembler(conversation.number, conversation.findings)
+        self.decoder = FrameDecoder(conversation.number, conversation.findings, keep, False)
         self.requests = NO_PDUS
         """unanswered requests sent in this direction, by opaque"""
         self.early = NO_PDUS
@@ -266,7 +266,7 @@ class Conversation(Followed):
 
     __slots__ = (
         "_payload_seen", "_pieces", "_reset", "after_fin", "client", "closed_by", "closing",
-        "closing_ts", "commands", "established_ts", "experts", "facts", "first", "first_packet",
+        "closing_ts", "commands", "established_ts", "facts", "findings", "first", "first_packet",
         "first_ts", "frames", "idle", "ignored", "linger", "mine", "number", "pause", "pause_end",
         "payload_ts", "protocol", "reset_by", "second", "shaking", "state",
     )  # fmt: skip
@@ -274,11 +274,11 @@ class Conversation(Followed):
     state: ConversationState
     """protocol state; set by the code that opens the conversation"""
 
-    def __init__(self, number: i64, key: bytes, keep: i64, experts: list[ExpertInfo]) -> None:
+    def __init__(self, number: i64, key: bytes, keep: i64, findings: list[Finding]) -> None:
         super().__init__()
         self.number: i64 = number
         """number in order of appearance, from 0"""
-        self.experts = experts
+        self.findings = findings
         """list that receives findings"""
         self.protocol = NO_PAYLOAD
         """name of the protocol if it is not decoded"""
@@ -393,7 +393,7 @@ class Conversation(Followed):
             segment.seq = (segment.seq + 1) & 0xFFFFFFFF  # a SYN consumes one sequence number
         if segment.flags & RST and not self._reset:
             self._reset = True
-            self._report(ExpertKind.RESET, f"by {direction.src}", segment)
+            self._report(FindingKind.RESET, f"by {direction.src}", segment)
         if segment.flags & RST:
             segment.end = segment.start  # may be diagnostic text, which is not data (RFC 9293)
             segment.missing = 0
@@ -427,14 +427,14 @@ class Conversation(Followed):
             self._payload_seen = True
             self.protocol = UNKNOWN
             if direction.reassembler.isn < 0:
-                self._report(ExpertKind.MIDSTREAM, "no SYN was captured", segment)
+                self._report(FindingKind.MIDSTREAM, "no SYN was captured", segment)
         if segment.missing and not direction.truncated:
             direction.truncated = True
             lost = f"{segment.missing} bytes were not captured, here and maybe further on"
-            self._report(ExpertKind.PACKET_TRUNCATED, lost, segment)
+            self._report(FindingKind.PACKET_TRUNCATED, lost, segment)
 
-    def _report(self, kind: ExpertKind, detail: str, segment: Segment) -> None:
-        self.experts.append(ExpertInfo(kind, detail, segment.ts, segment.packet, self.number, -1))
+    def _report(self, kind: FindingKind, detail: str, segment: Segment) -> None:
+        self.findings.append(Finding(kind, detail, segment.ts, segment.packet, self.number, -1))
 
 
 def _earlier(first: i64, second: i64) -> i64:

@@ -146,7 +146,7 @@ def _end(conversation: Conversation, client: Direction, server: Direction) -> st
         return words.REFUSED if refused else words.RESET
     if conversation.closed_by is not None:
         return words.FIN
-    return words.NO_ANSWER if unanswered and server.packets == 0 else words.OPEN
+    return words.NO_RESPONSE if unanswered and server.packets == 0 else words.OPEN
 
 
 def _ended_by(conversation: Conversation, client: Direction) -> str | None:

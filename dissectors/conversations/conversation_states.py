@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import KEEP_CARRIED, KEEP_MESSAGES
@@ -158,9 +158,9 @@ class Undecided(ConversationState):
             return current_of(conversation)
         if conversation.protocol != HAPROXY:
             conversation.protocol = HAPROXY
-            kind = ExpertKind.PROXY_HEADER
-            conversation.experts.append(
-                ExpertInfo(kind, HAPROXY, piece.ts, piece.packet, conversation.number, 0)
+            kind = FindingKind.PROXY_HEADER
+            conversation.findings.append(
+                Finding(kind, HAPROXY, piece.ts, piece.packet, conversation.number, 0)
             )
         return None
 
@@ -284,7 +284,7 @@ class Replicating(ConversationState):
     def __init__(self, conversation: Conversation, reading: Reading) -> None:
         super().__init__(conversation, False, False)
         self._reading = reading
-        reading.experts = conversation.experts
+        reading.findings = conversation.findings
         conversation.first.decoder.forget()
         conversation.second.decoder.forget()
 
@@ -312,10 +312,10 @@ class Replicating(ConversationState):
         try:
             self._reading.receive(first, data, piece.offset, piece.packet, piece.ts, False)
         except Exception as error:  # last line of defence: a bad piece must not end the run
-            kind, detail = ExpertKind.BAD_REPLICATION, undecoded(error)
+            kind, detail = FindingKind.BAD_REPLICATION, undecoded(error)
             number = self.conversation.number
-            self.conversation.experts.append(
-                ExpertInfo(kind, detail, piece.ts, piece.packet, number, piece.offset)
+            self.conversation.findings.append(
+                Finding(kind, detail, piece.ts, piece.packet, number, piece.offset)
             )
 
 
@@ -372,27 +372,27 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
                 if command is not None:
                     head = view_of_command(command)
         except Exception as error:  # last line of defence: a bad frame must not end the run
-            _report(conversation, frame, ExpertKind.BAD_BODY, undecoded(error))
+            _report(conversation, frame, FindingKind.BAD_BODY, undecoded(error))
             continue
         if head is None:
-            _report(conversation, frame, ExpertKind.BAD_HEADER, repr(frame.header[:40]))
+            _report(conversation, frame, FindingKind.BAD_HEADER, repr(frame.header[:40]))
             continue
         conversation.commands += 1
         pdu = Pdu(direction, frame, command, head)
         if conversation.client is None:
             conversation.client = direction.peer if pdu.flag & 1 else direction
         if note is not None:
-            conversation.experts.append(pdu.say(ExpertKind.RELEASES_DIFFER, note))
+            conversation.findings.append(pdu.say(FindingKind.RELEASES_DIFFER, note))
         if frame.missing:
-            pdu.say(ExpertKind.GAP, f"{frame.missing} of {frame.body_length} body bytes")
+            pdu.say(FindingKind.GAP, f"{frame.missing} of {frame.body_length} body bytes")
         out.append(pdu)
     frames.clear()
 
 
-def _report(conversation: Conversation, frame: Frame, kind: ExpertKind, detail: str) -> None:
+def _report(conversation: Conversation, frame: Frame, kind: FindingKind, detail: str) -> None:
     number = conversation.number
-    conversation.experts.append(
-        ExpertInfo(kind, detail, frame.ts, frame.packet, number, frame.offset)
+    conversation.findings.append(
+        Finding(kind, detail, frame.ts, frame.packet, number, frame.offset)
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from ..replication.progress import MAX_REPLICATIONS, Replication
 from ..rows.conversation_record import ConversationRecord
 from ..tcp.passed_flows import PassedFlows
@@ -60,7 +60,7 @@ class ConversationTable:
         self,
         decode_as: frozenset[int],
         keep: i64,
-        experts: list[ExpertInfo],
+        findings: list[Finding],
         shard: i64,
         shards: i64,
         keep_ended: bool = False,
@@ -95,7 +95,7 @@ class ConversationTable:
         self._directions: dict[bytes, Direction] = {}
         self._decode_as = decode_as
         self._keep: i64 = keep
-        self._experts = experts
+        self._findings = findings
         self._shard: i64 = shard
         self._shards: i64 = shards
 
@@ -257,7 +257,7 @@ class ConversationTable:
                 port_of(key) in self._decode_as or port_of(reversed_key(key)) in self._decode_as
             )
         conversation = open_conversation(
-            number, key, self._keep, self._experts, is_rocketmq, self._secrets
+            number, key, self._keep, self._findings, is_rocketmq, self._secrets
         )
         conversation.first_packet = segment.packet
         conversation.first_ts = segment.ts
@@ -324,7 +324,7 @@ class ConversationTable:
         detail = f"{conversation.protocol}: {conversation.first.src}, {conversation.second.src}"
         ts: i64 = conversation.last_ts
         number: i64 = conversation.number
-        self._experts.append(ExpertInfo(ExpertKind.NOT_ROCKETMQ, detail, ts, 0, number, -1))
+        self._findings.append(Finding(FindingKind.NOT_ROCKETMQ, detail, ts, 0, number, -1))
 
     def _end_stalest(self, segment: Segment, out: list[GivenOut]) -> None:
         """End an eighth of the conversations, those idle for the longest time."""
@@ -335,8 +335,8 @@ class ConversationTable:
         stale.sort(key=_last_ts_of)
         del stale[MAX_CONVERSATIONS // 8 :]
         detail = f"{len(stale)} of {MAX_CONVERSATIONS} are ended"
-        self._experts.append(
-            ExpertInfo(ExpertKind.CONVERSATION_LIMIT, detail, segment.ts, segment.packet, -1, -1)
+        self._findings.append(
+            Finding(FindingKind.CONVERSATION_LIMIT, detail, segment.ts, segment.packet, -1, -1)
         )
         for conversation in stale:
             out.append(self._end(conversation))
@@ -355,7 +355,7 @@ class ConversationTable:
             detail = f"{held_bytes_of(conversation)} bytes are given up"
             ts: i64 = conversation.last_ts
             number: i64 = conversation.number
-            self._experts.append(ExpertInfo(ExpertKind.REASSEMBLY_LIMIT, detail, ts, 0, number, -1))
+            self._findings.append(Finding(FindingKind.REASSEMBLY_LIMIT, detail, ts, 0, number, -1))
             held -= held_bytes_of(conversation)
             pdus: list[Pdu] = []
             waited = conversation.waiting

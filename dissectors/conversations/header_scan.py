@@ -41,9 +41,9 @@ from ..remoting.command import JSON, ROCKETMQ
 from ..remoting.header_codec import BINARY_TYPE, MIN_BINARY_HEADER, first_code_of
 from ..remoting.row_facts.ext_fields import CORRELATION_ID
 from .header_view import (
-    ANSWER,
     KEYS,
     PROPERTIES,
+    RESPONSE,
     SENT,
     SENT_V2,
     SPECIAL,
@@ -92,7 +92,7 @@ _VALUE_END: Final = 2
 
 def _kind_of(code: int) -> i64:
     """Return the kind of header for a code alone."""
-    return ANSWER if code == 0 else kind_of_request(code)
+    return RESPONSE if code == 0 else kind_of_request(code)
 
 
 _SMALL_CODES: Final = 1024
@@ -114,9 +114,9 @@ def scanned(serialize_type: i64, header: bytes) -> HeaderView | None:
         if kind == SPECIAL:
             return None
         view = _json(kind, code, header)
-        if view is not None and (view.flag & 1 == 1) != (view.kind == ANSWER):
+        if view is not None and (view.flag & 1 == 1) != (view.kind == RESPONSE):
             # The flag comes after the ext fields: this turns out to be a response.
-            view = _json(ANSWER, code, header) if view.flag & 1 else None
+            view = _json(RESPONSE, code, header) if view.flag & 1 else None
     except IndexError:
         return None
     return view
@@ -324,7 +324,7 @@ def _binary(header: bytes) -> HeaderView | None:
         return None
     flag: i64 = i64(read_i32_be(header, 9))
     code: i64 = i64(read_i16_be(header, 0))
-    kind: i64 = ANSWER
+    kind: i64 = RESPONSE
     if flag & 1 == 0:
         code = wide_request_code(int(code))
         kind = kind_of_request(int(code)) if code == 0 else _known_kind(code)

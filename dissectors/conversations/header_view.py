@@ -34,7 +34,7 @@ SENT: Final = 0
 """kind of header: a send with long field names"""
 PLAIN: Final = 1
 """kind: a request that is neither a send nor one of SPECIAL_REQUESTS"""
-ANSWER: Final = 2
+RESPONSE: Final = 2
 """kind: a response"""
 SENT_V2: Final = 3
 """kind: a send with one-letter field names"""
@@ -65,7 +65,7 @@ WIRES: Final = {
     SENT_V2: _wires_of_send(V2),
     PLAIN: _PLAIN_WIRES,
     SPECIAL: _PLAIN_WIRES,
-    ANSWER: (
+    RESPONSE: (
         "queueId", "msgId", "queueOffset", "offset", "suggestWhichBrokerId", "nextBeginOffset",
         "minOffset", "maxOffset", "recallHandle",
     ),
@@ -173,8 +173,8 @@ class HeaderView:
         """serialization of the header: JSON, ROCKETMQ or PROTOBUF"""
         self.is_call = False
         """belongs to a gRPC call"""
-        self.kind: i64 = ANSWER
-        """SENT, PLAIN, SPECIAL or ANSWER"""
+        self.kind: i64 = RESPONSE
+        """SENT, PLAIN, SPECIAL or RESPONSE"""
         self.data = b""
         """the header as sent, or concatenated values; positions are offsets in it"""
         self.is_filled = False
@@ -263,7 +263,7 @@ class HeaderView:
             self.properties, self.reconsume_times = s4, s5
             self.broker_name = _either(slots.s6, slots.s7)
             self.born_timestamp, self.max_reconsume_times = slots.s8, slots.s9
-        elif self.kind == ANSWER:
+        elif self.kind == RESPONSE:
             self.queue_id, self.msg_id, self.queue_offset = s0, s1, _either(s2, s3)
             self.suggested_broker, self.next_offset = s4, s5
             self.min_offset, self.max_offset = slots.s6, slots.s7
@@ -286,7 +286,7 @@ class HeaderView:
         self.is_filled = True
 
     def _fill_fields(self, fields: dict[str, str], values: BytesWriter) -> None:
-        kind: i64 = ANSWER
+        kind: i64 = RESPONSE
         if self.flag & 1 == 0:
             kind = kind_of_request(self.code)
         self.kind = kind
@@ -387,23 +387,23 @@ def filled(place: i64) -> i64:
     return ABSENT if place >> 32 == place & PLACE_END else place
 
 
-def queue_id_of(asked: HeaderView | None, answer: HeaderView | None) -> i64:
+def queue_id_of(request: HeaderView | None, response: HeaderView | None) -> i64:
     """Return the queue id of a request or its response; a send's response takes precedence."""
     queue_id: i64 = NOTHING
-    if asked is not None:
-        queue_id = asked.number(asked.queue_id)
-    if answer is not None:
-        answered: i64 = answer.number(answer.queue_id)
-        if answered != NOTHING and (queue_id == NOTHING or answer.msg_id != ABSENT):
-            return answered
+    if request is not None:
+        queue_id = request.number(request.queue_id)
+    if response is not None:
+        responded: i64 = response.number(response.queue_id)
+        if responded != NOTHING and (queue_id == NOTHING or response.msg_id != ABSENT):
+            return responded
     return queue_id
 
 
-def queue_offset_of(asked: HeaderView | None, answer: HeaderView | None) -> i64:
+def queue_offset_of(request: HeaderView | None, response: HeaderView | None) -> i64:
     """Return the queue offset of the response, or else the requested one."""
     offset: i64 = NOTHING
-    if answer is not None:
-        offset = answer.number(answer.queue_offset)
-    if offset == NOTHING and asked is not None:
-        offset = asked.number(asked.offset)
+    if response is not None:
+        offset = response.number(response.queue_offset)
+    if offset == NOTHING and request is not None:
+        offset = request.number(request.offset)
     return offset

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..remoting.framing.frame import Frame
 from ..tcp.pieces import Data, Gap, Piece
 from .conversation import Conversation, ConversationState, Direction, Pdu, pdu_of
@@ -64,7 +64,7 @@ class Http2(ConversationState):
         self._calls: CallReader = CallReader(budget)
         self._other = HTTP2
         self._head = b""
-        self._unsaid: list[ExpertInfo] = []
+        self._unsaid: list[Finding] = []
         self._seen: i64 = 0
         self._first_at: i64 = -1 if joined else 0
         self._second_at: i64 = -1 if joined else 0
@@ -118,9 +118,9 @@ class Http2(ConversationState):
         elif self._calls.unnamed:
             conversation = self.conversation
             detail = f"{self._calls.unnamed} calls whose method is not known"
-            conversation.experts.append(
-                ExpertInfo(
-                    *(ExpertKind.HEADERS_LOST, detail, conversation.first_ts),
+            conversation.findings.append(
+                Finding(
+                    *(FindingKind.HEADERS_LOST, detail, conversation.first_ts),
                     *(conversation.first_packet, conversation.number, -1),
                 )
             )
@@ -147,7 +147,7 @@ class Http2(ConversationState):
     ) -> None:
         """Report a gap of unknown length to an end, and continue after it."""
         if self.is_rocketmq or len(self._unsaid) < MOST_UNSAID:
-            self._report(ExpertKind.HEADERS_LOST, detail, piece)
+            self._report(FindingKind.HEADERS_LOST, detail, piece)
         messages: list[CallMessage] = []
         self._calls.lose(direction is self.conversation.client, ends, messages)
         for message in messages:
@@ -178,13 +178,13 @@ class Http2(ConversationState):
         conversation = self.conversation
         messages: list[CallMessage] = []
         for event in events:
-            if conversation.client is None and _is_asked(event):
+            if conversation.client is None and _is_request(event):
                 conversation.client = direction
             self._calls.receive(event, direction is conversation.client, messages)
         if not self.is_rocketmq and self._calls.methods:
             self.is_rocketmq = True
             conversation.state.is_rocketmq = True  # inside TLS
-            conversation.experts.extend(self._unsaid)
+            conversation.findings.extend(self._unsaid)
             self._unsaid = []
         elif self._seen > OTHERS_READ and not self.is_rocketmq and not self._may_be_named():
             conversation.protocol = self._other
@@ -215,17 +215,17 @@ class Http2(ConversationState):
         pdu.frame_bytes = message.header_bytes + message.wire_bytes
         self.conversation.commands += 1
         if message.missing:
-            pdu.say(ExpertKind.GAP, f"{message.missing} bytes")
+            pdu.say(FindingKind.GAP, f"{message.missing} bytes")
         if message.problem is not None:
-            self.conversation.experts.append(pdu.say(ExpertKind.BAD_BODY, message.problem))
+            self.conversation.findings.append(pdu.say(FindingKind.BAD_BODY, message.problem))
         return pdu
 
-    def _report(self, kind: ExpertKind, detail: str, piece: Piece) -> None:
+    def _report(self, kind: FindingKind, detail: str, piece: Piece) -> None:
         number = self.conversation.number
-        experts = self.conversation.experts if self.is_rocketmq else self._unsaid
-        experts.append(ExpertInfo(kind, detail, piece.ts, piece.packet, number, piece.offset))
+        findings = self.conversation.findings if self.is_rocketmq else self._unsaid
+        findings.append(Finding(kind, detail, piece.ts, piece.packet, number, piece.offset))
 
 
-def _is_asked(event: StreamEvent) -> bool:
+def _is_request(event: StreamEvent) -> bool:
     """Return whether these headers are those of a request."""
     return any(name == ":method" for name, _ in event.headers)

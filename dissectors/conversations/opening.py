@@ -9,7 +9,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo
+from ..findings import Finding
 from ..tcp.pieces import Data, Piece
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, ConversationState, Direction, Pdu
@@ -29,12 +29,12 @@ def open_conversation(
     number: i64,
     key: bytes,
     keep: i64,
-    experts: list[ExpertInfo],
+    findings: list[Finding],
     is_rocketmq: bool,
     secrets: KeyLog,
 ) -> Conversation:
     """Return a new conversation; `is_rocketmq`: set by the user."""
-    conversation = Conversation(number, key, keep, experts)
+    conversation = Conversation(number, key, keep, findings)
     if is_rocketmq:
         conversation.state = Announced(conversation, secrets)
     else:

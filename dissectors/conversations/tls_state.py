@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..replication.progress import Replication
 from ..tcp.pieces import Data, Gap, Piece
 from ..tls.key_log import KeyLog
@@ -75,7 +75,7 @@ class Tls(ConversationState):
                 if session.held_bytes > MAX_WAITING:
                     plaintext += session.give_up()
             except Exception as error:  # last line of defence: a bad piece must not end the run
-                self._report(ExpertKind.TLS_BAD_RECORD, undecoded(error), piece.ts, piece.packet)
+                self._report(FindingKind.TLS_BAD_RECORD, undecoded(error), piece.ts, piece.packet)
                 plaintext = session.give_up()
             self._note()
             if plaintext:
@@ -160,9 +160,9 @@ class Tls(ConversationState):
         self.held = session.held_bytes
         self.earliest = session.earliest_held
 
-    def _report(self, kind: ExpertKind, detail: str, ts: i64, packet: i64) -> None:
+    def _report(self, kind: FindingKind, detail: str, ts: i64, packet: i64) -> None:
         conversation = self.conversation
-        conversation.experts.append(ExpertInfo(kind, detail, ts, packet, conversation.number, -1))
+        conversation.findings.append(Finding(kind, detail, ts, packet, conversation.number, -1))
 
     def _ignore(self) -> None:
         """Ignore the rest of the conversation."""

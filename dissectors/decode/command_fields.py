@@ -176,5 +176,5 @@ def _getters(captures: Sequence[str]) -> dict[str, _Get]:
         **_VALUES,
         "capture": lambda seen: captures[capture_index(seen.pdu.packet)],
         "time": lambda seen: seen.pdu.ts,
-        "findings": lambda seen: [info.kind.name for info in seen.pdu.expert or ()],
+        "findings": lambda seen: [info.kind.name for info in seen.pdu.findings or ()],
     }

@@ -17,7 +17,7 @@ import msgspec
 
 from ..budget import Budget
 from ..conversations.conversation import Pdu
-from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..grpc.bodies import call_body_of
 from ..grpc.command import CallCommand
 from ..remoting.bodies import Body, body_form, body_value, decode_body
@@ -218,37 +218,37 @@ def shown_messages(
     return shown
 
 
-def findings_of(seen: CommandSeen, header: TypedHeader, body: Body) -> list[ExpertInfo]:
+def findings_of(seen: CommandSeen, header: TypedHeader, body: Body) -> list[Finding]:
     """Return the findings about a command, including those from its fields and body."""
     pdu = seen.pdu
-    findings = list(pdu.expert) if pdu.expert else []
+    findings = list(pdu.findings) if pdu.findings else []
     for problem in header.problems:
-        findings.append(_finding(pdu, ExpertKind.BAD_FIELD, problem))
+        findings.append(_finding(pdu, FindingKind.BAD_FIELD, problem))
     if body.problem is not None and not pdu.missing:
         response = pdu.command.is_response
         known = body_form(operation_code_of(seen), response, pdu.command.version) is not None
-        is_reported = any(info.kind is ExpertKind.BAD_BODY for info in findings)
+        is_reported = any(info.kind is FindingKind.BAD_BODY for info in findings)
         if known and not is_reported:
-            findings.append(_finding(pdu, ExpertKind.BAD_BODY, body.problem))
+            findings.append(_finding(pdu, FindingKind.BAD_BODY, body.problem))
     if body.sound:
         return findings
     for number, message in enumerate(body.messages, 1):
         if message.crc_ok is False or message.properties_crc_ok is False:
             detail = f"message {number} does not fit its CRC"
-            findings.append(_finding(pdu, ExpertKind.BAD_MESSAGE, detail))
+            findings.append(_finding(pdu, FindingKind.BAD_MESSAGE, detail))
     return findings
 
 
-def _finding(pdu: Pdu, kind: ExpertKind, detail: str) -> ExpertInfo:
-    return ExpertInfo(kind, detail, pdu.ts, pdu.packet, pdu.conversation, pdu.offset)
+def _finding(pdu: Pdu, kind: FindingKind, detail: str) -> Finding:
+    return Finding(kind, detail, pdu.ts, pdu.packet, pdu.conversation, pdu.offset)
 
 
-def plugin_findings(seen: CommandSeen) -> list[ExpertInfo]:
+def plugin_findings(seen: CommandSeen) -> list[Finding]:
     """Return the errors of plug-ins on the messages of a command."""
-    return [seen.pdu.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
+    return [seen.pdu.say(FindingKind.BAD_BODY, text) for text in take_problems()]
 
 
-def shown_finding(info: ExpertInfo) -> dict[str, object]:
+def shown_finding(info: Finding) -> dict[str, object]:
     """Return a finding in JSON types."""
     return {
         "kind": info.kind.name,
@@ -269,7 +269,7 @@ class TakenApart:
         header_parts: dict[str, object] | None,
         body: dict[str, object] | None,
         messages: list[ShownMessage] | msgspec.Raw | None,
-        findings: list[ExpertInfo],
+        findings: list[Finding],
     ) -> None:
         self.ext_fields = ext_fields
         self.header = header
@@ -307,9 +307,9 @@ def taken_apart(
         ext_fields = shown_ext_fields(seen.pdu.command.ext_fields)
         header = TypedHeader(None, dict(ext_fields), ())
         body = Body(RAW, problem=undecoded(error))
-        seen.pdu.say(ExpertKind.BAD_BODY, undecoded(error))
+        seen.pdu.say(FindingKind.BAD_BODY, undecoded(error))
         shown = shown_body(body, seen.pdu.body, limit)
-        found_before = list(seen.pdu.expert or ())
+        found_before = list(seen.pdu.findings or ())
         return TakenApart(ext_fields, header, None, shown, None, found_before)
 
 

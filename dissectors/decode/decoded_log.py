@@ -17,7 +17,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from ..expert import ExpertInfo
+from ..findings import Finding
 from ..foreign import Unreadable, converted, json_of
 from ..owned_folder import FolderRefused, is_inside
 from ..replication.progress import Replication
@@ -127,7 +127,7 @@ def manifest_of(
         options=dict(options),
         captures=[capture_entry(capture) for capture in stats.captures],
         **{name: getattr(stats, name) for name in TOTALS},
-        findings={kind.name: count for kind, count in stats.expert_counts.items()},
+        findings={kind.name: count for kind, count in stats.finding_counts.items()},
     )
 
 
@@ -145,7 +145,7 @@ def capture_entry(capture: CaptureStats) -> CaptureEntry:
     )
 
 
-class Finding(NamedTuple):
+class FindingRecord(NamedTuple):
     """A row of ``findings.parquet``."""
 
     capture: Annotated[
@@ -157,7 +157,7 @@ class Finding(NamedTuple):
     conversation: Annotated[
         int | None, Description("number of the TCP connection, as in the exchanges")
     ]
-    kind: Annotated[str, Description("ExpertKind")]
+    kind: Annotated[str, Description("FindingKind")]
     severity: Annotated[str, Description("`chat`, `note`, `warning` or `error`")]
     detail: Annotated[str, Description("what exactly; quotes the input")]
     offset: Annotated[
@@ -166,11 +166,11 @@ class Finding(NamedTuple):
     ]
 
 
-def finding_of(info: ExpertInfo, captures: Sequence[str]) -> Finding:
+def finding_of(info: Finding, captures: Sequence[str]) -> FindingRecord:
     """Return the row of a finding; `captures` are names by index."""
     index = capture_index(info.packet)
     has_packet = info.packet != 0
-    return Finding(
+    return FindingRecord(
         captures[index] if has_packet and index < len(captures) else None,
         packet_number(info.packet) if has_packet else None,
         info.ts or None,
@@ -182,7 +182,7 @@ def finding_of(info: ExpertInfo, captures: Sequence[str]) -> Finding:
     )
 
 
-FINDING_COLUMNS: Final = columns_of(Finding)
+FINDING_COLUMNS: Final = columns_of(FindingRecord)
 _MANIFEST: Final = msgspec.json.Decoder(dict[str, object])
 _RENAMED_MEMBERS: Final = {**RENAMED, "expert_parts": "finding_parts"}
 """manifest member before schema 2 -> current name"""

@@ -12,7 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from ..conversations.conversation import NO_PDUS, Direction, Pdu
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from ..grpc.command import CallCommand
 from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
 from ..rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
@@ -92,14 +92,14 @@ class ExchangeMatcher:
     __slots__ = (
         "_bytes",
         "_directions",
-        "_experts",
+        "_findings",
         "_most_bytes",
         "_most_waiting",
         "waiting",
     )
 
-    def __init__(self, experts: list[ExpertInfo]) -> None:
-        self._experts = experts
+    def __init__(self, findings: list[Finding]) -> None:
+        self._findings = findings
         self._directions: dict[Direction, None] = {}
         self._bytes: i64 = 0
         self.waiting: i64 = 0
@@ -165,7 +165,7 @@ class ExchangeMatcher:
         before = requests.get(opaque)
         if before is not None:
             detail = f"opaque {opaque} again in packet {pdu.packet & ((1 << 40) - 1)}"
-            self._experts.append(before.say(ExpertKind.OPAQUE_REUSED, detail))
+            self._findings.append(before.say(FindingKind.OPAQUE_REUSED, detail))
             self._give_up(direction, before, out)
         if requests is NO_PDUS:
             requests = direction.requests = {}
@@ -176,7 +176,7 @@ class ExchangeMatcher:
             self._give_up(direction, oldest, out)
         elif len(requests) > MAX_REQUESTS:
             detail = f"{len(requests)} requests of one end are unanswered"
-            self._experts.append(oldest.say(ExpertKind.PAIRING_LIMIT, detail))
+            self._findings.append(oldest.say(FindingKind.PAIRING_LIMIT, detail))
             self._give_up(direction, oldest, out)
         elif self.waiting > MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
             self._give_up_oldest(out)
@@ -248,14 +248,14 @@ class ExchangeMatcher:
             if pdu.flag & 1:
                 self._give_up_early(pdu.direction.peer, pdu, out)
             else:
-                self._experts.append(pdu.say(ExpertKind.PAIRING_LIMIT, detail))
+                self._findings.append(pdu.say(FindingKind.PAIRING_LIMIT, detail))
                 self._give_up(pdu.direction, pdu, out)
 
     def _check_code(self, pdu: Pdu) -> None:
         code = pdu.head.code
         if code not in REQUEST_NAMES and not pdu.head.is_call:
-            info = pdu.say(ExpertKind.UNKNOWN_CODE, f"request code {code}")
-            self._experts.append(info)
+            info = pdu.say(FindingKind.UNKNOWN_CODE, f"request code {code}")
+            self._findings.append(info)
 
 
 def _ts_of(pdu: Pdu) -> int:
@@ -276,14 +276,14 @@ def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
             if first is None:
                 first = request_name(code, int(request.head.version))
     if response is not None:
-        answer = response.head.code
+        code = response.head.code
         command = response.command if response.head.is_call else None
         if isinstance(command, CallCommand):
             return first if request is not None else command.operation, command.name or None
-        if answer == 0:
+        if code == 0:
             return first, SUCCESS
-        asked = request.head.code if request is not None else None
-        second = response_name(answer, asked, int(response.head.version))
+        request_code = request.head.code if request is not None else None
+        second = response_name(code, request_code, int(response.head.version))
     return first, second
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo
+from ..findings import Finding
 from ..rows.column_bytes import ArrowSink
 from ..rows.encoded import Columns, EncodedBatch, Lines, parts_by_chunk
 from ..rows.parquet import BATCH_ROWS, batches_of, exchange_table, message_table
@@ -35,14 +35,14 @@ class ExchangeLines:
     __slots__ = ("_sink", "_writer")
 
     def __init__(
-        self, captures: list[str], experts: list[ExpertInfo], with_ends: bool = False
+        self, captures: list[str], findings: list[Finding], with_ends: bool = False
     ) -> None:
-        """Collect findings about rows in `experts`; `captures` are names by index.
+        """Collect findings about rows in `findings`; `captures` are names by index.
 
         `with_ends`: `take_ends` will be called.
         """
         self._sink = JsonSink(COLUMNS, with_ends)
-        self._writer = ExchangeWriter(self._sink, captures, experts)
+        self._writer = ExchangeWriter(self._sink, captures, findings)
 
     def lines_of(self, exchanges: list[Exchange]) -> bytes:
         """Return the lines of exchanges."""
@@ -61,12 +61,12 @@ class ExchangeColumns:
 
     __slots__ = ("_messages", "_writer", "sink")
 
-    def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Collect findings about rows in `experts`; `captures` are names by index."""
-        self._messages = MessageGiver(captures, experts)
+    def __init__(self, captures: list[str], findings: list[Finding]) -> None:
+        """Collect findings about rows in `findings`; `captures` are names by index."""
+        self._messages = MessageGiver(captures, findings)
         self.sink = ArrowSink(COLUMNS)
         """the buffer"""
-        self._writer = ExchangeWriter(self.sink, captures, experts)
+        self._writer = ExchangeWriter(self.sink, captures, findings)
 
     @property
     def is_full(self) -> bool:
@@ -88,13 +88,13 @@ class MessageGiver:
     Rows of exchanges are built only if the table needs them.
     """
 
-    __slots__ = ("_captures", "_experts", "_records")
+    __slots__ = ("_captures", "_findings", "_records")
 
-    def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Collect findings about rows in `experts`; `captures` are names by index."""
+    def __init__(self, captures: list[str], findings: list[Finding]) -> None:
+        """Collect findings about rows in `findings`; `captures` are names by index."""
         self._captures = captures
-        self._experts = experts
-        self._records = ExchangeRecords(captures, experts)
+        self._findings = findings
+        self._records = ExchangeRecords(captures, findings)
 
     def give(self, exchange: Exchange, table: MessageTable) -> None:
         """Add the messages of an exchange to a table."""
@@ -103,10 +103,10 @@ class MessageGiver:
             return
         if request is not None:
             capture = self._captures[settled_by(exchange) >> CAPTURE_SHIFT]
-            if table.took_send(request, response, capture, self._experts):
+            if table.took_send(request, response, capture, self._findings):
                 return
         (row,) = self._records.of([exchange])
-        table.rows_of(request, response, row, self._experts)
+        table.rows_of(request, response, row, self._findings)
 
     def give_counted(
         self,
@@ -134,18 +134,18 @@ class MessageGiver:
 def lines_of(
     captures: list[str],
     chunks: Iterator[list[Exchange]],
-    add_experts: Callable[[list[ExpertInfo]], None],
+    add_findings: Callable[[list[Finding]], None],
 ) -> Iterator[Lines]:
     """Yield exchanges as JSON lines, chunk by chunk.
 
-    `captures` are names by index; findings about rows go to `add_experts`.
+    `captures` are names by index; findings about rows go to `add_findings`.
     """
-    findings: list[ExpertInfo] = []
+    findings: list[Finding] = []
     lines = ExchangeLines(captures, findings)
     for batch in chunks:
         data = lines.lines_of(batch)
         if findings:
-            add_experts(findings)
+            add_findings(findings)
             findings.clear()
         yield Lines([data], [len(batch)])
 
@@ -153,13 +153,13 @@ def lines_of(
 def columns_of(
     captures: list[str],
     chunks: Iterator[list[Exchange]],
-    add_experts: Callable[[list[ExpertInfo]], None],
+    add_findings: Callable[[list[Finding]], None],
 ) -> Iterator[Columns]:
     """Yield exchanges as columns, several chunks at once; arguments as for `lines_of`.
 
     Raise MissingLibraryError if pyarrow is not installed.
     """
-    for batch in log_of(captures, chunks, add_experts, None):
+    for batch in log_of(captures, chunks, add_findings, None):
         if isinstance(batch.rows, Columns):
             yield batch.rows
 
@@ -167,14 +167,14 @@ def columns_of(
 def log_of(
     captures: list[str],
     chunks: Iterator[list[Exchange]],
-    add_experts: Callable[[list[ExpertInfo]], None],
+    add_findings: Callable[[list[Finding]], None],
     table: MessageTable | None,
 ) -> Iterator[EncodedBatch]:
     """Yield exchanges and the messages in `table` as columns, several chunks at once.
 
     After each chunk an empty batch is yielded; otherwise the same as `columns_of`.
     """
-    findings: list[ExpertInfo] = []
+    findings: list[Finding] = []
     counts: list[int] = []
     message_counts: list[int] = []
     columns = ExchangeColumns(captures, findings)
@@ -190,7 +190,7 @@ def log_of(
             counts.append(len(batch))
             message_counts.append(0 if messages is None else messages.waiting - before)
             if findings:
-                add_experts(findings)
+                add_findings(findings)
                 findings.clear()
             yield EncodedBatch(len(batch), None, None)  # the caller takes findings now
             is_full = columns.is_full

@@ -24,7 +24,7 @@ from ..conversations.header_view import (
     queue_offset_of,
     view_of_command,
 )
-from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..grpc.command import NO_CODE, CallCommand
 from ..json_bytes import ABSENT, NOTHING, PLACE_END
 from ..remoting import row_bodies
@@ -86,16 +86,16 @@ class ExchangeWriter:
     """Writes rows of exchanges into a sink."""
 
     __slots__ = (
-        "_answered", "_brokers", "_captures", "_codes", "_experts", "_facts", "_java", "_languages",
-        "_ok", "_request_view", "_response_view", "_shown", "_sink", "_starts", "_succeeded",
-        "_usual_end", "_versions",
+        "_answered", "_brokers", "_captures", "_codes", "_facts", "_findings", "_java",
+        "_languages", "_ok", "_request_view", "_response_view", "_shown", "_sink", "_starts",
+        "_succeeded", "_usual_end", "_versions",
     )  # fmt: skip
 
-    def __init__(self, sink: RowSink, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Write to `sink`; `captures` are names by index, `experts` gets findings about rows."""
+    def __init__(self, sink: RowSink, captures: list[str], findings: list[Finding]) -> None:
+        """Write to `sink`; `captures` are names by index, `findings` gets findings about rows."""
         self._sink = sink
         self._captures = captures
-        self._experts = experts
+        self._findings = findings
         self._starts: dict[bytes, _Start] = {}
         self._answered = sink.part("status", [ANSWERED])
         self._codes: list[RowPart | None] = [None] * _SMALL_CODES
@@ -120,7 +120,7 @@ class ExchangeWriter:
         try:
             self._read(exchange)
         except Exception as error:  # last line of defence: a bad frame must not end the run
-            _strip(exchange, undecoded(error), self._experts)
+            _strip(exchange, undecoded(error), self._findings)
             self._read(exchange)
         self._write(exchange)
 
@@ -428,10 +428,10 @@ class ExchangeRecords:
 
     __slots__ = ("_sink", "_writer")
 
-    def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Collect findings about rows in `experts`; `captures` are names by index."""
+    def __init__(self, captures: list[str], findings: list[Finding]) -> None:
+        """Collect findings about rows in `findings`; `captures` are names by index."""
         self._sink = ObjectSink(ExchangeRecord)
-        self._writer = ExchangeWriter(self._sink, captures, experts)
+        self._writer = ExchangeWriter(self._sink, captures, findings)
 
     def of(self, exchanges: list[Exchange]) -> list[ExchangeRecord]:
         """Return the rows of exchanges."""
@@ -441,10 +441,10 @@ class ExchangeRecords:
 
 
 def records_of(
-    exchanges: list[Exchange], captures: list[str], experts: list[ExpertInfo]
+    exchanges: list[Exchange], captures: list[str], findings: list[Finding]
 ) -> list[ExchangeRecord]:
     """Return the rows of exchanges; arguments as for `ExchangeRecords`."""
-    return ExchangeRecords(captures, experts).of(exchanges)
+    return ExchangeRecords(captures, findings).of(exchanges)
 
 
 def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
@@ -454,7 +454,7 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     return record
 
 
-def _strip(exchange: Exchange, detail: str, experts: list[ExpertInfo]) -> None:
+def _strip(exchange: Exchange, detail: str, findings: list[Finding]) -> None:
     """Clear the ext fields of an exchange, and add a finding."""
     is_reported = False
     for pdu in (exchange.request, exchange.response):
@@ -463,7 +463,7 @@ def _strip(exchange: Exchange, detail: str, experts: list[ExpertInfo]) -> None:
             pdu.head = view_of_command(pdu.command)
             pdu.head.is_filled = True
             if not is_reported:
-                experts.append(pdu.say(ExpertKind.BAD_BODY, detail))
+                findings.append(pdu.say(FindingKind.BAD_BODY, detail))
                 is_reported = True
 
 
@@ -514,10 +514,10 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
     """Return the facts in both headers, mostly without decoding them in full."""
     view = request.view
     code = -1
-    answer: HeaderView | None = None
+    view_of_response: HeaderView | None = None
     if response is not None:
-        answer = response.view
-        code = answer.code
+        view_of_response = response.view
+        code = view_of_response.code
     if view.kind == SENT:
         if (
             code <= 0
@@ -528,13 +528,13 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
             return _NONE
     elif view.code in POPS and code != POLLING_TIMEOUT:
         return _NONE
-    elif view.kind == PLAIN and answer is not None and code not in NOT_ALLOWED:
+    elif view.kind == PLAIN and view_of_response is not None and code not in NOT_ALLOWED:
         return pull_facts(
             view.text(view.asked_offset),
-            answer.text(answer.next_offset),
-            answer.text(answer.min_offset),
-            answer.text(answer.max_offset),
-            answer.text(answer.suggested_broker),
+            view_of_response.text(view_of_response.next_offset),
+            view_of_response.text(view_of_response.min_offset),
+            view_of_response.text(view_of_response.max_offset),
+            view_of_response.text(view_of_response.suggested_broker),
         )
     fields = response.command.ext_fields if response is not None else None
     return header_facts(view.code, request.command.ext_fields, code, fields)
@@ -567,8 +567,8 @@ def _call_facts(request: Pdu | None, response: Pdu | None) -> list[str]:
 
 def _findings(request: Pdu | None, response: Pdu | None) -> list[str]:
     kinds = _NONE
-    if request is not None and request.expert is not None:
-        kinds = [info.kind.name for info in request.expert]
-    if response is not None and response.expert is not None:
-        kinds = kinds + [info.kind.name for info in response.expert]
+    if request is not None and request.findings is not None:
+        kinds = [info.kind.name for info in request.findings]
+    if response is not None and response.findings is not None:
+        kinds = kinds + [info.kind.name for info in response.findings]
     return kinds

@@ -28,7 +28,7 @@ from .decoded_log import (
     MANIFEST,
     PARQUET,
     DecodedLogError,
-    Finding,
+    FindingRecord,
     LogRefused,
     Manifest,
     read_manifest,
@@ -138,7 +138,7 @@ class DecodedLogWriter:
         """Add TCP connections."""
         self._tables[CONVERSATIONS].write(self._numbered(rows))
 
-    def write_findings(self, findings: Iterable[Finding]) -> None:
+    def write_findings(self, findings: Iterable[FindingRecord]) -> None:
         """Add findings."""
         first = self._first
         numbered = [

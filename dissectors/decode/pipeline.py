@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..conversations.conversation import Pdu
 from ..conversations.conversation_row import conversation_row_of
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
 from ..replication.progress import first_of
-from ..rows.conversation_record import NO_ANSWER, ConversationRecord
+from ..rows.conversation_record import NO_RESPONSE, ConversationRecord
 from ..rows.encoded import Lines
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
@@ -46,7 +46,7 @@ from .pending import (
     spread,
 )
 from .secrets import left_out_of, secrets_of
-from .stages import MAX_EXPERTS, ExchangeStages, Stages
+from .stages import MAX_FINDINGS, ExchangeStages, Stages
 from .totals import CaptureStats as CaptureStats
 from .totals import DecodeStats as DecodeStats
 from .totals import increase
@@ -132,7 +132,7 @@ class Decode:
         """stored bytes of the finished captures"""
         self._source: Source | None = None
         self._stages: Stages | None = None
-        self._experts: list[ExpertInfo] = []
+        self._findings: list[Finding] = []
         self._stopped = False
         self._table = _message_table(self.options)
         self._carried: list[Carried] = []
@@ -184,23 +184,23 @@ class Decode:
                 ]
             yield commands
 
-    def add_experts(self, findings: list[ExpertInfo]) -> None:
+    def add_findings(self, findings: list[Finding]) -> None:
         """Add the findings of one chunk, in an order independent of the shards."""
         findings.sort(key=_place_of)
-        counts = self.stats.expert_counts
+        counts = self.stats.finding_counts
         for info in findings:
             counts[info.kind] = counts.get(info.kind, 0) + 1
-        self._experts += findings
-        if len(self._experts) > MAX_EXPERTS:  # nobody takes them
-            del self._experts[MAX_EXPERTS // 2 :]
+        self._findings += findings
+        if len(self._findings) > MAX_FINDINGS:  # nobody takes them
+            del self._findings[MAX_FINDINGS // 2 :]
 
     def stop(self) -> None:
         """Stop reading: finish as if the captures ended here."""
         self._stopped = True
 
-    def take_experts(self) -> list[ExpertInfo]:
+    def take_findings(self) -> list[Finding]:
         """Return the findings since the last call."""
-        findings, self._experts = self._experts, []
+        findings, self._findings = self._findings, []
         return findings
 
     def take_messages(self) -> list[Carried]:
@@ -224,13 +224,13 @@ class Decode:
 
         assert self._table is not None
         lines = self._table.as_lines()
-        findings: list[ExpertInfo] = []
+        findings: list[Finding] = []
         giver = MessageGiver(self.sources, findings)
         for batch in self._exchanges(KEEP_MESSAGES):
             for exchange in batch:
                 giver.give(exchange, self._table)
             if findings:
-                self.add_experts(findings)
+                self.add_findings(findings)
                 findings.clear()
             count = lines.waiting
             yield Lines([lines.take()], [count])
@@ -265,7 +265,7 @@ class Decode:
         connections = []
         for conversation in latest(stages.table.open_conversations()):
             row = conversation_row_of(conversation)
-            if row.end == NO_ANSWER and row.syns < 2 and clock.now - row.start_time < CONNECTING:
+            if row.end == NO_RESPONSE and row.syns < 2 and clock.now - row.start_time < CONNECTING:
                 continue  # its response may still come
             row.capture = self.sources[conversation.first_packet >> CAPTURE_SHIFT]
             connections.append(row)
@@ -293,10 +293,10 @@ class Decode:
         return {(int(pdu.conversation), pdu.packet & PACKET_NUMBER) for pdu in stayed}
 
     def _provisional_rows(self, waiting: list[Exchange]) -> list[ExchangeRecord]:
-        findings: list[ExpertInfo] = []
+        findings: list[Finding] = []
         rows = records_of(waiting, self.sources, findings)
         if findings:
-            self.add_experts(findings)
+            self.add_findings(findings)
         return rows
 
     # -- inside ---------------------------------------------------------------------------------
@@ -335,12 +335,12 @@ class Decode:
 
     def rows_of(self, batch: list[Exchange]) -> list[ExchangeRecord]:
         """Return the rows of exchanges; collect their messages and findings."""
-        findings: list[ExpertInfo] = []
+        findings: list[Finding] = []
         rows = records_of(batch, self.sources, findings)
         if self._table is not None:
             self._make_messages(self._table, batch, rows, findings)
         if findings:
-            self.add_experts(findings)
+            self.add_findings(findings)
         return rows
 
     def _make_messages(
@@ -348,7 +348,7 @@ class Decode:
         table: MessageTable,
         batch: list[Exchange],
         rows: list[ExchangeRecord],
-        findings: list[ExpertInfo],
+        findings: list[Finding],
     ) -> None:
         """Build the messages of exchanges and collect them."""
         for exchange, row in zip(batch, rows, strict=True):
@@ -366,7 +366,7 @@ class Decode:
                 break
             yield from self._read(stages, index, source)
         stages.finish()
-        self._collect_experts(stages, left_out_of(self._secrets))
+        self._collect_findings(stages, left_out_of(self._secrets))
         self._count(stages)
         yield
 
@@ -421,7 +421,7 @@ class Decode:
             _take_marks(reader, stages)
             _receive(stages, stats, packets, reader.packets, size)
             self._note_time(stages, packets, idle)
-            self._collect_experts(stages, reader.take_experts())
+            self._collect_findings(stages, reader.take_findings())
             yield
         if reader is None:
             if not self._stopped:
@@ -432,7 +432,7 @@ class Decode:
             packets = reader.finish(source.problem)
             _take_marks(reader, stages)
             _receive(stages, stats, packets, reader.packets, size)
-        self._collect_experts(stages, reader.take_experts())
+        self._collect_findings(stages, reader.take_findings())
 
     def _note_time(self, stages: Stages, packets: list[Packet], idle: int) -> None:
         """Advance the time of a running capture: end connections, release holes."""
@@ -459,13 +459,13 @@ class Decode:
         if len(self.sources) == 1:
             raise CaptureError(source.name, reason, 0, hint)
         detail = f"{source.name}: {reason}"
-        self.add_experts([ExpertInfo(ExpertKind.CAPTURE_DAMAGED, detail, 0, 0, -1, 0)])
+        self.add_findings([Finding(FindingKind.CAPTURE_DAMAGED, detail, 0, 0, -1, 0)])
 
-    def _collect_experts(self, stages: Stages, findings: list[ExpertInfo]) -> None:
+    def _collect_findings(self, stages: Stages, findings: list[Finding]) -> None:
         """Collect the findings of one chunk."""
-        findings += stages.take_experts()
+        findings += stages.take_findings()
         if findings:
-            self.add_experts(findings)
+            self.add_findings(findings)
 
     def _count(self, stages: Stages) -> None:
         stats = self.stats
@@ -523,5 +523,5 @@ def _receive(
     stages.receive(packets, passed, size)
 
 
-def _place_of(info: ExpertInfo) -> tuple[int, int, int, str]:
+def _place_of(info: Finding) -> tuple[int, int, int, str]:
     return info.packet, info.conversation, info.offset, info.kind.name

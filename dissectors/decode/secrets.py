@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from ..tcp.source import CaptureError
 from ..tls.key_log import KeyLog
 
@@ -37,9 +37,9 @@ def secrets_of(path: str, *, growing: bool) -> KeyLog:
     return secrets
 
 
-def left_out_of(secrets: KeyLog) -> list[ExpertInfo]:
+def left_out_of(secrets: KeyLog) -> list[Finding]:
     """Return a finding if some secrets of the key log were left out."""
     count = secrets.left_out
     detail = f"{count} secrets of the key log: more than can be held"
-    kind = ExpertKind.TLS_SECRET_MISSING
-    return [ExpertInfo(kind, detail, 0, 0, -1, -1)] if count else []
+    kind = FindingKind.TLS_SECRET_MISSING
+    return [Finding(kind, detail, 0, 0, -1, -1)] if count else []

@@ -19,7 +19,7 @@ from ..conversations.conversation_table import (
     ConversationTable,
     GivenOut,
 )
-from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import broker_addresses_of
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_CARRIED
@@ -38,7 +38,7 @@ from ..tcp.segment_reader import SegmentReader
 from ..tls.key_log import KeyLog
 from .exchange import Exchange, ExchangeMatcher
 
-MAX_EXPERTS: Final = 100_000
+MAX_FINDINGS: Final = 100_000
 """maximum findings not yet taken; others are only counted"""
 _COUNTED: Final = row_bodies.COUNTED_REQUEST
 _NAMING: Final = row_bodies.NAMING_REQUEST
@@ -66,7 +66,7 @@ class Stages:
         secrets: KeyLog | None = None,
     ) -> None:
         """`messages`: keep bodies with messages until their exchange is settled."""
-        self.experts: list[ExpertInfo] = []
+        self.findings: list[Finding] = []
         """findings since the last take"""
         self.marks: dict[int, str] = {}
         """packet id → fault that rmqtool injected into the request completed by it"""
@@ -75,13 +75,13 @@ class Stages:
         self.table = ConversationTable(
             decode_as,
             KEEP_CARRIED if messages and keep != KEEP_ALL else keep,
-            self.experts,
+            self.findings,
             shard,
             shards,
             conversations,
             secrets,
         )
-        self.matcher = ExchangeMatcher(self.experts)
+        self.matcher = ExchangeMatcher(self.findings)
         self._keep_all = keep == KEEP_ALL
         self._keep_messages = messages
         self._waiting: i64 = 0
@@ -154,20 +154,18 @@ class Stages:
         self.table.finish(self._results)
         self._take_results(LAST)
 
-    def take_experts(self) -> list[ExpertInfo]:
+    def take_findings(self) -> list[Finding]:
         """Return the findings since the last call."""
-        findings = self.segments.experts[:]
-        self.segments.experts.clear()
-        findings.extend(self.experts)
-        self.experts.clear()
-        if len(findings) > MAX_EXPERTS:
+        findings = self.segments.findings[:]
+        self.segments.findings.clear()
+        findings.extend(self.findings)
+        self.findings.clear()
+        if len(findings) > MAX_FINDINGS:
             last = findings[-1]
-            left = len(findings) - MAX_EXPERTS
-            del findings[MAX_EXPERTS:]
+            left = len(findings) - MAX_FINDINGS
+            del findings[MAX_FINDINGS:]
             detail = f"{left} more"
-            findings.append(
-                ExpertInfo(ExpertKind.EXPERT_LIMIT, detail, last.ts, last.packet, -1, -1)
-            )
+            findings.append(Finding(FindingKind.EXPERT_LIMIT, detail, last.ts, last.packet, -1, -1))
         return findings
 
     def _take_results(self, packet: i64, first: i64 = 0) -> None:
@@ -209,7 +207,7 @@ class Stages:
         mark = self.marks.pop(pdu.packet, None)
         if mark is not None:
             pdu.facts = [*(pdu.facts or ()), fact(FAULT, mark)]
-            self.experts.append(pdu.say(ExpertKind.FAULT_INJECTED, mark))
+            self.findings.append(pdu.say(FindingKind.FAULT_INJECTED, mark))
 
     def _receive_pdu(self, pdu: Pdu) -> None:
         """Process the next PDU, whose body was read."""
@@ -230,7 +228,7 @@ class Stages:
         try:
             self._count_and_name(pdu)
         except Exception as error:  # last line of defence: a bad body must not end the run
-            self.experts.append(pdu.say(ExpertKind.BAD_BODY, undecoded(error)))
+            self.findings.append(pdu.say(FindingKind.BAD_BODY, undecoded(error)))
         if not self._keep_all and not (self._keep_messages and _may_carry_messages(pdu)):
             pdu.body = b""
 
@@ -254,9 +252,9 @@ class Stages:
                 groups = groups_of(pdu.body)
                 pdu.groups = groups.names
                 if groups.problem is not None and not pdu.missing:
-                    self.experts.append(pdu.say(ExpertKind.BAD_BODY, groups.problem))
+                    self.findings.append(pdu.say(FindingKind.BAD_BODY, groups.problem))
                 if groups.note is not None:
-                    self.experts.append(pdu.say(ExpertKind.RELEASES_DIFFER, groups.note))
+                    self.findings.append(pdu.say(FindingKind.RELEASES_DIFFER, groups.note))
             if code in BODY_REQUESTS:
                 pdu.facts = request_body_facts(code, pdu.body) or None
         if count > 0:

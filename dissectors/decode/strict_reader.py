@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ..conversations.recognition import protocol_of
-from ..expert import ExpertInfo
+from ..findings import Finding
 from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
@@ -43,13 +43,13 @@ class StrictProblem(NamedTuple):
 class StrictReader:
     """Reader for the bytes of one peer, from the first one."""
 
-    __slots__ = ("_decoder", "_experts", "_first", "_offset", "problem")
+    __slots__ = ("_decoder", "_findings", "_first", "_offset", "problem")
 
     def __init__(self, conversation: int = 0) -> None:
         self.problem: StrictProblem | None = None
         """why reading stopped, or None"""
-        self._experts: list[ExpertInfo] = []
-        self._decoder = FrameDecoder(conversation, self._experts, KEEP_ALL, True)
+        self._findings: list[Finding] = []
+        self._decoder = FrameDecoder(conversation, self._findings, KEEP_ALL, True)
         self._first = b""
         self._offset = 0
 
@@ -69,7 +69,7 @@ class StrictReader:
         if not frames and self._offset == len(self._first) < _FIRST_BYTES:
             self._note_first(data)
         self._offset += len(data)
-        if self._experts or not self._decoder.synchronized:
+        if self._findings or not self._decoder.synchronized:
             self._note_bad_bytes(frames)
         received: list[ReceivedCommand] = []
         for frame in frames:
@@ -90,8 +90,8 @@ class StrictReader:
 
     def _note_bad_bytes(self, frames: list[Frame]) -> None:
         """Drop the frames after the first bad byte, which the decoder has searched for."""
-        end = self._experts[0].offset if self._experts else self._offset
+        end = self._findings[0].offset if self._findings else self._offset
         frames[:] = [frame for frame in frames if frame.offset < end]
         if self.problem is None:
-            detail = self._experts[0].detail if self._experts else "no frame"
+            detail = self._findings[0].detail if self._findings else "no frame"
             self.problem = StrictProblem(detail)

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ..expert import ExpertKind
+from ..findings import FindingKind
 from ..replication.progress import Replication, first_of
 
 COMMIT_LOG: Final = "commit log"
@@ -73,7 +73,7 @@ class DecodeStats(RunTotals, kw_only=True):
     """Totals so far."""
 
     captures: list[CaptureStats] = []
-    expert_counts: dict[ExpertKind, int] = {}
+    finding_counts: dict[FindingKind, int] = {}
     packets_told: int = 0
     """packets read by other processes, until their captures are known"""
 

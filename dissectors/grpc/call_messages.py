@@ -70,13 +70,13 @@ def telemetry_message(
     problem = read_columns(types, taken, command)
     status = command.code, command.name, command.remark
     command.code, command.name, command.remark = NO_CODE, telemetry_name(tree), None
-    answers = any(name in tree for name in _TELEMETRY_RESPONSES)
+    responds = any(name in tree for name in _TELEMETRY_RESPONSES)
     settles = not from_client and not any(name in tree for name in _TELEMETRY_REQUESTS)
     if not from_client:
         command.ext_fields = shown_metadata(side.headers or [])
     else:
         command.columns.facts = command.columns.facts + client_facts(side.headers or [])
-    if answers or (not from_client and "settings" in tree):
+    if responds or (not from_client and "settings" in tree):
         command.flag = 1
         settles = False
         command.code, command.name, command.remark = status

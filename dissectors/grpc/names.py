@@ -45,5 +45,5 @@ CODES: Final = {name: number for number, name in ENUMS["Code"].items()}
 """Code name of `apache.rocketmq.v2` → number."""
 OPERATIONS: Final = (*(method.name for method in METHODS), *TELEMETRY_COMMANDS.values())
 """Names of all operations."""
-ANSWERS: Final = (*CODES, *(f"GRPC_{name}" for name in GRPC_STATUSES[1:]))
+RESPONSES: Final = (*CODES, *(f"GRPC_{name}" for name in GRPC_STATUSES[1:]))
 """Names of all responses."""

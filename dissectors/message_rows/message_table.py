@@ -15,7 +15,7 @@ import msgspec
 
 from ..budget import FREE_BYTES, MAX_REMEMBERED, Budget
 from ..conversations.conversation import Pdu
-from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..findings import Finding, FindingKind, undecoded
 from ..foreign import natural_of
 from ..grpc.command import NO_CODE, CallCommand
 from ..remoting.bodies.custom import take_problems
@@ -157,7 +157,7 @@ class MessageTable:
         return code in _MAKERS or code in _NAMING
 
     def took_send(
-        self, request: Pdu, response: Pdu | None, capture: str, experts: list[ExpertInfo]
+        self, request: Pdu, response: Pdu | None, capture: str, findings: list[Finding]
     ) -> bool:
         """Write the message of a single send, without the row of its exchange.
 
@@ -176,8 +176,8 @@ class MessageTable:
                 request, response, capture, client, self._body_limit, self._budget
             )
         except Exception as error:  # last line of defence: a bad message must not end the run
-            experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
-        self._note_end(request, False, experts)
+            findings.append(request.say(FindingKind.BAD_MESSAGE, undecoded(error)))
+        self._note_end(request, False, findings)
         return True
 
     def rows_of(
@@ -185,17 +185,17 @@ class MessageTable:
         request: Pdu | None,
         response: Pdu | None,
         row: ExchangeRecord,
-        experts: list[ExpertInfo],
+        findings: list[Finding],
     ) -> list[MessageRecord]:
         """Return the message rows of an exchange with this `row`; none if they go to a sink.
 
-        A message without a possible row becomes a finding in `experts`.
+        A message without a possible row becomes a finding in `findings`.
         """
         pdu = request or response
         if pdu is None or not self.is_of_messages(request, response):
             return []
-        if request is None or not self.took_send(request, response, row.capture, experts):
-            self._take_exchange(request, response, pdu, row, experts)
+        if request is None or not self.took_send(request, response, row.capture, findings):
+            self._take_exchange(request, response, pdu, row, findings)
         return [] if self._objects is None else self._objects.take()
 
     def _take_exchange(
@@ -204,7 +204,7 @@ class MessageTable:
         response: Pdu | None,
         pdu: Pdu,
         row: ExchangeRecord,
-        experts: list[ExpertInfo],
+        findings: list[Finding],
     ) -> None:
         """Write the messages of an exchange that is no single send."""
         code = _code_of(request, pdu)
@@ -238,22 +238,22 @@ class MessageTable:
             if is_long or not self._wrote_records(seen, code):
                 is_more = self._take(seen, make(seen), shared, before + most)
         except Exception as error:  # last line of defence: a bad message must not end the run
-            experts.append(pdu.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
+            findings.append(pdu.say(FindingKind.BAD_MESSAGE, undecoded(error)))
         made = self._sink.waiting - before
         if made > paid:
             self._budget.spend((made - paid) * _ROW)
-        self._note_end(pdu, is_more, experts)
+        self._note_end(pdu, is_more, findings)
 
-    def _note_end(self, pdu: Pdu, is_more: bool, experts: list[ExpertInfo]) -> None:
+    def _note_end(self, pdu: Pdu, is_more: bool, findings: list[Finding]) -> None:
         """Account for the messages of an exchange; `is_more`: some got no row."""
         if self._body_limit:
-            experts += [pdu.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
+            findings += [pdu.say(FindingKind.BAD_BODY, text) for text in take_problems()]
         is_room_over = self._note_made()
         if is_more:
             self._most_spent = FREE_BYTES
         if (is_more or is_room_over) and not self._is_cut:
             self._is_cut = True
-            experts.append(pdu.say(ExpertKind.BAD_MESSAGE, _CUT))
+            findings.append(pdu.say(FindingKind.BAD_MESSAGE, _CUT))
 
     def _take(
         self, seen: SeenExchange, made: Iterable[MessageEvent], shared: int, most: int

@@ -244,16 +244,16 @@ class MessageWriter:
         the body.
         """
         sink, view = self._sink, request.view
-        answer = response.view if response is not None else None
+        response_view = response.view if response is not None else None
         properties = self._properties_of(request, view, body_limit)
         is_half = _is_half(view)
-        event = event_of(view, answer)
+        event = event_of(view, response_view)
         # Half messages and delayed ones have their offset in another queue.
         is_in_queue = event in (STORED, RETURNED, DEAD) and _LATER.isdisjoint(properties)
         transaction = properties.get("__transactionId__")
         if is_half and response is not None:
             transaction = response.command.ext_fields.get("transactionId") or transaction
-        due = _due_time(answer, properties)
+        due = _due_time(response_view, properties)
         topic = view.text(view.topic)
         form = body = None
         if body_limit:
@@ -267,16 +267,16 @@ class MessageWriter:
             put_text(sink, "original_topic", view, filled(view.topic))
         else:
             sink.text("original_topic", original_topic_of(topic, properties))
-        sink.number("queue_id", queue_id_of(view, answer))
+        sink.number("queue_id", queue_id_of(view, response_view))
         if is_in_queue:
-            sink.number("queue_offset", queue_offset_of(view, answer))
+            sink.number("queue_offset", queue_offset_of(view, response_view))
         else:
             sink.null("queue_offset")
         sink.null("covers")
         put_text(sink, "producer_group", view, view.group)
         sink.null("consumer_group")
         put_text(sink, "unique_key", view, filled(view.unique_key))
-        self._write_stored_place(answer)
+        self._write_stored_place(response_view)
         put_text(sink, "keys", view, filled(view.keys))
         put_text(sink, "tags", view, filled(view.tags))
         sink.text("transaction_id", transaction)
@@ -336,23 +336,23 @@ class MessageWriter:
         sink.number("latency_us", (response.ts - request.ts) // 1000)
         sink.shared(ends.who)
 
-    def _write_stored_place(self, answer: HeaderView | None) -> None:
+    def _write_stored_place(self, response_view: HeaderView | None) -> None:
         """Write the broker's message id, and the commit log offset in it."""
         sink = self._sink
-        if answer is None:
+        if response_view is None:
             sink.null("offset_msg_id")
             sink.null("commit_log_offset")
             return
-        place: i64 = answer.msg_id
-        put_text(sink, "offset_msg_id", answer, place)
-        if answer.is_plain:
-            offset: i64 = physical_offset_at(answer.data, place >> 32, place & PLACE_END)
+        place: i64 = response_view.msg_id
+        put_text(sink, "offset_msg_id", response_view, place)
+        if response_view.is_plain:
+            offset: i64 = physical_offset_at(response_view.data, place >> 32, place & PLACE_END)
             if offset >= 0:
                 sink.number("commit_log_offset", offset)
             else:
                 sink.null("commit_log_offset")
         else:
-            text = answer.text(place)
+            text = response_view.text(place)
             sink.value("commit_log_offset", physical_offset_of(text) if text else None)
 
     def _properties_of(self, request: Pdu, view: HeaderView, limit: int) -> dict[str, str]:
@@ -411,18 +411,18 @@ class FactsReader:
         return facts
 
 
-def event_of(asked: HeaderView, answer: HeaderView | None) -> str:
+def event_of(request: HeaderView, response_view: HeaderView | None) -> str:
     """Return the event that a send shows of its message."""
-    if answer is None:
+    if response_view is None:
         return SENT
-    if answer.code not in STORED_CODES:
+    if response_view.code not in STORED_CODES:
         return REFUSED
-    if _is_half(asked):
+    if _is_half(request):
         return PREPARED
-    start: i64 = asked.topic >> 32
-    if asked.topic == ABSENT or not asked.data.startswith(b"%", start):
+    start: i64 = request.topic >> 32
+    if request.topic == ABSENT or not request.data.startswith(b"%", start):
         return STORED
-    topic = asked.text(asked.topic) or ""
+    topic = request.text(request.topic) or ""
     if topic.startswith(DLQ_PREFIX):
         return DEAD
     # A consumer that cannot return a message sends it to its retry topic.
@@ -434,8 +434,8 @@ def _is_half(view: HeaderView) -> bool:
     return flags != NOTHING and flags & _TRANSACTION == _PREPARED
 
 
-def _due_time(answer: HeaderView | None, properties: dict[str, str]) -> int | None:
-    text = answer.text(answer.recall_handle) if answer is not None else None
+def _due_time(response_view: HeaderView | None, properties: dict[str, str]) -> int | None:
+    text = response_view.text(response_view.recall_handle) if response_view is not None else None
     handle = decode_recall_handle(text) if text else None
     if handle is not None:
         return time_of_ms(handle.deliver_time)

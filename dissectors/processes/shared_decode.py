@@ -21,7 +21,7 @@ from ..decode.command_order import MOST_BYTES, MOST_HELD
 from ..decode.exchange import MAX_WAITING, MAX_WAITING_BYTES
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.totals import TOTALS, set_sums
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from ..rows.conversation_record import ConversationRecord
 from ..rows.encoded import EncodedBatch, Lines, RowForm
 from ..rows.record import ExchangeRecord
@@ -97,7 +97,7 @@ class SharedDecode(Decode):
             for received in self._outputs(request):
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
-                    if len(self._experts) >= _MOST_FINDINGS:
+                    if len(self._findings) >= _MOST_FINDINGS:
                         yield EncodedBatch(0, None, None)  # findings are taken now
                 outputs = [item.output for item in received]
                 self._chunks_given += len(outputs[0].seen)
@@ -234,13 +234,13 @@ class SharedDecode(Decode):
 
     def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
         """Record the outputs of a chunk besides its rows."""
-        steps: dict[int, list[ExpertInfo]] = {}
+        steps: dict[int, list[Finding]] = {}
         for chunk in chunks:
             for step, name, detail, ts, packet, conversation, offset in chunk.findings:
-                info = ExpertInfo(ExpertKind[name], detail, ts, packet, conversation, offset)
+                info = Finding(FindingKind[name], detail, ts, packet, conversation, offset)
                 steps.setdefault(step, []).append(info)
         for step in sorted(steps):
-            self.add_experts(steps[step])
+            self.add_findings(steps[step])
         ended = [row for chunk in chunks for row in chunk.all_conversations()]
         self._ended += sorted(ended, key=attrgetter("conversation"))
 
@@ -257,12 +257,12 @@ class SharedDecode(Decode):
 
     def _take_over(self, alone: Decode, number: int) -> bool:
         """Record the outputs of a chunk besides its rows; return whether it was not yet yielded."""
-        findings, messages = alone.take_experts(), alone.take_messages()
+        findings, messages = alone.take_findings(), alone.take_messages()
         conversations = alone.take_conversations()
         if number < self._chunks_given:
             return False
         self.stats.captures, self.stats.packets_told = alone.stats.captures, 0
-        self.add_experts(findings)
+        self.add_findings(findings)
         self._ended += conversations
         self._carried += messages
         self.read_before = alone.bytes_read

@@ -73,7 +73,7 @@ class ShardTotals(msgspec.Struct):
 
 
 ShardFinding = tuple[int, str, str, int, int, int, int]
-"""step, kind, and the other fields of `ExpertInfo`"""
+"""step, kind, and the other fields of `Finding`"""
 
 
 class ChunkOutput(msgspec.Struct, array_like=True, omit_defaults=True):

@@ -18,7 +18,7 @@ from ..decode.exchange_forms import ExchangeColumns, ExchangeLines, MessageGiver
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.stages import Stages
 from ..decode.totals import totals_of
-from ..expert import ExpertInfo
+from ..findings import Finding
 from ..rows.encoded import RowForm
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
@@ -52,16 +52,16 @@ class ShardDecode(Decode):
     def __init__(self, sources: Sequence[str | Source], options: DecodeOptions) -> None:
         super().__init__(sources, options)
         self._step = 0
-        self._found_steps: list[tuple[int, ExpertInfo]] = []
+        self._found_steps: list[tuple[int, Finding]] = []
 
-    def add_experts(self, findings: list[ExpertInfo]) -> None:
+    def add_findings(self, findings: list[Finding]) -> None:
         """Add the findings of one step."""
-        super().add_experts(findings)
+        super().add_findings(findings)
         self._found_steps += [(self._step, finding) for finding in findings]
 
-    def take_steps(self) -> list[tuple[int, ExpertInfo]]:
+    def take_steps(self) -> list[tuple[int, Finding]]:
         """Return the findings since the last call, each with the number of its step."""
-        self.take_experts()
+        self.take_findings()
         steps, self._found_steps, self._step = self._found_steps, [], 0
         return steps
 
@@ -77,7 +77,7 @@ class ShardDecode(Decode):
     def ordered_messages(self) -> Iterator[tuple[int, int, bytes, bytes]]:
         """Yield the number of exchanges and of messages, the messages as JSON lines, and runs."""
         assert self._table is not None
-        findings: list[ExpertInfo] = []
+        findings: list[Finding] = []
         counts = BytesWriter()
         lines = self._table.as_lines()
         giver = MessageGiver(self.sources, findings)
@@ -129,10 +129,10 @@ class ShardDecode(Decode):
             if self._in_time(exchange.request or exchange.response)
         ]
 
-    def add_found(self, findings: list[ExpertInfo]) -> None:
+    def add_found(self, findings: list[Finding]) -> None:
         """Add the findings about rows, and clear the list."""
         if findings:
-            self.add_experts(findings)
+            self.add_findings(findings)
             findings.clear()
 
     def rows_of(self, batch: list[Exchange]) -> list[ExchangeRecord]:
@@ -140,9 +140,9 @@ class ShardDecode(Decode):
         self._step += 1
         return super().rows_of(batch)
 
-    def _collect_experts(self, stages: Stages, findings: list[ExpertInfo]) -> None:
+    def _collect_findings(self, stages: Stages, findings: list[Finding]) -> None:
         self._step += 1
-        super()._collect_experts(stages, findings)
+        super()._collect_findings(stages, findings)
 
     def _refuse(self, source: Source, head: bytes) -> None:
         self._step += 1
@@ -311,7 +311,7 @@ def _is_plain(task: ShardTask) -> bool:
 
 def _encode_plain(task: ShardTask, decode: ShardDecode, group: _Group) -> None:
     """Encode exchanges from the bytes of their headers."""
-    findings: list[ExpertInfo] = []
+    findings: list[Finding] = []
     if task.request.form is RowForm.jsonl:
         lines = ExchangeLines(decode.sources, findings, with_ends=True)
         for places, exchanges in decode.ordered_exchanges():

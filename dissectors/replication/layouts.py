@@ -40,7 +40,7 @@ HANDSHAKE: Final = Struct(">ihhq")
 """by a slave: state, sync from last file, async learner, broker id"""
 OLD_HANDSHAKE: Final = Struct(">ihhi50s")
 """by a slave, 5.0.0 to 5.1.0: state, two flags, length of the address, address"""
-ANSWER: Final = Struct(">iiqi")
+RESPONSE: Final = Struct(">iiqi")
 """by a master: state, bytes of the entries, largest offset, last epoch; the entries follow, in
 5.0.0 after 16 zero bytes
 """
@@ -113,35 +113,35 @@ def slave_of(head: bytes) -> str | None:
     return name.decode("ascii") if name.isascii() and name.decode().isprintable() else None
 
 
-def need_of_answer(head: bytes) -> int:
+def need_of_response(head: bytes) -> int:
     """Return the size of a master's handshake that begins so; that of `head` if it is none."""
-    if len(head) < ANSWER.size:
-        return ANSWER.size
-    size: int = ANSWER.unpack_from(head)[1]
+    if len(head) < RESPONSE.size:
+        return RESPONSE.size
+    size: int = RESPONSE.unpack_from(head)[1]
     if size < 0 or size % ENTRY.size or size > MAX_ENTRIES * ENTRY.size:
         return len(head)
-    short = ANSWER.size + size
-    if len(head) < short or (size and _entries_at(head, ANSWER.size) is not None):
+    short = RESPONSE.size + size
+    if len(head) < short or (size and _entries_at(head, RESPONSE.size) is not None):
         return short
-    is_old = size > 0 and not any(head[ANSWER.size : AUTO_HEADER.size])
+    is_old = size > 0 and not any(head[RESPONSE.size : AUTO_HEADER.size])
     return AUTO_HEADER.size + size if is_old else len(head)
 
 
 def entries_of(head: bytes) -> list[tuple[int, int]] | None:
     """Return the epochs and their start offsets in a master's handshake, or None if it is none."""
-    if len(head) < ANSWER.size:
+    if len(head) < RESPONSE.size:
         return None
-    size = ANSWER.unpack_from(head)[1]
-    if len(head) == ANSWER.size + size:
-        return _entries_at(head, ANSWER.size)
-    if len(head) == AUTO_HEADER.size + size and not any(head[ANSWER.size : AUTO_HEADER.size]):
+    size = RESPONSE.unpack_from(head)[1]
+    if len(head) == RESPONSE.size + size:
+        return _entries_at(head, RESPONSE.size)
+    if len(head) == AUTO_HEADER.size + size and not any(head[RESPONSE.size : AUTO_HEADER.size]):
         return _entries_at(head, AUTO_HEADER.size)
     return None
 
 
 def _entries_at(head: bytes, at: int) -> list[tuple[int, int]] | None:
     """Return the entries at a place if they ascend and end with the last epoch."""
-    _, size, largest, last = ANSWER.unpack_from(head)
+    _, size, largest, last = RESPONSE.unpack_from(head)
     if len(head) < at + size or not 0 <= largest < MAX_OFFSET:
         return None
     entries: list[tuple[int, int]] = []

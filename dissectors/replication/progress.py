@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from ..histogram import Histogram
 from .layouts import MIN_RECORD, HaState, Header
 from .passed import Passed, Point
@@ -159,7 +159,7 @@ class Reading:
         """the conversation contradicts this reading"""
         self.certain = False
         """the conversation matches no other reading"""
-        self.experts: list[ExpertInfo] = []
+        self.findings: list[Finding] = []
         """list for findings, once certain"""
         self.gaps = 0
         self._conversation = conversation
@@ -313,7 +313,7 @@ class Reading:
         self._seen.state = HaState.HANDSHAKE
         self._judge()
 
-    def answer(self, entries: list[tuple[int, int]]) -> None:
+    def respond(self, entries: list[tuple[int, int]]) -> None:
         """Handle the master's list of epochs."""
         self._seen.answered = self._seen.answered or len(entries) > 0
         self._seen.state = HaState.HANDSHAKE
@@ -365,8 +365,8 @@ class Reading:
     def _say(self, detail: str, packet: int, ts: int, offset: int) -> None:
         self._said += 1
         if self._said <= MAX_BAD:
-            kind = ExpertKind.BAD_REPLICATION
-            self.experts.append(ExpertInfo(kind, detail, ts, packet, self._conversation, offset))
+            kind = FindingKind.BAD_REPLICATION
+            self.findings.append(Finding(kind, detail, ts, packet, self._conversation, offset))
 
 
 class ReplicationFinder:

@@ -30,7 +30,7 @@ from .layouts import (
     entries_of,
     is_auto_switch_at,
     is_record_at,
-    need_of_answer,
+    need_of_response,
     read_auto_switch,
     read_classic,
     slave_of,
@@ -63,7 +63,7 @@ class Listener(Protocol):
     def handshake(self, slave: str) -> None:
         """Handle the handshake of the slave."""
 
-    def answer(self, entries: list[tuple[int, int]]) -> None:
+    def respond(self, entries: list[tuple[int, int]]) -> None:
         """Handle the master's epochs with their start offsets."""
 
     def bad(self, detail: str, packet: int, ts: int, offset: int) -> None:
@@ -169,7 +169,7 @@ class MasterStream:
             return at
         self._head = b""
         if self._auto and INT.unpack_from(head)[0] == HaState.HANDSHAKE:
-            self._receive_answer(head, offset + at - len(head), packet, ts)
+            self._receive_response(head, offset + at - len(head), packet, ts)
             return at
         header = self._read(head, 0)
         if header is None:
@@ -186,15 +186,15 @@ class MasterStream:
             return 4 if self._auto else self._size
         if INT.unpack_from(head)[0] != HaState.HANDSHAKE:
             return self._size
-        return need_of_answer(head)
+        return need_of_response(head)
 
-    def _receive_answer(self, head: bytes, offset: int, packet: int, ts: int) -> None:
+    def _receive_response(self, head: bytes, offset: int, packet: int, ts: int) -> None:
         entries = entries_of(head)
         if entries is None:
             self._listener.bad(f"no handshake: {head[:36].hex()}", packet, ts, offset)
             self.lose()
             return
-        self._listener.answer(entries)
+        self._listener.respond(entries)
 
     def _begin(self, header: Header, packet: int, ts: int) -> None:
         """Begin a transfer with a certain header."""

@@ -78,7 +78,7 @@ class CommandRow(msgspec.Struct, gc=False):
     ]
     findings: Annotated[
         list[dict[str, object]],
-        Description("what is unusual: `kind`, `severity`, `detail`, `offset`", "ExpertKind"),
+        Description("what is unusual: `kind`, `severity`, `detail`, `offset`", "FindingKind"),
     ]
 
 

@@ -19,10 +19,12 @@ MIDSTREAM = "midstream"
 FIN = "fin"
 RESET = "reset"
 REFUSED = "refused"
-NO_ANSWER = "no_answer"
-NEVER_OPENED = (REFUSED, NO_ANSWER)
+NO_RESPONSE = "no_response"
+NEVER_OPENED = (REFUSED, NO_RESPONSE)
 """Values of `end` of connects that failed."""
 OPEN = "open"
+RENAMED_ENDS: Final = {"no_answer": NO_RESPONSE}
+"""Value of `end` in old logs → current value. Filters accept both."""
 
 CLIENT = "client"
 SERVER = "server"
@@ -70,7 +72,7 @@ class ConversationRecord(msgspec.Struct, gc=False):
     end: Annotated[
         str,
         Description(
-            "`fin`, `reset`, `refused` (SYN answered by RST), `no_answer` (SYN not answered)"
+            "`fin`, `reset`, `refused` (SYN answered by RST), `no_response` (SYN not answered)"
             " or `open`",
             "TCP",
         ),

@@ -33,7 +33,7 @@ ALARMING: Final = frozenset((FAILED, NOT_DURABLE, UNANSWERED))
 ROUTE_REQUEST: Final = "GET_ROUTEINFO_BY_TOPIC"
 NO_TOPIC: Final = "TOPIC_NOT_EXIST"
 
-NORMAL_ANSWERS = frozenset(
+NORMAL_RESPONSES = frozenset(
     (
         "SUCCESS",
         "OK",  # gRPC
@@ -47,7 +47,7 @@ NORMAL_ANSWERS = frozenset(
 )
 """Names of response codes without a problem."""
 
-NOT_DURABLE_ANSWERS = frozenset(
+NOT_DURABLE_RESPONSES = frozenset(
     ("FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
 )
 """Response codes for a message that is stored, but not yet on disk or on a slave."""
@@ -74,7 +74,7 @@ RECEIVE_CALLS = frozenset(("ReceiveMessage", "PullMessage"))
 
 def is_notable(response_name: str | None) -> bool:
     """Return whether a response name is out of the ordinary; False for None."""
-    return response_name is not None and response_name not in NORMAL_ANSWERS
+    return response_name is not None and response_name not in NORMAL_RESPONSES
 
 
 def is_failure(response_name: str | None) -> bool:
@@ -83,7 +83,7 @@ def is_failure(response_name: str | None) -> bool:
     For responses without their request. A message stored without durability in time is notable, not
     a failure.
     """
-    return is_notable(response_name) and response_name not in NOT_DURABLE_ANSWERS
+    return is_notable(response_name) and response_name not in NOT_DURABLE_RESPONSES
 
 
 def outcome_class_of(
@@ -92,9 +92,9 @@ def outcome_class_of(
     """Return one of `OUTCOME_CLASSES` for an exchange."""
     if status != ANSWERED:
         return status
-    if response_name is None or response_name in NORMAL_ANSWERS:
+    if response_name is None or response_name in NORMAL_RESPONSES:
         return OK
-    if response_name in NOT_DURABLE_ANSWERS:
+    if response_name in NOT_DURABLE_RESPONSES:
         return NOT_DURABLE
     if (
         response_name == NO_TOPIC

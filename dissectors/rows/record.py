@@ -175,7 +175,7 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     ]
     findings: Annotated[
         list[str],
-        Description("kinds of the findings about the two frames", "ExpertKind"),
+        Description("kinds of the findings about the two frames", "FindingKind"),
     ]
     max_reconsume_times: Annotated[
         int | None,

@@ -14,7 +14,7 @@ from typing import Final, final
 from librt.strings import read_i32_be, read_i32_le, read_i64_be, read_i64_le
 from mypy_extensions import i64, mypyc_attr
 
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from .passed_flows import PassedFlows
 
 MAX_PACKET: Final = 1024 * 1024
@@ -98,7 +98,7 @@ class CaptureReader:
         """packets so far"""
         self.passed: PassedFlows | None = None
         """flows whose packets are counted but not returned, unless first or last of a chunk"""
-        self.experts: list[ExpertInfo] = []
+        self.findings: list[Finding] = []
         """findings not yet taken"""
         self.secrets: list[bytes] = []
         """TLS secrets in the file, as key logs, not yet taken"""
@@ -137,10 +137,10 @@ class CaptureReader:
         """Bytes of the incomplete record."""
         return len(self._rest)
 
-    def take_experts(self) -> list[ExpertInfo]:
+    def take_findings(self) -> list[Finding]:
         """Return the findings since the last call."""
-        findings = self.experts
-        self.experts = []
+        findings = self.findings
+        self.findings = []
         return findings
 
     def finish(self, problem: str | None = None) -> list[Packet]:
@@ -162,7 +162,7 @@ class CaptureReader:
             left = 0
         if problem is not None or left:
             detail = problem or f"{left} bytes of a packet that is cut off"
-            self._report(ExpertKind.CAPTURE_TRUNCATED, detail, self._offset)
+            self._report(FindingKind.CAPTURE_TRUNCATED, detail, self._offset)
         return packets
 
     def _give_last(self, packets: list[Packet]) -> None:
@@ -180,11 +180,11 @@ class CaptureReader:
         raise NotImplementedError
 
     def _damaged(self, offset: i64, detail: str) -> None:
-        self._report(ExpertKind.CAPTURE_DAMAGED, detail, offset)
+        self._report(FindingKind.CAPTURE_DAMAGED, detail, offset)
 
-    def _report(self, kind: ExpertKind, detail: str, offset: i64) -> None:
+    def _report(self, kind: FindingKind, detail: str, offset: i64) -> None:
         packet: i64 = self._first_id + self.packets
-        self.experts.append(ExpertInfo(kind, detail, self.last_ts, packet, -1, offset))
+        self.findings.append(Finding(kind, detail, self.last_ts, packet, -1, offset))
 
     def _lose(self, at: i64) -> None:
         """Start the search for the next record: the bytes from this offset on are damaged."""

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from .capture import Packet
 
 MAX_DATAGRAM: Final = 65535
@@ -74,10 +74,10 @@ class _Datagram:
 class FragmentTable:
     """Incomplete datagrams, oldest first."""
 
-    def __init__(self, experts: list[ExpertInfo]) -> None:
+    def __init__(self, findings: list[Finding]) -> None:
         self.received: i64 = 0
         """number of fragments received"""
-        self._experts = experts
+        self._findings = findings
         self._waiting: dict[bytes, _Datagram] = {}
         self._bytes: i64 = 0
 
@@ -124,6 +124,6 @@ class FragmentTable:
     def _give_up(self, key: bytes) -> None:
         datagram = self._remove(key)
         detail = f"{len(datagram.parts)} fragments of {datagram.size} bytes are not complete"
-        self._experts.append(
-            ExpertInfo(ExpertKind.FRAGMENT_LOST, detail, datagram.ts, datagram.packet, -1, -1)
+        self._findings.append(
+            Finding(FindingKind.FRAGMENT_LOST, detail, datagram.ts, datagram.packet, -1, -1)
         )

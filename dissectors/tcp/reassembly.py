@@ -13,7 +13,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from .pieces import PIECE_COST, Data, Gap, Piece, agree
 from .segment import ACK, Segment
 
@@ -119,9 +119,9 @@ class StreamReassembler:
         "_base",
         "_began",
         "_expected",
-        "_experts",
         "_far",
         "_far_from",
+        "_findings",
         "_last_ts",
         "_mark",
         "_pending",
@@ -139,7 +139,7 @@ class StreamReassembler:
         "waiting",
     )
 
-    def __init__(self, conversation: i64, experts: list[ExpertInfo]) -> None:
+    def __init__(self, conversation: i64, findings: list[Finding]) -> None:
         self.conversation: i64 = conversation
         self.waiting = False
         """data waits behind a hole"""
@@ -152,7 +152,7 @@ class StreamReassembler:
         self.retransmissions: i64 = 0
         """segments whose bytes were all seen before"""
         self.repeats: Repeats | None = None  # created at the first retransmission
-        self._experts = experts
+        self._findings = findings
         self._pending = _NOTHING
         self._base: i64 = -1
         self._expected: i64 = START
@@ -294,12 +294,12 @@ class StreamReassembler:
         if end + segment.missing <= self._expected and self._base >= 0:
             self.retransmissions += 1
             self.repeats = noted(self.repeats, offset, size, segment.ts)
-            self._report(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
+            self._report(FindingKind.RETRANSMISSION, segment, f"{size} bytes", offset)
             return
         if self._base >= 0 and self._pending and offset < self._pending[0].offset:
-            self._report(ExpertKind.OUT_OF_ORDER, segment, f"{size} bytes", offset)
+            self._report(FindingKind.OUT_OF_ORDER, segment, f"{size} bytes", offset)
         if self._insert(segment, offset, end, False):
-            self._report(ExpertKind.OVERLAP_MISMATCH, segment, "the first copy is used", offset)
+            self._report(FindingKind.OVERLAP_MISMATCH, segment, "the first copy is used", offset)
         if segment.missing:
             self._insert(segment, end, end + segment.missing, True)
         if self._base >= 0:
@@ -327,7 +327,7 @@ class StreamReassembler:
         out.append(Gap(self._expected - self._base, segment.packet, segment.ts, 0))
         self.gaps += 1
         self._report(
-            ExpertKind.GAP, segment, "another connection on the same ports", self._expected
+            FindingKind.GAP, segment, "another connection on the same ports", self._expected
         )
         self._sequence = segment.seq
         self._acked = -1
@@ -465,14 +465,14 @@ class StreamReassembler:
             self._expected = first.offset
         else:
             place: i64 = self._expected - self._base
-            kind, number = ExpertKind.GAP, self.conversation
-            info = ExpertInfo(kind, f"{length} bytes", first.ts, first.packet, number, place)
-            self._experts.append(info)
+            kind, number = FindingKind.GAP, self.conversation
+            info = Finding(kind, f"{length} bytes", first.ts, first.packet, number, place)
+            self._findings.append(info)
             self._gap(first.packet, first.ts, length, out)
         self._deliver(out)
 
-    def _report(self, kind: ExpertKind, segment: Segment, detail: str, offset: i64) -> None:
+    def _report(self, kind: FindingKind, segment: Segment, detail: str, offset: i64) -> None:
         place: i64 = offset - self._base if self._base >= 0 else 0
-        self._experts.append(
-            ExpertInfo(kind, detail, segment.ts, segment.packet, self.conversation, place)
+        self._findings.append(
+            Finding(kind, detail, segment.ts, segment.packet, self.conversation, place)
         )

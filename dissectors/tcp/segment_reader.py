@@ -15,7 +15,7 @@ from typing import Final, final
 from librt.strings import read_i16_be, read_i64_be
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind
+from ..findings import Finding, FindingKind
 from .capture import LINKTYPE_ETHERNET, Packet
 from .fragments import FragmentTable
 from .segment import FIN, RST, SYN, Segment
@@ -73,11 +73,11 @@ class SegmentReader:
     def __init__(self) -> None:
         self.skipped: dict[str, int] = {}
         """packets without a segment, by reason"""
-        self.experts: list[ExpertInfo] = []
+        self.findings: list[Finding] = []
         """findings since the last take"""
         self.acks_wanted = False
         """pure ACKs are needed"""
-        self.fragments = FragmentTable(self.experts)
+        self.fragments = FragmentTable(self.findings)
         """the incomplete IP datagrams"""
         self._unsupported: set[int] = set()
 
@@ -102,8 +102,8 @@ class SegmentReader:
 
     def _malformed(self, packet: Packet, detail: str) -> None:
         self._skip(MALFORMED)
-        info = ExpertInfo(ExpertKind.PACKET_MALFORMED, detail, packet.ts, packet.packet, -1, -1)
-        self.experts.append(info)
+        info = Finding(FindingKind.PACKET_MALFORMED, detail, packet.ts, packet.packet, -1, -1)
+        self.findings.append(info)
 
     def _link(self, packet: Packet, data: bytes, at: i64, end: i64) -> Segment | None:
         linktype: i64 = packet.linktype
@@ -125,9 +125,9 @@ class SegmentReader:
         self._skip(f"link type {linktype}")
         if linktype not in self._unsupported and len(self._unsupported) < 64:
             self._unsupported.add(linktype)
-            self.experts.append(
-                ExpertInfo(
-                    ExpertKind.UNSUPPORTED_LINKTYPE,
+            self.findings.append(
+                Finding(
+                    FindingKind.UNSUPPORTED_LINKTYPE,
                     f"link type {linktype}",
                     packet.ts,
                     packet.packet,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..expert import ExpertKind
+from ..findings import FindingKind
 from .handshake import ClientHello, ServerHello
 
 
@@ -22,7 +22,7 @@ class Plaintext(NamedTuple):
 class TlsFinding(NamedTuple):
     """Why something is not decrypted."""
 
-    kind: ExpertKind
+    kind: FindingKind
     detail: str
     packet: int
     ts: int

@@ -12,7 +12,7 @@ from collections import deque
 from enum import IntEnum
 from typing import Final, final
 
-from ..expert import ExpertKind
+from ..findings import FindingKind
 from . import key_log as labels
 from .events import CertificateChain, Plaintext, ServerExtensions, TlsAlert, TlsEvent, TlsFinding
 from .handshake import (
@@ -260,10 +260,10 @@ class TlsSession:
         """End a direction at a hole or an invalid record."""
         self._read_cut_hello(side)
         if record.content:
-            self._end(side, ExpertKind.TLS_BAD_RECORD, record.content.decode(), record)
+            self._end(side, FindingKind.TLS_BAD_RECORD, record.content.decode(), record)
         else:
             detail = "bytes that the capture does not have"
-            self._end(side, ExpertKind.TLS_GAP, detail, record)
+            self._end(side, FindingKind.TLS_GAP, detail, record)
 
     def _open(self, side: TlsSide, record: Record) -> bool:
         """Process an encrypted record."""
@@ -276,7 +276,7 @@ class TlsSession:
         if opened is None:
             if not side.skipping:
                 detail = f"a record of {len(record.content)} bytes is not encrypted by these keys"
-                self._end(side, ExpertKind.TLS_BAD_RECORD, detail, record)
+                self._end(side, FindingKind.TLS_BAD_RECORD, detail, record)
             return True
         side.skipping = False
         kind, content = opened
@@ -365,7 +365,7 @@ class TlsSession:
             side.end()
             return True
         if not side.said_hello and side.stage == TlsStage.CLEAR:
-            self._end_both(ExpertKind.TLS_MIDSTREAM, "no handshake was captured", record)
+            self._end_both(FindingKind.TLS_MIDSTREAM, "no handshake was captured", record)
             return True
         client, server = self._client_hello, self._server_hello
         if server is None and self._retried and record.kind == CHANGE_CIPHER_SPEC:
@@ -374,22 +374,22 @@ class TlsSession:
             if not self._sides[1 - side.number].ended:
                 return False
             detail = "a hello was not captured"
-            self._end_both(ExpertKind.TLS_MIDSTREAM, detail, record)
+            self._end_both(FindingKind.TLS_MIDSTREAM, detail, record)
             return True
         suite = SUITES.get(server.suite)
         if server.version not in (TLS_1_2, TLS_1_3) or suite is None:
             detail = f"TLS {version_names((server.version,))} with {suite_name(server.suite)}"
-            self._end_both(ExpertKind.TLS_UNSUPPORTED, detail, record)
+            self._end_both(FindingKind.TLS_UNSUPPORTED, detail, record)
             return True
         if not _has_primitives():
             detail = "the package cryptography is not installed: pip install 'rmqtool[tls]'"
-            self._end_both(ExpertKind.TLS_UNSUPPORTED, detail, record)
+            self._end_both(FindingKind.TLS_UNSUPPORTED, detail, record)
             return True
         if server.version == TLS_1_3:
             return record.kind == CHANGE_CIPHER_SPEC or self._protect_13(side, suite, record)
         if record.kind != CHANGE_CIPHER_SPEC:
             detail = "encrypted before the keys were changed"
-            self._end(side, ExpertKind.TLS_BAD_RECORD, detail, record)
+            self._end(side, FindingKind.TLS_BAD_RECORD, detail, record)
             return True
         master = self._master.find(client, server, suite)
         if master is None:
@@ -440,16 +440,16 @@ class TlsSession:
         """End a direction with an unknown secret; report it once for both."""
         hello = self._client_hello
         detail = f"of the session {hello.random[:8].hex()}…" if hello else "of an unknown session"
-        self._end(side, ExpertKind.TLS_SECRET_MISSING, detail, record, self._missing_said)
+        self._end(side, FindingKind.TLS_SECRET_MISSING, detail, record, self._missing_said)
         self._missing_said = True
 
-    def _end_both(self, kind: ExpertKind, detail: str, record: Record) -> None:
+    def _end_both(self, kind: FindingKind, detail: str, record: Record) -> None:
         """End both directions with one finding."""
         for side in self._sides:
             self._end(side, kind, detail, record, side is self._sides[1])
 
     def _end(
-        self, side: TlsSide, kind: ExpertKind, detail: str, record: Record, reported: bool = False
+        self, side: TlsSide, kind: FindingKind, detail: str, record: Record, reported: bool = False
     ) -> None:
         """End a direction; report why unless already `reported`."""
         if not side.ended and self._wanted:

@@ -131,14 +131,14 @@ class Matched:
         remembered: dict[str, bool] = {}
 
         def found(text: str) -> bool:
-            answer = remembered.get(text)
-            if answer is None:
-                answer = search(text)
+            matches = remembered.get(text)
+            if matches is None:
+                matches = search(text)
                 if len(text) <= _REMEMBERED_LENGTH:
                     if len(remembered) >= _REMEMBERED:
                         remembered.clear()
-                    remembered[text] = answer
-            return answer
+                    remembered[text] = matches
+            return matches
 
         def matches(row: object) -> bool:
             seen = get(row)

@@ -16,9 +16,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..endpoint import host_of
-from ..expert import ExpertKind
+from ..findings import FindingKind
 from ..grpc.command import PROTOBUF
-from ..grpc.names import ANSWERS, CODES, OPERATIONS
+from ..grpc.names import CODES, OPERATIONS, RESPONSES
 from ..quantities import DURATION_UNITS, DURATIONS_SPELLED, SIZE_UNITS, SIZES_SPELLED
 from ..remoting.code_names import request_code, request_name
 from ..remoting.codes import (
@@ -31,6 +31,7 @@ from ..remoting.codes import (
 )
 from ..remoting.versions import ordinal_of
 from ..rows.column import RENAMED
+from ..rows.conversation_record import RENAMED_ENDS
 from ..rows.outcome import FAILED, UNANSWERED
 from ..rows.record import ANSWERED, COLUMNS, STATUSES
 from ..times import Moment, Zone, moment_of
@@ -222,10 +223,10 @@ def value_of(field: WhereField, text: str) -> object:
         return _number_of(field, text)
     if field.type == "bool":
         return _truth_of(field, text)
-    if field.known is None:
-        return text
     if field.canonical is not None:
         text = field.canonical(text)
+    if field.known is None:
+        return text
     known = field.known()
     if text not in known and not text.startswith("UNKNOWN("):
         upper = text.upper()
@@ -298,7 +299,7 @@ def _request_names() -> Collection[str]:
 def response_names() -> Collection[str]:
     """Return the names of all response codes."""
     former = (code.name for code in FORMER_RESPONSES)
-    return dict.fromkeys((*ResponseCode.__members__, *former, *ANSWERS))
+    return dict.fromkeys((*ResponseCode.__members__, *former, *RESPONSES))
 
 
 def response_code(name: str) -> int | None:
@@ -315,15 +316,25 @@ def current_request_name(name: str) -> str:
     return request_name(int(RENAMED_REQUESTS[name])) if name in RENAMED_REQUESTS else name
 
 
+def _current_end(text: str) -> str:
+    """Return the current value of `end` for one of old logs."""
+    return RENAMED_ENDS.get(text, text)
+
+
 _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "status": lambda: STATUSES,
     "outcome": lambda: dict.fromkeys((*response_names(), *STATUSES)),
     "serialize_type": lambda: (*SerializeType.__members__, PROTOBUF),
     "request_name": _request_names,
     "response_name": response_names,
-    "findings": lambda: ExpertKind.__members__,
+    "findings": lambda: FindingKind.__members__,
     "name": lambda: dict.fromkeys((*_request_names(), *response_names())),
     "kind": lambda: ("request", "response", "oneway"),
+}
+_CANONICAL: dict[str, Callable[[str], str]] = {
+    "request_name": current_request_name,
+    "name": current_request_name,
+    "end": _current_end,
 }
 _NUMBERS: dict[str, Callable[[str], int | None]] = {
     "request_code": request_code,
@@ -342,7 +353,7 @@ def field_of_column(name: str, type_: str, unit: str, get: Getter) -> WhereField
         unit,
         known=_KNOWN.get(name),
         number_of=_NUMBERS.get(name),
-        canonical=current_request_name if name in ("request_name", "name") else None,
+        canonical=_CANONICAL.get(name),
     )
 
 

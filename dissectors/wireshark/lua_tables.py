@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ..expert import ExpertKind, Severity
+from ..findings import FindingKind, Severity
 from ..ports import BROKER, CONTAINER, CONTROLLER, NAMESRV, VIP
 from ..remoting.bodies.registry import SUCCESSES
 from ..remoting.code_names import OPERATIONS, REQUEST_NAMES, response_name, wide_request_code
@@ -44,7 +44,7 @@ from ..remoting.messages.counting import (
 from ..remoting.messages.properties import PROPERTIES, PropertyType
 from ..remoting.sysflag import COMPRESSION_NAMES, TRANSACTION_MASK, TRANSACTION_NAMES, SysFlag
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
-from ..rows.outcome import NORMAL_ANSWERS
+from ..rows.outcome import NORMAL_RESPONSES
 
 OWN: Final = frozenset(
     [
@@ -144,15 +144,15 @@ PORTS: Final = ",".join(map(str, (NAMESRV, CONTAINER, VIP, BROKER, CONTROLLER)))
 """conversations there are RocketMQ's; others are told by their bytes"""
 
 _FOUND: Final = {
-    ExpertKind.BAD_FRAME: "MALFORMED",
-    ExpertKind.FRAME_TOO_LARGE: "MALFORMED",
-    ExpertKind.FRAME_CUT: "REASSEMBLE",
-    ExpertKind.BAD_HEADER: "MALFORMED",
-    ExpertKind.BAD_FIELD: "PROTOCOL",
-    ExpertKind.UNKNOWN_CODE: "UNDECODED",
-    ExpertKind.BAD_BODY: "UNDECODED",
-    ExpertKind.BAD_MESSAGE: "PROTOCOL",
-    ExpertKind.OPAQUE_REUSED: "SEQUENCE",
+    FindingKind.BAD_FRAME: "MALFORMED",
+    FindingKind.FRAME_TOO_LARGE: "MALFORMED",
+    FindingKind.FRAME_CUT: "REASSEMBLE",
+    FindingKind.BAD_HEADER: "MALFORMED",
+    FindingKind.BAD_FIELD: "PROTOCOL",
+    FindingKind.UNKNOWN_CODE: "UNDECODED",
+    FindingKind.BAD_BODY: "UNDECODED",
+    FindingKind.BAD_MESSAGE: "PROTOCOL",
+    FindingKind.OPAQUE_REUSED: "SEQUENCE",
 }
 """Findings that the dissector has in common with rmqtool → Wireshark's group of them."""
 _FOUND_THERE: Final = (
@@ -195,7 +195,7 @@ def tables() -> dict[str, object]:
         "magics": {MAGIC_V1: "V1", MAGIC_V2: "V2"},
         "serialize_types": {int(one): one.name for one in SerializeType},
         "successes": dict.fromkeys(sorted(SUCCESSES), True),
-        "normal_responses": dict.fromkeys(sorted(NORMAL_ANSWERS), True),
+        "normal_responses": dict.fromkeys(sorted(NORMAL_RESPONSES), True),
         "secrets": {name.lower(): letters for name, letters in SECRET_FIELDS.items()},
         "secret_words": SECRET_WORDS,
         "compressions": {bits >> 8: name for bits, name in COMPRESSION_NAMES.items()},
@@ -216,7 +216,7 @@ def tables() -> dict[str, object]:
         "ext_fields": [_row_of(one) for one in header_filters()],
         "properties": [_row_of(one) for one in property_filters()],
         "meanings": _meanings(),
-        "experts": _experts(),
+        "experts": _findings(),
     }
 
 
@@ -370,7 +370,7 @@ def _said_of(
     return found
 
 
-def _experts() -> list[dict[str, object]]:
+def _findings() -> list[dict[str, object]]:
     found: list[dict[str, object]] = [
         {
             "name": kind.name.lower(),

@@ -26,7 +26,7 @@ from scapy.layers.inet import TCP
 from scapy.packet import Packet, Padding, bind_bottom_up, bind_layers
 from scapy.sessions import IPSession
 
-from ..expert import ExpertInfo
+from ..findings import Finding
 from ..ports import BROKER, NAMESRV, REPLICATION, VIP
 from ..remoting.code_names import request_name, response_name
 from ..remoting.codes import RequestCode, ResponseCode
@@ -184,8 +184,8 @@ class RemotingLayer(Packet):  # type: ignore[misc]
         """Return whether it is the response to a request."""
         if not isinstance(other, RemotingLayer):
             return False
-        answering = bool(int(self.flag) & 1) and not int(other.flag) & 3
-        return answering and bool(self.opaque == other.opaque)
+        is_response = bool(int(self.flag) & 1) and not int(other.flag) & 3
+        return is_response and bool(self.opaque == other.opaque)
 
     def hashret(self) -> bytes:
         """Return what a request and its response share."""
@@ -213,7 +213,7 @@ class RemotingLayer(Packet):  # type: ignore[misc]
 class _Direction:
     """One direction of a TCP connection."""
 
-    def __init__(self, number: int, experts: list[ExpertInfo]) -> None:
+    def __init__(self, number: int, experts: list[Finding]) -> None:
         self.reassembler = StreamReassembler(number, experts)
         self.decoder = FrameDecoder(number, experts, KEEP_ALL, False)
         self.last: Packet | None = None
@@ -229,7 +229,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)
-        self.experts: list[ExpertInfo] = []
+        self.experts: list[Finding] = []
         self._directions: dict[bytes, _Direction] = {}
         self._number = 0
         self._late: list[Packet] = []

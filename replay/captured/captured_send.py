@@ -149,7 +149,7 @@ class Seen(msgspec.Struct, gc=False):
 
 
 @dataclass(slots=True)
-class CapturedAnswer:
+class CapturedResponse:
     """The captured outcome of a request, or of all attempts of a message."""
 
     status: str = UNANSWERED
@@ -245,7 +245,7 @@ class CapturedSend:
     """its header"""
     broker: str = ""
     """broker that it was sent to: as its header names it, else as a route does, else the address"""
-    answer: CapturedAnswer = field(default_factory=CapturedAnswer)
+    response: CapturedResponse = field(default_factory=CapturedResponse)
     """the outcome; may still be completed while the message is replayed"""
     state: TransactionState | None = None
     """outcome of a half message; None if not captured"""
@@ -276,11 +276,11 @@ class CapturedSend:
 
         The queue is -1 if the capture does not show it.
         """
-        answer, header = self.answer, self.header
-        if not answer.is_stored:
+        response, header = self.response, self.header
+        if not response.is_stored:
             return self.broker, header.queue_id
-        queue_id = header.queue_id if answer.queue_id is None else answer.queue_id
-        return answer.broker or self.broker, queue_id
+        queue_id = header.queue_id if response.queue_id is None else response.queue_id
+        return response.broker or self.broker, queue_id
 
     @property
     def transaction_state(self) -> TransactionState | None:
@@ -298,7 +298,7 @@ class CapturedSend:
         if self.seen.pdu is not None:  # its connection may still wait for the response
             self.seen.pdu.forget_fields()
         self.header = self.header.shortened()
-        self.seen.pdu = self.answer.pdu = self.answer.request = None
+        self.seen.pdu = self.response.pdu = self.response.request = None
         self.overtaken_by = []
         self.further_attempts = []
 
@@ -401,15 +401,15 @@ def _batch_of(body: bytes, topic: str) -> tuple[Message, ...] | Refusal:
     return tuple(message_of(topic, item.body, item.properties, item.flag) for item in batch.items)
 
 
-def answered(
-    answer: CapturedAnswer, code: int, remark: str | None, fields: Mapping[str, str]
+def add_response(
+    response: CapturedResponse, code: int, remark: str | None, fields: Mapping[str, str]
 ) -> None:
     """Add a response to an outcome."""
-    answer.status = ANSWERED
-    answer.code = code
-    answer.remark = remark
-    answer.queue_id = _int(fields.get("queueId"), None)
-    answer.queue_offset = _int(fields.get("queueOffset"), None)
+    response.status = ANSWERED
+    response.code = code
+    response.remark = remark
+    response.queue_id = _int(fields.get("queueId"), None)
+    response.queue_offset = _int(fields.get("queueOffset"), None)
 
 
 def transaction_state_of(fields: Mapping[str, str]) -> TransactionState | None:

@@ -33,7 +33,7 @@ from .captured_send import (
     Refused,
     Seen,
     SkipReason,
-    answered,
+    add_response,
     any_header_of,
     send_header_of,
     transaction_state_of,
@@ -122,7 +122,10 @@ class LookAhead:
             return
         broker = header.broker_name or self._names.of(seen.origin.server_address)
         captured = CapturedSend(seen, header, broker)
-        captured.answer.server_address, captured.answer.broker = seen.origin.server_address, broker
+        captured.response.server_address, captured.response.broker = (
+            seen.origin.server_address,
+            broker,
+        )
         key = header.unique_key
         if key is not None and (
             self._is_inner_hop(seen, key)
@@ -138,7 +141,7 @@ class LookAhead:
             captured.held += CONNECTION_BYTES
         self._note_open(captured, seen)
         if seen.is_oneway:
-            captured.answer.status = ONEWAY
+            captured.response.status = ONEWAY
             captured.settled = self._raw or not header.is_half
         self._queue.append(captured)
         self._bodies.held += captured.held
@@ -162,24 +165,26 @@ class LookAhead:
         captured, origin, broker, request = pending
         self._close(key, captured)
         self._order.response(captured, origin, time)
-        answer = captured.answer
+        response = captured.response
         unique_key = captured.header.unique_key or ""
-        proofs = self._hops.answer(origin, unique_key, time, fields.get("msgId") or "")
+        proofs = self._hops.add_response(origin, unique_key, time, fields.get("msgId") or "")
         for proof in proofs:
             _note_inner_hop(captured, proof)
         # a late response to an earlier attempt or an inner hop adds nothing
-        better = not answer.is_durable and code in STORED
-        if not answer.is_stored or better or any(proof.outer == origin for proof in proofs):
-            answered(answer, code, remark, fields)
-            answer.latency_us = (time - origin.time) // 1000
+        better = not response.is_durable and code in STORED
+        if not response.is_stored or better or any(proof.outer == origin for proof in proofs):
+            add_response(response, code, remark, fields)
+            response.latency_us = (time - origin.time) // 1000
             if not captured.released:  # otherwise it is no longer needed
-                answer.pdu, answer.request = pdu, request or captured.seen.pdu
-            answer.server_address, answer.broker = origin.server_address, broker
-        if not answer.is_stored or (not self._raw and self._hops.may_be_inner(origin, unique_key)):
+                response.pdu, response.request = pdu, request or captured.seen.pdu
+            response.server_address, response.broker = origin.server_address, broker
+        if not response.is_stored or (
+            not self._raw and self._hops.may_be_inner(origin, unique_key)
+        ):
             return
         if self._raw or not captured.header.is_half or _is_final(captured.state):
             captured.settled = True
-            if answer.is_durable:
+            if response.is_durable:
                 self._forget(captured)
 
     @property
@@ -206,7 +211,7 @@ class LookAhead:
                 if not (everything or first.settled or self._is_over(first)):
                     break
                 first.settled = True
-                first.answer.uncaptured = self._is_uncaptured(first, everything)
+                first.response.uncaptured = self._is_uncaptured(first, everything)
                 self._bodies.held -= first.held
             else:
                 self._bodies.held -= first.seen.size
@@ -228,7 +233,7 @@ class LookAhead:
         It may if the other direction was not captured or has a gap since, or if the capture ended
         before the client's timeout.
         """
-        if captured.answer.status != UNANSWERED:
+        if captured.response.status != UNANSWERED:
             return False
         seen = captured.seen
         ended = ended and self._now - seen.origin.time < CLIENT_WAITS
@@ -270,17 +275,21 @@ class LookAhead:
         if seen.is_oneway:
             return False
         first = self._keys.get(key)
-        if first is None or first.answer.is_durable or first.header.topic != captured.header.topic:
+        if (
+            first is None
+            or first.response.is_durable
+            or first.header.topic != captured.header.topic
+        ):
             self._remember(key, captured)
             return False
-        answer = first.answer
-        answer.attempts += 1
-        if not answer.is_stored:
-            answer.server_address, answer.broker = seen.origin.server_address, captured.broker
-            answer.status, answer.code, answer.remark = UNANSWERED, None, None
+        response = first.response
+        response.attempts += 1
+        if not response.is_stored:
+            response.server_address, response.broker = seen.origin.server_address, captured.broker
+            response.status, response.code, response.remark = UNANSWERED, None, None
         first.due = self._now + MAX_WAIT
         self._wait_for(seen, first, captured.broker, seen.pdu)
-        detail = f"attempt {answer.attempts} of {key}"
+        detail = f"attempt {response.attempts} of {key}"
         refused = self._refuse(seen, Refusal(SkipReason.ANOTHER_ATTEMPT, detail))
         first.further_attempts.append(refused)
         return True
@@ -400,7 +409,7 @@ class LookAhead:
             half.state = state
         if not _is_final(half.state):
             half.due = self._now + MAX_CHECK_WAIT
-        elif half.answer.is_stored or half.answer.status == ONEWAY:
+        elif half.response.is_stored or half.response.status == ONEWAY:
             half.settled = True
             self._forget(half)
 
@@ -426,4 +435,4 @@ def _note_inner_hop(captured: CapturedSend, proof: InnerHop) -> None:
     for attempt in captured.further_attempts:
         if attempt.seen.origin == proof.inner and attempt.refusal.why is SkipReason.ANOTHER_ATTEMPT:
             attempt.refusal = _inner_hop_of(proof.outer)
-            captured.answer.attempts -= 1
+            captured.response.attempts -= 1

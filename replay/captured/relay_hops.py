@@ -79,7 +79,7 @@ class RelayHops:
             for pair in hop_pairs(entry.hops)
         )
 
-    def answer(self, request: Origin, key: str, time: int, offset_id: str) -> list[InnerHop]:
+    def add_response(self, request: Origin, key: str, time: int, offset_id: str) -> list[InnerHop]:
         """Add a response; return the inner hops that its id proves, of either request."""
         entry = self._hops.get(key)
         if entry is None or request not in entry.origins:

@@ -18,7 +18,7 @@ from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.decoded_log import MANIFEST
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.broker_addresses import address_of
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import SENDS
@@ -50,7 +50,7 @@ COLLECTED_AT_END: Final = 256
 """connections after which the memory of all is freed in the end"""
 MAX_CUT: Final = 8
 """recorded reasons of incompletely read sources"""
-_CUT: Final = (ExpertKind.CAPTURE_TRUNCATED, ExpertKind.CAPTURE_DAMAGED)
+_CUT: Final = (FindingKind.CAPTURE_TRUNCATED, FindingKind.CAPTURE_DAMAGED)
 
 
 class SourceError(Exception):
@@ -135,11 +135,11 @@ class CapturedSource:
                 self._receive(seen)
             if batch:
                 collector.at(batch[-1].pdu.conversation)
-            self._note_findings(decode.take_experts())
+            self._note_findings(decode.take_findings())
             yield self._taken()
-        self._note_findings(decode.take_experts())
+        self._note_findings(decode.take_findings())
 
-    def _note_findings(self, findings: Iterable[ExpertInfo]) -> None:
+    def _note_findings(self, findings: Iterable[Finding]) -> None:
         """Keep the findings that say that a capture was not read completely."""
         for finding in findings:
             if finding.kind in _CUT:
@@ -204,10 +204,10 @@ class CapturedSource:
             return
         if pdu.brokers:
             self._note_brokers(pdu.brokers)
-        answer = pdu.command
+        response = pdu.command
         origin = self._origin_of(request)
         key = origin.capture, origin.conversation, origin.packet, origin.opaque
-        self._ahead.response(key, pdu.ts, answer.code, answer.remark, answer.ext_fields, pdu)
+        self._ahead.response(key, pdu.ts, response.code, response.remark, response.ext_fields, pdu)
 
     def _log(self, one: Input) -> Iterator[list[CapturedSend | Refused]]:
         source = source_of(one) if isinstance(one, str) else one

@@ -96,9 +96,9 @@ class ClusterClient:
             handler(channel, command, body)
         else:
             text = f"request type {command.code} not supported"
-            channel.answer(command, self.answer_of(NOT_SUPPORTED, text))
+            channel.respond(command, self.response_of(NOT_SUPPORTED, text))
 
-    def answer_of(self, code: int, remark: str | None = None) -> RemotingCommand:
+    def response_of(self, code: int, remark: str | None = None) -> RemotingCommand:
         """Return a response to a broker's request."""
         config = self.config
         return RemotingCommand(

@@ -130,15 +130,15 @@ def _key_of(captured: CapturedSend, message: Message, by: SampleBy) -> str:
 
 def record_of_captured(captured: CapturedSend) -> ExchangeRecord:
     """Return the exchange as a decoded row; of several attempts, the answered one."""
-    seen, answer = captured.seen, captured.answer
+    seen, response = captured.seen, captured.response
     if seen.pdu is not None:
-        return record_of(Exchange(answer.request or seen.pdu, answer.pdu), seen.origin.capture)
+        return record_of(Exchange(response.request or seen.pdu, response.pdu), seen.origin.capture)
     return _record_of_log(captured, seen)
 
 
 def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
     """Return the exchange of a log as a row, without columns that need the bytes."""
-    header, answer, origin = captured.header, captured.answer, seen.origin
+    header, response, origin = captured.header, captured.response, seen.origin
     message = seen.messages[0] if seen.messages and not header.is_batch else None
     values: dict[str, object] = {column.name: None for column in COLUMNS}
     values |= {
@@ -146,21 +146,21 @@ def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
         "conversation": origin.conversation,
         "client_address": origin.client_address,
         "server_address": origin.server_address,
-        "status": answer.status,
+        "status": response.status,
         "request_packet": origin.packet,
         "request_time": origin.time,
-        "latency_us": answer.latency_us,
+        "latency_us": response.latency_us,
         "opaque": origin.opaque,
         "request_code": seen.code,
         "request_name": request_name(seen.code, seen.version),
-        "response_code": answer.code,
-        "remark": answer.remark,
+        "response_code": response.code,
+        "remark": response.remark,
         "language": seen.language or None,
         "version": seen.version,
         "serialize_type": seen.serialize_type,
         "topic": header.topic,
         "group": header.group or None,
-        "queue_id": header.queue_id if header.queue_id >= 0 else answer.queue_id,
+        "queue_id": header.queue_id if header.queue_id >= 0 else response.queue_id,
         "broker_name": header.broker_name or None,
         "unique_key": header.unique_key,
         "keys": message.keys if message else None,
@@ -168,10 +168,10 @@ def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
         "body_bytes": sum(len(item.body) for item in seen.messages or ()),
         "missing_bytes": seen.missing,
         "message_count": len(seen.messages or ()),
-        "queue_offset": answer.queue_offset,
+        "queue_offset": response.queue_offset,
         "findings": [],
         "brokers": [],
     }
-    if answer.code is not None:
-        values["response_name"] = response_name(answer.code, seen.code, seen.version)
+    if response.code is not None:
+        values["response_name"] = response_name(response.code, seen.code, seen.version)
     return ExchangeRecord(**values)  # type: ignore[arg-type]

@@ -366,7 +366,7 @@ class Planner:
         wanted = self.options.mode
         if wanted is not Mode.as_captured:
             return SendMode(wanted.value)
-        if captured.answer.status == ONEWAY:
+        if captured.response.status == ONEWAY:
             return SendMode.ONEWAY
         return SendMode.ASYNC if captured.overlapped else SendMode.SYNC
 
@@ -408,7 +408,7 @@ def _lanes_of(
     lanes: list[object] = []
     if message.sharding_key is not None:
         lanes.append((message.topic, message.sharding_key))
-    alone = not (captured.concurrent or captured.overlapped or captured.answer.is_unknown)
+    alone = not (captured.concurrent or captured.overlapped or captured.response.is_unknown)
     if captured.in_turn or (alone and mode is SendMode.ONEWAY):
         lanes.append(queue)
     if alone and mode is SendMode.SYNC:

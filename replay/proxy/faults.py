@@ -18,7 +18,7 @@ from ..sandbox.events import EventKind
 from ..sandbox.injection.injection import Injection, InjectionKind
 from ..sandbox.injection.injector import Injector
 from ..sandbox.request import ReceivedRequest
-from ..sandbox.server import Answer, Connection
+from ..sandbox.server import Connection, HandlerResponse
 from .relay import MOST_DUE
 
 INJECTED: Final = "injected by rmqtool proxy"
@@ -34,7 +34,7 @@ def check_injections(injections: Iterable[Injection]) -> None:
             raise SandboxError(f"fault {injection.kind}: only the sandbox has it", hint)
 
 
-class ServerAnswer(Answer):
+class ServerResponse(HandlerResponse):
     """The unchanged response of the real server."""
 
     raw: bytes = b""
@@ -43,11 +43,11 @@ class ServerAnswer(Answer):
     """the frame for recordings"""
 
     @classmethod
-    def of(cls, command: RemotingCommand, raw: bytes, shown: bytes) -> ServerAnswer:
+    def of(cls, command: RemotingCommand, raw: bytes, shown: bytes) -> ServerResponse:
         """Return the response; injections read its fields, and use its frame as the body size."""
-        answer = cls(command.code, command.ext_fields, raw, command.remark)
-        answer.raw, answer.shown = raw, shown
-        return answer
+        response = cls(command.code, command.ext_fields, raw, command.remark)
+        response.raw, response.shown = raw, shown
+        return response
 
 
 class FaultyConnection(Protocol):
@@ -107,7 +107,7 @@ class FaultyServer:
         raw, request.raw, request.body = request.raw, b"", b""
         connection.execute(request, raw)
 
-    def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
+    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Do nothing: the fault's own event covers it."""
 
     def tell(
@@ -158,23 +158,23 @@ class FaultGate:
         request = self._waiting.pop(command.opaque, None)
         if request is None:
             return False
-        request.answer(ServerAnswer.of(command, raw, shown))
+        request.respond(ServerResponse.of(command, raw, shown))
         return True
 
 
-def frame_of(request: RemotingCommand, answer: Answer) -> bytes:
+def frame_of(request: RemotingCommand, response: HandlerResponse) -> bytes:
     """Return the frame of a response: the real server's unchanged, or a fault's encoded."""
-    if isinstance(answer, ServerAnswer):
-        return answer.raw
+    if isinstance(response, ServerResponse):
+        return response.raw
     command = RemotingCommand(
-        answer.code,
+        response.code,
         request.opaque,
         RESPONSE_FLAG,
         "JAVA",
         request.version,
-        answer.remark,
-        dict(answer.fields) if answer.fields else {},
+        response.remark,
+        dict(response.fields) if response.fields else {},
         request.serialize_type,
     )
     kind = BINARY_TYPE if request.serialize_type == "ROCKETMQ" else JSON_TYPE
-    return encode_frame(kind, encode_header(command, kind), answer.body)
+    return encode_frame(kind, encode_header(command, kind), response.body)

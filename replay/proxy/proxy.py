@@ -30,12 +30,12 @@ from ..safety import TargetRefused
 from ..sandbox.events import EventKind, SandboxEvent
 from ..sandbox.injection.injector import Injector
 from ..sandbox.room import Room
-from ..sandbox.server import Answer, Connection
+from ..sandbox.server import Connection, HandlerResponse
 from ..transport.aio import CLOSED, AioLink, AioNetwork
 from ..transport.tls import server_context
 from ..wire.network import Link
 from ..wire_capture import WireCapture, WireConnection
-from .faults import INJECTED, FaultGate, FaultyServer, ProxiedRequest, ServerAnswer, frame_of
+from .faults import INJECTED, FaultGate, FaultyServer, ProxiedRequest, ServerResponse, frame_of
 from .fronts import WILDCARDS, Front, Fronts, bound_socket
 from .grpc_relay import GrpcRelay
 from .options import ProxyOptions, check_options
@@ -568,16 +568,16 @@ class ProxyConnection:
             self._gate.wait_for(request)
         self.forward(raw)
 
-    def answer(self, request: RemotingCommand, answer: Answer) -> None:
-        """Answer a request with the server's response or a fault's error."""
+    def respond(self, request: RemotingCommand, response: HandlerResponse) -> None:
+        """Respond to a request with the server's response or a fault's error."""
         if request.flag & ONEWAY_FLAG:
             return
-        shown = answer.shown if isinstance(answer, ServerAnswer) else None
-        self.to_client(frame_of(request, answer), shown)
+        shown = response.shown if isinstance(response, ServerResponse) else None
+        self.to_client(frame_of(request, response), shown)
 
-    def encode_answer(self, request: RemotingCommand, answer: Answer) -> bytes:
+    def encode_response(self, request: RemotingCommand, response: HandlerResponse) -> bytes:
         """Return the frame of a response, for faults that truncate it."""
-        return frame_of(request, answer)
+        return frame_of(request, response)
 
     def write(self, data: bytes) -> None:
         """Send bytes of a fault to the client."""

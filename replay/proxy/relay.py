@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.remoting.broker_addresses import answered_with_addresses
 from dissectors.remoting.code_names import wide_request_code
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
@@ -62,7 +62,7 @@ class Gate(Protocol):
     """Intercepts requests to inject faults."""
 
     def request(self, command: RemotingCommand, raw: bytes, body: bytes) -> None:
-        """Handle a client's request: forward or answer it."""
+        """Handle a client's request: forward it or respond."""
 
     def response(self, command: RemotingCommand, raw: bytes, shown: bytes) -> bool:
         """Handle a server's response; return False if the gate does not wait for it."""
@@ -72,12 +72,12 @@ class Stream:
     """The frames of one direction, and the bytes held until their frame is complete."""
 
     __slots__ = (
-        "_counted", "_decoder", "_experts", "_held", "_held_at", "_inside", "_offset", "_room"
+        "_counted", "_decoder", "_findings", "_held", "_held_at", "_inside", "_offset", "_room"
     )  # fmt: skip
 
     def __init__(self, room: Room) -> None:
-        self._experts: list[ExpertInfo] = []
-        self._decoder = FrameDecoder(0, self._experts, KEEP_NONE, True)
+        self._findings: list[Finding] = []
+        self._decoder = FrameDecoder(0, self._findings, KEEP_NONE, True)
         self._held = bytearray()
         self._held_at = 0
         self._offset = 0
@@ -125,7 +125,7 @@ class Stream:
         self._decoder.receive(data, 0, len(data), self._offset, 0, 0, frames)
         self._offset += len(data)
         self._inside = self._decoder.inside
-        if self._experts or not self._decoder.synchronized:
+        if self._findings or not self._decoder.synchronized:
             return None
         return frames
 
@@ -220,7 +220,7 @@ class ProxyRelay:
             self._out.to_client(data)
         else:
             for frame in frames:
-                self._answer(frame, stream.take(frame))
+                self._take_response(frame, stream.take(frame))
             if not self._due and self._gate is None:
                 rest = stream.rest()
                 if rest:
@@ -262,13 +262,13 @@ class ProxyRelay:
         else:
             gate.request(command, raw, raw[len(raw) - frame.body_length :])
 
-    def _answer(self, frame: Frame, raw: bytes) -> None:
+    def _take_response(self, frame: Frame, raw: bytes) -> None:
         command = decode_header(frame.serialize_type, frame.header)
         if command is None or not command.flag & RESPONSE_FLAG:
             self._out.to_client(raw)
             return
         body, sent = raw[max(0, len(raw) - frame.body_length) :], raw
-        # A frame that began before the first such request was complete answers another one.
+        # A frame that began before the first such request was complete responds to another one.
         whole = len(raw) == PREFIX + len(frame.header) + frame.body_length
         if whole and command.opaque in self._due:
             del self._due[command.opaque]

@@ -18,7 +18,7 @@ from dissectors.histogram import Histogram
 from dissectors.quantities import DURATION_UNITS
 from dissectors.remoting.code_names import response_name
 
-from ..captured.captured_send import CapturedAnswer, CapturedSend
+from ..captured.captured_send import CapturedResponse, CapturedSend
 from .journal_rows import OutcomeEntry, Result
 
 MAX_EXAMPLES: Final = 20
@@ -178,18 +178,18 @@ def _example_of(row: OutcomeEntry, then: Side, now: Side) -> Example:
 
 def captured_side(captured: CapturedSend) -> Side:
     """Return the captured outcome of a message."""
-    answer = captured.answer
-    return Side(_result_of(answer), answer.code)
+    response = captured.response
+    return Side(_result_of(response), response.code)
 
 
-def _result_of(answer: CapturedAnswer) -> Result:
-    if answer.is_stored:
+def _result_of(response: CapturedResponse) -> Result:
+    if response.is_stored:
         return Result.stored
-    if answer.code is not None:
+    if response.code is not None:
         return Result.failed
-    if answer.is_unknown:
+    if response.is_unknown:
         return Result.not_captured
-    return Result.unknown if answer.is_failed else Result.sent
+    return Result.unknown if response.is_failed else Result.sent
 
 
 class ConditionError(ValueError):

@@ -109,10 +109,10 @@ class RawSender:
             code = RequestCode.GET_TOPIC_CONFIG
             request = plain_request(self.config, code, {"topic": topic, "lo": "true"})
             try:
-                answer = await self._asked(Invoke(self.address, request, self._deadline(), True))
+                response = await self._asked(Invoke(self.address, request, self._deadline(), True))
             except ClientError:
                 return None
-            self._queues[topic] = _write_queues(answer)
+            self._queues[topic] = _write_queues(response)
         return self._queues[topic]
 
     def _sent(
@@ -174,12 +174,12 @@ def _ask(invoke: Invoke) -> Steps[Invoke]:
     return invoke
 
 
-def _write_queues(answer: Invoke) -> int | None:
+def _write_queues(response: Invoke) -> int | None:
     """Return the number of write queues from a topic config response."""
-    command = answer.command
+    command = response.command
     if command is None or command.code != ResponseCode.SUCCESS:
         return None
     code = int(RequestCode.GET_TOPIC_CONFIG)
-    value = decode_body(code, True, command.code, answer.body, {}).value
+    value = decode_body(code, True, command.code, response.body, {}).value
     number = value.get("writeQueueNums") if isinstance(value, dict) else None
     return number if isinstance(number, int) and number > 0 else None

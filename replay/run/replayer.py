@@ -43,7 +43,7 @@ from .resend import Resender, Sent
 
 def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> OutcomeEntry:
     """Return the outcome row of a step; `again`: an earlier run may have sent it, too."""
-    result, answer = sent.result, step.captured.answer
+    result, response = sent.result, step.captured.response
     last = sent.attempts[-1] if sent.attempts else None
     row = OutcomeEntry(
         step=step.number,
@@ -64,11 +64,11 @@ def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> Outc
         attempts=max(1, len(sent.attempts)),
         maybe_twice=again or sent.maybe_stored_before,
         state=None if step.state is None else step.state.name.lower(),
-        captured_code=answer.code,
+        captured_code=response.code,
         captured_result=captured_side(step.captured).result,
-        captured_latency_us=answer.latency_us,
-        captured_attempts=answer.attempts,
-        captured_broker=answer.broker,
+        captured_latency_us=response.latency_us,
+        captured_attempts=response.attempts,
+        captured_broker=response.broker,
     )
     _add_place(row, result, last)
     row.differences = _differences(row, step.captured.place[1])
@@ -352,8 +352,8 @@ class _Replayer:
         for address in self._config.namesrv_addresses():
             with suppress(OSError):
                 host, port = split_endpoint(address) or (address, 0)
-                answers = await addresses_of(host, port)
-                addresses += [endpoint_of_socket(answer[4]) for answer in answers]
+                infos = await addresses_of(host, port)
+                addresses += [endpoint_of_socket(info[4]) for info in infos]
         return addresses
 
     def _peers(self) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """One broker of the sandbox: handlers, connections, and injections.
 
-Rules: the broker answers any request or closes the connection; no client can make it crash.
+Rules: the broker responds to any request or closes the connection; no client can make it crash.
 RocketMQ: BrokerController, NettyRemotingAbstract.processRequestCommand.
 """
 
@@ -43,7 +43,7 @@ from .injection.injector import DISK_FULL, Injector
 from .options import SandboxOptions
 from .pop.pop_requests import PopHandlers
 from .request import BadRequest, Handler, ReceivedRequest, topic_of
-from .server import Answer, Connection
+from .server import Connection, HandlerResponse
 from .state import BrokerState
 from .store.memory import StoreFull
 from .store.sqlite import BrokerJournal
@@ -194,42 +194,42 @@ class Broker:
 
     def execute(self, request: ReceivedRequest) -> None:
         """Serve a request as a healthy broker does."""
-        answer = self._answer_of(request)
-        if answer is not None:
-            request.answer(answer)
-            if answer.code:
-                self.note_error(request, answer)
+        response = self._response_of(request)
+        if response is not None:
+            request.respond(response)
+            if response.code:
+                self.note_error(request, response)
 
-    def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
+    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Count an error response, and emit an event."""
-        self.state.count_answer(request.command.code, answer.code)
+        self.state.count_response(request.command.code, response.code)
         if self.state.options.on_event is not None:
             self.state.tell(
                 EventKind.ANSWERED,
                 request.connection,
-                answer.remark or "",
+                response.remark or "",
                 code=request.command.code,
                 topic=topic_of(request),
-                response=answer.code,
+                response=response.code,
             )
 
-    def _answer_of(self, request: ReceivedRequest) -> Answer | None:
+    def _response_of(self, request: ReceivedRequest) -> HandlerResponse | None:
         handler = self._handlers.get(request.command.code)
         if handler is None:
             code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
             remark = f" request type {request.command.code} not supported"
-            return Answer(code, None, b"", remark)
+            return HandlerResponse(code, None, b"", remark)
         try:
             return handler(request)
         except BadRequest as bad:
-            return bad.answer
+            return bad.response
         except StoreFull:
             self.tell(EventKind.STORE_FULL, request.connection, "the limit of the store is reached")
-            return Answer(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", DISK_FULL)
+            return HandlerResponse(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", DISK_FULL)
         except Exception as error:  # a bug must not end the broker
             detail = "".join(traceback.format_exception(error))
             self.tell(EventKind.INTERNAL, request.connection, detail)
-            return Answer(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
+            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
 
     # -- background tasks -----------------------------------------------------------------------
 

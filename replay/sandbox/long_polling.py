@@ -27,7 +27,7 @@ class Held:
     wants: Callable[[StoredRecord], bool]
     """whether a message is for it"""
     resume: Callable[[], None]
-    """answers it now, with what is there"""
+    """responds now, with what is there"""
     size: int = 0
     """bytes of the request, which is kept with it"""
     timer: asyncio.TimerHandle | None = None
@@ -74,7 +74,7 @@ class LongPolling:
         return len(self._held.get(key, ()))
 
     def wake(self, topic: str) -> None:
-        """Answer all held requests of a topic, because it changed."""
+        """Respond to all held requests of a topic, because it changed."""
         for key in [key for key in self._held if key[0] == topic]:
             for held in list(self._held[key]):
                 self._resume(held)
@@ -86,7 +86,7 @@ class LongPolling:
                 self._remove(held)
 
     def close(self) -> None:
-        """Drop all held requests without answers."""
+        """Drop all held requests without responses."""
         for waiting in list(self._held.values()):
             for held in list(waiting):
                 self._remove(held)

@@ -31,7 +31,7 @@ from .request import (
     topic_of,
 )
 from .room import BoundedTable, Room, room_of, weight_of
-from .server import Answer, Connection, Hub
+from .server import Connection, HandlerResponse, Hub
 from .state import faq_of
 from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
 
@@ -209,15 +209,15 @@ class NameServer:
 
     def execute(self, request: ReceivedRequest) -> None:
         """Serve a request as a healthy NameServer does."""
-        answer = self._answer_of(request)
-        request.answer(answer)
-        self._note(EventKind.ANSWERED if answer.code else EventKind.REQUEST, request, answer)
+        response = self._response_of(request)
+        request.respond(response)
+        self._note(EventKind.ANSWERED if response.code else EventKind.REQUEST, request, response)
 
-    def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
+    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Emit an event for an error response."""
-        self._note(EventKind.ANSWERED, request, answer)
+        self._note(EventKind.ANSWERED, request, response)
 
-    def _note(self, kind: EventKind, request: ReceivedRequest, answer: Answer) -> None:
+    def _note(self, kind: EventKind, request: ReceivedRequest, response: HandlerResponse) -> None:
         if self._options.on_event is not None:
             self._options.on_event(
                 SandboxEvent(
@@ -225,34 +225,34 @@ class NameServer:
                     kind,
                     NAME,
                     request.connection.peer,
-                    answer.remark or "",
+                    response.remark or "",
                     request.code,
                     topic_of(request),
                     1,
-                    answer.code,
+                    response.code,
                 )
             )
 
-    def _answer_of(self, request: ReceivedRequest) -> Answer:
+    def _response_of(self, request: ReceivedRequest) -> HandlerResponse:
         handler = self.handlers.get(request.code)
         if handler is None:
             remark = f" request type {request.code} not supported"
-            return Answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, None, b"", remark)
+            return HandlerResponse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, None, b"", remark)
         try:
-            return handler(request) or Answer()
+            return handler(request) or HandlerResponse()
         except BadRequest as bad:
-            return bad.answer
+            return bad.response
         except ValueError as error:  # a response over the frame limit
-            return Answer(ResponseCode.SYSTEM_ERROR, None, b"", str(error))
+            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", str(error))
         except Exception as error:  # a bug must not end the NameServer's connections
             detail = "".join(traceback.format_exception(error))
             self.tell(EventKind.INTERNAL, request.connection, detail)
-            return Answer(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
+            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
 
     # -- routes ---------------------------------------------------------------------------------
 
-    def route(self, request: ReceivedRequest) -> Answer:
-        """Answer 105: return brokers and queues of a topic."""
+    def route(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 105: return brokers and queues of a topic."""
         topic = request.text("topic")
         brokers, queues = [], []
         for broker in self._listed():
@@ -274,7 +274,7 @@ class NameServer:
         standard = request.command.version >= _STANDARD_JSON_SINCE or request.flag(
             "acceptStandardJsonOnly"
         )
-        return Answer(
+        return HandlerResponse(
             0,
             None,
             encode_body(RequestCode.GET_ROUTEINFO_BY_TOPIC, True, value, standard_json=standard),
@@ -288,8 +288,8 @@ class NameServer:
     def _listed(self) -> list[Registered]:
         return [broker for broker in self._brokers.values() if broker.listed()]
 
-    def cluster(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 106: return every broker."""
+    def cluster(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 106: return every broker."""
         clusters: dict[str, list[str]] = {}
         for broker in self._listed():
             clusters.setdefault(broker.cluster, []).append(broker.name)
@@ -299,23 +299,27 @@ class NameServer:
             },
             "clusterAddrTable": clusters,
         }
-        return Answer(0, None, encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
+        return HandlerResponse(
+            0, None, encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value)
+        )
 
-    def all_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 206: return the names of all topics."""
+    def all_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 206: return the names of all topics."""
         return _topic_list(self._names(self._listed()))
 
-    def topics_of_cluster(self, request: ReceivedRequest) -> Answer:
-        """Answer 224: return the names of the topics of a cluster."""
+    def topics_of_cluster(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 224: return the names of the topics of a cluster."""
         cluster = request.text("cluster")
         return _topic_list(self._names(b for b in self._listed() if b.cluster == cluster))
 
-    def system_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 304: return cluster and broker names, which are topics as well."""
+    def system_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 304: return cluster and broker names, which are topics as well."""
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
         value = {"topicList": sorted(names)}
-        return Answer(0, None, encode_json({**value, "brokerAddr": first} if first else value))
+        return HandlerResponse(
+            0, None, encode_json({**value, "brokerAddr": first} if first else value)
+        )
 
     def _broker_data(self, broker: Registered) -> dict[str, object]:
         return {
@@ -331,18 +335,18 @@ class NameServer:
 
     # -- values, registration -------------------------------------------------------------------
 
-    def put_value(self, request: ReceivedRequest) -> Answer:
-        """Answer 100: store a value of a name space."""
+    def put_value(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 100: store a value of a name space."""
         key = (request.text("namespace"), request.text("key"))
         value = request.text("value")
         full = key not in self._values and len(self._values) >= _VALUES_LIMIT
         too_long = max(map(len, (*key, value))) > _LONGEST_VALUE
         if full or too_long or not self._values.put(key, value):
             raise BadRequest("there are too many values, or this one is too long")
-        return Answer()
+        return HandlerResponse()
 
-    def get_value(self, request: ReceivedRequest) -> Answer:
-        """Answer 101: return a value of a name space."""
+    def get_value(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 101: return a value of a name space."""
         value = self._values.get((request.text("namespace"), request.text("key")))
         if value is None:
             raise BadRequest(
@@ -350,25 +354,25 @@ class NameServer:
                 f"Key: {request.text('key')}",
                 ResponseCode.QUERY_NOT_FOUND,
             )
-        return Answer(0, {"value": value})
+        return HandlerResponse(0, {"value": value})
 
-    def delete_value(self, request: ReceivedRequest) -> Answer:
-        """Answer 102: remove a value of a name space."""
+    def delete_value(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 102: remove a value of a name space."""
         self._values.drop((request.text("namespace"), request.text("key")))
-        return Answer()
+        return HandlerResponse()
 
-    def values(self, request: ReceivedRequest) -> Answer:
-        """Answer 219: return all values of a name space."""
+    def values(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 219: return all values of a name space."""
         namespace = request.text("namespace")
         table = {key: value for (name, key), value in self._values.items() if name == namespace}
         if not table:
             raise BadRequest(
                 f"No config item, Namespace: {namespace}", ResponseCode.QUERY_NOT_FOUND
             )
-        return Answer(0, None, encode_json({"table": table}))
+        return HandlerResponse(0, None, encode_json({"table": table}))
 
-    def register(self, request: ReceivedRequest) -> Answer:
-        """Answer 103: add a broker of another process, with its topics."""
+    def register(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 103: add a broker of another process, with its topics."""
         name, address = request.text("brokerName"), request.text("brokerAddr")
         registered = self._brokers.get(name)
         if registered is not None and registered.connection is None:
@@ -399,30 +403,32 @@ class NameServer:
             if not registered.addresses:
                 self._forget(registered)
             raise BadRequest("there are too many brokers")
-        return Answer(0, {"haServerAddr": "", "masterAddr": registered.addresses.get(0, address)})
+        return HandlerResponse(
+            0, {"haServerAddr": "", "masterAddr": registered.addresses.get(0, address)}
+        )
 
-    def unregister(self, request: ReceivedRequest) -> Answer:
-        """Answer 104: remove a broker of another process."""
+    def unregister(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 104: remove a broker of another process."""
         registered = self._brokers.get(request.text("brokerName"))
         if registered is not None and registered.connection is not None:
             registered.addresses.drop(request.number("brokerId"))
             if not registered.addresses:
                 self._forget(registered)
-        return Answer()
+        return HandlerResponse()
 
-    def data_version(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 322: report that topics must always be registered."""
-        return Answer(0, {"changed": "true"})
+    def data_version(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 322: report that topics must always be registered."""
+        return HandlerResponse(0, {"changed": "true"})
 
-    def wipe(self, request: ReceivedRequest) -> Answer:
-        """Answer 205: remove the write permission of a broker."""
+    def wipe(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 205: remove the write permission of a broker."""
         self._wiped.add(self._known(request))
-        return Answer(0, {"wipeTopicCount": "0"})
+        return HandlerResponse(0, {"wipeTopicCount": "0"})
 
-    def unwipe(self, request: ReceivedRequest) -> Answer:
-        """Answer 327: restore the write permission of a broker."""
+    def unwipe(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 327: restore the write permission of a broker."""
         self._wiped.discard(self._known(request))
-        return Answer(0, {"addTopicCount": "0"})
+        return HandlerResponse(0, {"addTopicCount": "0"})
 
     def _known(self, request: ReceivedRequest) -> str:
         name = request.text("brokerName")
@@ -430,26 +436,26 @@ class NameServer:
             raise BadRequest(f"no broker {name}")
         return name
 
-    def config(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 319: return settings, one per line."""
-        return Answer(0, None, settings_text(self._config))
+    def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 319: return settings, one per line."""
+        return HandlerResponse(0, None, settings_text(self._config))
 
-    def change(self, request: ReceivedRequest) -> Answer:
-        """Answer 318: change existing settings, without any effect here."""
+    def change(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 318: change existing settings, without any effect here."""
         settings = dict(settings_of(request.body))
         if not _FIXED_SETTINGS.isdisjoint(settings):
             where = "in black list." if self._options.is_5 else "path"
             raise BadRequest(f"Can not update config {where}", ResponseCode.NO_PERMISSION)
         self._config.update((name, settings[name]) for name in self._config.keys() & settings)
-        return Answer()
+        return HandlerResponse()
 
-    def no_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 311 to 313: return the topics of units, of which a sandbox has none."""
+    def no_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 311 to 313: return the topics of units, of which a sandbox has none."""
         return _topic_list(())
 
-    def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+    def done(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Do nothing: own brokers are read on each request."""
-        return Answer()
+        return HandlerResponse()
 
 
 def addresses_in(room: Room) -> BoundedTable[int, str]:
@@ -467,8 +473,8 @@ def _queue_data(broker: Registered, config: TopicConfig) -> dict[str, object]:
     }
 
 
-def _topic_list(names: Iterable[str]) -> Answer:
-    return Answer(0, None, encode_json({"topicList": sorted(names)}))
+def _topic_list(names: Iterable[str]) -> HandlerResponse:
+    return HandlerResponse(0, None, encode_json({"topicList": sorted(names)}))
 
 
 def _registered_topics(request: ReceivedRequest, room: Room) -> TopicTable:

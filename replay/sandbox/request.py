@@ -1,7 +1,7 @@
-"""Requests as seen by handlers, and their answers.
+"""Requests as seen by handlers, and their responses.
 
-A handler returns an `Answer`, or None when it answers later (or never) through
-`ReceivedRequest.answer`. An error of a peer is a `BadRequest`, which becomes a response with its
+A handler returns a `HandlerResponse`, or None when it responds later (or never) through
+`ReceivedRequest.response`. An error of a peer is a `BadRequest`, which becomes a response with its
 code.
 RocketMQ: RemotingCommand, NettyRequestProcessor.
 """
@@ -20,11 +20,11 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.send_fields import GROUPS, first_of, send_fields_of
 
 from .room import weight_of
-from .server import Answer, Connection
+from .server import Connection, HandlerResponse
 
 
 class BadRequest(Exception):
-    """A request cannot be served; has the code and remark of the answer."""
+    """A request cannot be served; has the code and remark of the response."""
 
     def __init__(
         self,
@@ -33,11 +33,11 @@ class BadRequest(Exception):
         fields: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(remark)
-        self.answer = Answer(int(code), fields, b"", remark)
+        self.response = HandlerResponse(int(code), fields, b"", remark)
 
 
 class ReceivedRequest:
-    """A request and the connection to answer."""
+    """A request and the connection to respond on."""
 
     __slots__ = ("body", "command", "connection", "fields", "header_read", "shape")
 
@@ -52,7 +52,7 @@ class ReceivedRequest:
         """its ext fields"""
         self.header_read = False
         """whether the header of a send was read: its errors then say the region"""
-        self.shape: Callable[[ReceivedRequest, Answer], None] | None = None
+        self.shape: Callable[[ReceivedRequest, HandlerResponse], None] | None = None
         """an injection: what becomes of the response, instead of sending it"""
 
     @property
@@ -91,16 +91,16 @@ class ReceivedRequest:
         value = self.fields.get(name)
         return default if value is None else value.lower() == "true"
 
-    def answer(self, answer: Answer) -> None:
-        """Answer it, unless an injection intervenes."""
+    def respond(self, response: HandlerResponse) -> None:
+        """Respond, unless an injection intervenes."""
         if self.shape is not None:
-            self.shape(self, answer)
+            self.shape(self, response)
         else:
-            self.connection.answer(self.command, answer)
+            self.connection.respond(self.command, response)
 
-    def send(self, answer: Answer) -> None:
-        """Answer it now, unless it is oneway or the connection is closed."""
-        self.connection.answer(self.command, answer)
+    def send(self, response: HandlerResponse) -> None:
+        """Respond now, unless it is oneway or the connection is closed."""
+        self.connection.respond(self.command, response)
 
 
 def topic_of(request: ReceivedRequest) -> str:
@@ -143,5 +143,5 @@ def settings_text(settings: Mapping[str, str]) -> bytes:
     return "".join(f"{name}={value}\n" for name, value in sorted(settings.items())).encode()
 
 
-Handler = Callable[[ReceivedRequest], "Answer | None"]
+Handler = Callable[[ReceivedRequest], "HandlerResponse | None"]
 """Serves the requests of one code."""

@@ -36,8 +36,8 @@ OnResponse = Callable[[RemotingCommand | None, bytes], None]
 """Takes the response to a request of the broker; None when the connection ended before."""
 
 
-class Answer(NamedTuple):
-    """What a request is answered with."""
+class HandlerResponse(NamedTuple):
+    """The response to a request."""
 
     code: int = 0
     """response code"""
@@ -56,7 +56,7 @@ class Service(Protocol):
     """`namesrv` or the broker's name"""
 
     def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
-        """Serve a request: answer it now or later."""
+        """Serve a request: respond now or later."""
 
     def opened(self, connection: Connection) -> bool:
         """Return whether a new connection is taken."""
@@ -158,7 +158,7 @@ class Hub:
             asyncio.get_running_loop().call_soon(self.flush)
 
     def flush(self) -> None:
-        """Store what must be stored, then write all answers."""
+        """Store what must be stored, then write all responses."""
         self._scheduled = False
         self._collected = 0
         dirty, self._dirty = self._dirty, []
@@ -249,11 +249,11 @@ class Connection(asyncio.Protocol):
         self._forget()
 
     def pause_writing(self) -> None:
-        """Stop reading requests while the client does not read answers."""
+        """Stop reading requests while the client does not read responses."""
         self.pause_reading()
 
     def resume_writing(self) -> None:
-        """Read requests again: the client reads answers."""
+        """Read requests again: the client reads responses."""
         self._note_unread()
         self.resume_reading()
 
@@ -264,26 +264,26 @@ class Connection(asyncio.Protocol):
         """Whether something can still be written."""
         return self._transport is not None
 
-    def answer(self, request: RemotingCommand, answer: Answer) -> None:
-        """Answer a request of this connection at the end of this turn; oneway ones are not."""
+    def respond(self, request: RemotingCommand, response: HandlerResponse) -> None:
+        """Respond to a request of this connection at the end of this turn; oneway ones are not."""
         if request.flag & ONEWAY_FLAG or self._transport is None:
             return
-        self.write(self.encode_answer(request, answer))
+        self.write(self.encode_response(request, response))
 
-    def encode_answer(self, request: RemotingCommand, answer: Answer) -> bytes:
-        """Return the frame that answers a request."""
+    def encode_response(self, request: RemotingCommand, response: HandlerResponse) -> bytes:
+        """Return the frame of the response to a request."""
         command = RemotingCommand(
-            answer.code,
+            response.code,
             request.opaque,
             RESPONSE_FLAG,
             LANGUAGE,
             self.hub.version,
-            answer.remark,
-            dict(answer.fields) if answer.fields else {},
+            response.remark,
+            dict(response.fields) if response.fields else {},
             self.hub.serialize_type,
         )
         try:
-            return self._encode(command, answer.body)
+            return self._encode(command, response.body)
         except ValueError as error:  # a response over the frame limit
             command.code, command.remark = ResponseCode.SYSTEM_ERROR, str(error)
             command.ext_fields = {}

@@ -89,7 +89,7 @@ class BrokerState:
         """settings that an administrator changed"""
         self.requests: Counter[int] = Counter()
         """requests by code"""
-        self.answers: Counter[tuple[int, int]] = Counter()
+        self.responses: Counter[tuple[int, int]] = Counter()
         """responses by request code and response code"""
         self.messages_in = 0
         """messages that clients sent and that were stored"""
@@ -181,10 +181,10 @@ class BrokerState:
         if code in self.requests or len(self.requests) < _CODES_LIMIT:
             self.requests[code] += 1
 
-    def count_answer(self, code: int, response: int) -> None:
+    def count_response(self, code: int, response: int) -> None:
         """Count an error response."""
-        if (code, response) in self.answers or len(self.answers) < _CODES_LIMIT:
-            self.answers[(code, response)] += 1
+        if (code, response) in self.responses or len(self.responses) < _CODES_LIMIT:
+            self.responses[(code, response)] += 1
 
     def topic_of_retries(self, topic: str, queues: int = 1, perm: int = 6) -> TopicConfig:
         """Return a %RETRY%, %DLQ%, or system topic, created if missing."""

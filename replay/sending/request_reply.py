@@ -109,14 +109,14 @@ class PendingRequests:
         waiting = self._waiting.get(properties.get(CORRELATION_ID, ""))
         if waiting is None or waiting.reply is not None:
             self.dropped += 1
-            channel.answer(command, self._client.answer_of(_SUCCESS))
+            channel.respond(command, self._client.response_of(_SUCCESS))
             return
         whole = self._opened(channel, body, integer_of(fields.get("sysFlag", "0")) or 0)
         if whole is None:
             remark = "process reply message fail"
-            channel.answer(command, self._client.answer_of(_ERROR, remark))
+            channel.respond(command, self._client.response_of(_ERROR, remark))
             return
-        channel.answer(command, self._client.answer_of(_SUCCESS))
+        channel.respond(command, self._client.response_of(_SUCCESS))
         now = self._client.network.epoch() // MS
         topic = unwrap_namespace(self._sender.config.namespace, fields.get("topic", ""))
         number = integer_of(fields.get("flag", "0")) or 0

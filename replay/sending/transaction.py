@@ -84,7 +84,7 @@ class End(NamedTuple):
     state: TransactionState
     """the outcome"""
     from_check: bool = False
-    """it answers a check"""
+    """it responds to a check"""
 
 
 class Transactions:
@@ -154,7 +154,7 @@ class Transactions:
             _log.warning("the outcome of a transaction could not be reported: no address or offset")
         return msgspec.structs.replace(half, transaction_state=state)
 
-    def answer(
+    def respond(
         self, check: Check, state: TransactionState, problem: BaseException | None = None
     ) -> Steps[None]:
         """Send the outcome to the broker that checked."""

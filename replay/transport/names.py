@@ -34,19 +34,19 @@ async def addresses_of(host: str, port: int) -> Found:
     if not _running.acquire(blocking=False):
         raise OSError(f"{MOST_AT_ONCE} names are being looked up already")
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Found] = loop.create_future()
+    future: asyncio.Future[Found] = loop.create_future()
     try:
         threading.Thread(
-            target=_run, args=(loop, answer, host, port), name="names", daemon=True
+            target=_run, args=(loop, future, host, port), name="names", daemon=True
         ).start()
     except RuntimeError:  # the system cannot start another thread
         _running.release()
         raise OSError("no thread to look up a name") from None
-    return await answer
+    return await future
 
 
 def _run(
-    loop: asyncio.AbstractEventLoop, answer: asyncio.Future[Found], host: str, port: int
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Found], host: str, port: int
 ) -> None:
     addresses: Found = []
     problem: OSError | None = None
@@ -57,16 +57,16 @@ def _run(
     finally:
         _running.release()
     with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(_settle, answer, addresses, problem)
+        loop.call_soon_threadsafe(_settle, future, addresses, problem)
 
 
-def _settle(answer: asyncio.Future[Found], addresses: Found, problem: OSError | None) -> None:
-    if answer.done():
+def _settle(future: asyncio.Future[Found], addresses: Found, problem: OSError | None) -> None:
+    if future.done():
         return  # given up
     if problem is not None:
-        answer.set_exception(problem)
+        future.set_exception(problem)
     else:
-        answer.set_result(addresses)
+        future.set_result(addresses)
 
 
 def _look_up(host: str, port: int) -> Found:

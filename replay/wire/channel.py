@@ -33,7 +33,7 @@ _CLOSE_LEAST: Final = 100 * MS
 _MOST_UNREAD: Final = 1 << 20
 """bytes of responses that a peer may ask for while it does not read"""
 UNREAD: Final = ("bytes of responses that a peer does not read", _MOST_UNREAD, "connections ended")
-_ANSWER_BYTES: Final = 256
+_RESPONSE_BYTES: Final = 256
 """bytes of a response, besides what it repeats of the request"""
 
 
@@ -152,13 +152,15 @@ class Channel:
             self._oneways.append(invoke)
             channels.watch(invoke.deadline)
 
-    def answer(self, request: RemotingCommand, answer: RemotingCommand, body: bytes = b"") -> None:
-        """Answer a request of the peer, unless it is oneway or the peer is gone."""
+    def respond(
+        self, request: RemotingCommand, response: RemotingCommand, body: bytes = b""
+    ) -> None:
+        """Respond to a request of the peer, unless it is oneway or the peer is gone."""
         if request.is_oneway or self.link is None or self.connection is None:
             return
-        answer.opaque = request.opaque
-        answer.serialize_type = request.serialize_type
-        data = encode_command(answer, body)
+        response.opaque = request.opaque
+        response.serialize_type = request.serialize_type
+        data = encode_command(response, body)
         self.link.write(data)
         if self._tap is not None:
             self._tap.sent(self._channels.network.epoch(), data)
@@ -279,7 +281,7 @@ class Channel:
     def _request(self, _: RemotingConnection, command: RemotingCommand, body: bytes) -> None:
         link = self.link
         if link is not None and not link.writable:
-            self._unread += _ANSWER_BYTES + sum(map(len, command.ext_fields.values()))
+            self._unread += _RESPONSE_BYTES + sum(map(len, command.ext_fields.values()))
             if self._unread > _MOST_UNREAD:
                 self._channels.config.budget.bound(*UNREAD).end(f"with {self.address}")
                 reason = f"{self.address} asks and does not read the responses"
@@ -291,7 +293,7 @@ class Channel:
 
     def expire(self, now: int) -> None:
         """Fail the requests that timed out."""
-        if self.connection is not None and self._expire_answers(self.connection, now):
+        if self.connection is not None and self._expire_responses(self.connection, now):
             return
         if self.link is None and now >= self.opened_by:
             self.end(_too_slow(self.address))
@@ -305,7 +307,7 @@ class Channel:
             unopened = self.link is None
             invoke.fail(_too_slow(self.address) if unopened else _stuck(self.address), now)
 
-    def _expire_answers(self, connection: RemotingConnection, now: int) -> bool:
+    def _expire_responses(self, connection: RemotingConnection, now: int) -> bool:
         """Fail the requests without a timely response; return whether that closed the
         connection.
         """

@@ -107,7 +107,7 @@ class RemotingConnection:
                 if invoke is None:
                     self.orphans += 1
                     continue
-                invoke.answer(command, body, size, now)
+                invoke.complete(command, body, size, now)
             else:
                 self._on_request(self, command, body)
         problem = self._reader.problem

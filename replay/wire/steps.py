@@ -139,7 +139,7 @@ class Invoke(msgspec.Struct, eq=False):
         oneway = "oneway, " if self.request.oneway else ""
         return f"{oneway}{_deadline(self.deadline)}"
 
-    def answer(self, command: RemotingCommand, body: bytes, size: int, now: int) -> None:
+    def complete(self, command: RemotingCommand, body: bytes, size: int, now: int) -> None:
         """Handle the response."""
         waiter = self.waiter
         if waiter is None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dissectors.broker_store.store_folder import StoreFolder
-    from dissectors.decode.decoded_log import Finding
+    from dissectors.decode.decoded_log import FindingRecord
     from dissectors.rows.command_record import CommandRow
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
@@ -141,7 +141,7 @@ class Capture:
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FindingRecord]:
         """Yield findings about the capture itself: gaps, damage, undecodable bodies.
 
         Raise as `exchanges` does.
@@ -440,7 +440,7 @@ def _read_rows(
             batch = next(batches, None)
             if batch is None:
                 return
-            decode.take_experts()  # the table that wants them has them
+            decode.take_findings()  # the table that wants them has them
             rows = chosen(batch, tests, room)
             if show is not None:
                 shown = [show(row, decode.sources, body_limit) for row in rows]

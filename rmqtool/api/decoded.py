@@ -15,9 +15,9 @@ from analytics.inputs.inputs import Input, InputError
 from analytics.inputs.inputs import inputs_of as logs_named
 from analytics.inputs.rows import conversation_rows, exchange_rows, finding_records, message_rows
 from analytics.inputs.window import TimeWindow
-from dissectors.decode.decoded_log import Finding, Manifest
+from dissectors.decode.decoded_log import FindingRecord, Manifest
 from dissectors.decode.totals import CaptureStats, DecodeStats, set_sums
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.tcp.capture import CAPTURE_SHIFT
 from dissectors.times import Moment, moment_of
 
@@ -64,7 +64,7 @@ class DecodedLog(Capture):
         raise ReadError(
             "already a decoded log",
             self._logs[0].name,
-            hint="copy its folder; for a part of it: pyarrow.parquet.write_table(log.to_arrow(…), …)",
+            hint="copy its folder, or write a part: pyarrow.parquet.write_table(log.to_arrow(…), …)",
         )
 
     def to_spark(
@@ -255,7 +255,7 @@ def stats_of(manifests: Sequence[Manifest]) -> DecodeStats:
     stats = DecodeStats(captures=[])
     set_sums(stats, manifests)  # type: ignore[arg-type]
     stats.conversations = sum(item.conversations for item in manifests)
-    counts = dict.fromkeys(ExpertKind, 0)
+    counts = dict.fromkeys(FindingKind, 0)
     for manifest in manifests:
         for entry in manifest.captures:
             fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
@@ -264,9 +264,9 @@ def stats_of(manifests: Sequence[Manifest]) -> DecodeStats:
                 CaptureStats(**fields, first_ts=_ns_of(first), last_ts=_ns_of(last))
             )
         for name, number in manifest.findings.items():
-            if name in ExpertKind.__members__:
-                counts[ExpertKind[name]] += number
-    stats.expert_counts = {kind: number for kind, number in counts.items() if number}
+            if name in FindingKind.__members__:
+                counts[FindingKind[name]] += number
+    stats.finding_counts = {kind: number for kind, number in counts.items() if number}
     return stats
 
 
@@ -275,12 +275,12 @@ def _ns_of(text: str | None) -> int | None:
     return None if moment is None else moment.ns
 
 
-def _infos_of(findings: Sequence[Finding], names: Sequence[str]) -> list[ExpertInfo]:
+def _infos_of(findings: Sequence[FindingRecord], names: Sequence[str]) -> list[Finding]:
     """Return findings in the form of a run; `names` are the captures, by index."""
     places = {name: index for index, name in enumerate(names)}
     return [
-        ExpertInfo(
-            ExpertKind[finding.kind],
+        Finding(
+            FindingKind[finding.kind],
             finding.detail,
             finding.time or 0,
             (places.get(finding.capture or "", 0) << CAPTURE_SHIFT) + (finding.packet or 0),
@@ -288,7 +288,7 @@ def _infos_of(findings: Sequence[Finding], names: Sequence[str]) -> list[ExpertI
             -1 if finding.offset is None else finding.offset,
         )
         for finding in findings
-        if finding.kind in ExpertKind.__members__
+        if finding.kind in FindingKind.__members__
     ]
 
 

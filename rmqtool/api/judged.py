@@ -11,7 +11,7 @@ from analytics.diagnosis.problem import Problem, Subject
 from analytics.diagnosis.registry import rule_of, rules, with_finders
 from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.message_record import MessageRecord
 from dissectors.rows.record import ExchangeRecord
@@ -165,7 +165,7 @@ class AskedTime:
             return rows
         return [row for row in rows if self._overlaps(row.start_time, row.end_time)]
 
-    def findings(self, found: Iterable[ExpertInfo]) -> Iterable[ExpertInfo]:
+    def findings(self, found: Iterable[Finding]) -> Iterable[Finding]:
         """Return the findings within the window, and those without packet (of a whole capture)."""
         if self._all:
             return found
@@ -209,7 +209,7 @@ def fed(decode: Decode, engine: Engine, asked: AskedTime | None = None) -> Itera
     for batch in decode.records():
         engine.add_exchanges(asked.exchanges(batch))
         engine.add_connections(asked.connections(decode.take_conversations()))
-        engine.add_findings(asked.findings(decode.take_experts()))
+        engine.add_findings(asked.findings(decode.take_findings()))
         yield len(batch)
     engine.add_connections(asked.connections(decode.take_conversations()))
-    engine.add_findings(asked.findings(decode.take_experts()))
+    engine.add_findings(asked.findings(decode.take_findings()))

@@ -40,7 +40,7 @@ def searched(
         if feed is not None:
             feed.add_exchanges(batch)
         search.attempts.add_connections(decode.take_conversations())
-        decode.take_experts()
+        decode.take_findings()
         yield rows
     search.attempts.add_connections(decode.take_conversations())
 

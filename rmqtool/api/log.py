@@ -61,7 +61,7 @@ def _write(
         log.write(rows)
         log.write_messages(messages_of(decode, rows, len(rows) < len(batch)))
         log.write_conversations(decode.take_conversations())
-        log.write_findings([finding_of(info, decode.sources) for info in decode.take_experts()])
+        log.write_findings([finding_of(info, decode.sources) for info in decode.take_findings()])
         if room is not None:
             room -= len(rows)
             if not room:

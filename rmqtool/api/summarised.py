@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from analytics.diagnosis.problem import Problem
     from dissectors.decode.pipeline import Decode
     from dissectors.decode.totals import DecodeStats
-    from dissectors.expert import ExpertInfo
+    from dissectors.findings import Finding
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.record import ExchangeRecord
 
@@ -47,7 +47,7 @@ class SummaryFold:
         if self._engine is not None:
             self._engine.add_exchanges(rows)
 
-    def add_findings(self, findings: Sequence[ExpertInfo]) -> None:
+    def add_findings(self, findings: Sequence[Finding]) -> None:
         """Count findings."""
         self.summary.add_findings(findings)
         if self._engine is not None:
@@ -138,9 +138,9 @@ def summarised(decode: Decode) -> CaptureSummary:
     for batch in decode.records():
         fold.add(batch)
         fold.add_connections(decode.take_conversations())
-        fold.add_findings(decode.take_experts())
+        fold.add_findings(decode.take_findings())
     fold.add_connections(decode.take_conversations())
-    fold.add_findings(decode.take_experts())
+    fold.add_findings(decode.take_findings())
     return CaptureSummary(fold.summary, decode.stats, decode.sources, fold.diagnosis())
 
 

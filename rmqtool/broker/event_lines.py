@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from dissectors.printable import printable
 from dissectors.quantities import counted
 from dissectors.remoting.code_names import request_name, response_name
-from dissectors.rows.outcome import NORMAL_ANSWERS
+from dissectors.rows.outcome import NORMAL_RESPONSES
 from replay.sandbox import EventKind, SandboxEvent
 
 from ..ui.console import Style, Terminal, cut, padded, styled
@@ -53,7 +53,7 @@ class _Seen:
 def is_interesting(event: SandboxEvent) -> bool:
     """Return whether an event is shown by default."""
     if event.kind is EventKind.ANSWERED:
-        return event.response is None or response_name(event.response) not in NORMAL_ANSWERS
+        return event.response is None or response_name(event.response) not in NORMAL_RESPONSES
     return event.kind not in _DULL
 
 

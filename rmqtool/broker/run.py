@@ -127,7 +127,7 @@ def _summary_value(box: Sandbox, seconds: float) -> dict[str, object]:
                 "requests": {str(code): n for code, n in sorted(broker.state.requests.items())},
                 "errors": {
                     f"{request}:{response}": n
-                    for (request, response), n in sorted(broker.state.answers.items())
+                    for (request, response), n in sorted(broker.state.responses.items())
                 },
             }
             for name, broker in box.brokers.items()
@@ -141,7 +141,7 @@ def _summary(box: Sandbox, seconds: float) -> Iterator[Labelled]:
     requests: Counter[int] = Counter()
     for name, broker in box.brokers.items():
         state = broker.state
-        errors += state.answers
+        errors += state.responses
         requests += state.requests
         yield Labelled(
             f"{counted(state.messages_in, 'message')} in, {count(state.messages_out)} out, "
@@ -154,8 +154,8 @@ def _summary(box: Sandbox, seconds: float) -> Iterator[Labelled]:
     for code, number in requests.most_common(_MOST_ROWS):
         yield _counted_line(number, request_name(code))
     for (code, response), number in errors.most_common(_MOST_ROWS):
-        answer = f"answered {response} {response_name(response, code)}"
-        yield _counted_line(number, f"{request_name(code)} {answer}")
+        response_text = f"answered {response} {response_name(response, code)}"
+        yield _counted_line(number, f"{request_name(code)} {response_text}")
 
 
 def _counted_line(number: int, text: str) -> Labelled:

@@ -175,9 +175,9 @@ def _roles(writer: Writer, known: Operation) -> None:
         writer.fact("used", "nowhere" if known.who == "unused" else known.who)
         return
     writer.fact("sent by", client)
-    answer = _MODES.get(known.mode, "")
+    response_mode = _MODES.get(known.mode, "")
     writer.fact("sent to", server)
-    writer.fact("response", answer)
+    writer.fact("response", response_mode)
 
 
 def _header_fact(writer: Writer, label: str, header: str | None) -> None:

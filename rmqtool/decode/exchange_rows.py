@@ -52,11 +52,11 @@ def _log_of(decode: Decode) -> Iterator[EncodedBatch]:
     from dissectors.message_rows.message_table import MessageTable
 
     chunks = decode.counted_exchanges()
-    return log_of(decode.sources, chunks, decode.add_experts, MessageTable())
+    return log_of(decode.sources, chunks, decode.add_findings, MessageTable())
 
 
 def _encoded(decode: Decode, form: Callable[..., Iterable[EncodedRows]]) -> Iterable[EncodedRows]:
-    return form(decode.sources, decode.counted_exchanges(), decode.add_experts)
+    return form(decode.sources, decode.counted_exchanges(), decode.add_findings)
 
 
 def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecord]:

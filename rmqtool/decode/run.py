@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.totals import COMMIT_LOG
-from dissectors.expert import ExpertKind, Severity
+from dissectors.findings import FindingKind, Severity
 from dissectors.processes.choice import decode_of
 from dissectors.quantities import counted
 from dissectors.rows.encoded import EncodedBatch
@@ -295,7 +295,7 @@ class _Loop(Generic[Row]):
             self._sink.write(batch)
 
     def _take_findings(self) -> None:
-        findings = self._decode.take_experts()
+        findings = self._decode.take_findings()
         if findings and self._sink.wants_findings:
             self._sink.write_findings(findings)
         conversations = self._decode.take_conversations()
@@ -356,13 +356,13 @@ def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[st
         lines.append(_why_nothing(decode, found, request))
     grave = {
         kind.name: number
-        for kind, number in stats.expert_counts.items()
+        for kind, number in stats.finding_counts.items()
         if kind.severity >= Severity.WARNING
     }
     if grave and request.view is not View.summary:
         missing = f" ({counted(stats.gap_bytes, 'byte')} not captured)" if stats.gap_bytes else ""
         more = "see --summary"
-        if request.view is not View.commands and ExpertKind.BAD_MESSAGE.name in grave:
+        if request.view is not View.commands and FindingKind.BAD_MESSAGE.name in grave:
             more = "for details decode to a log (-T parquet -o LOG/) and read its table findings"
         lines.append(f"the capture has {text_of_counts(grave)}{missing}; {more}")
     return lines
@@ -409,7 +409,7 @@ def check(decode: Decode) -> ExitStatus:
     """Return FINDINGS, with a message, if the capture has findings of severity error."""
     errors = {
         kind.name: number
-        for kind, number in decode.stats.expert_counts.items()
+        for kind, number in decode.stats.finding_counts.items()
         if kind.severity is Severity.ERROR
     }
     if not errors:

@@ -14,7 +14,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dissectors.budget import Budget
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.quantities import counted
 from dissectors.rows.encoded import EncodedRows, Lines, RowForm
 from dissectors.rows.record import ExchangeRecord
@@ -61,7 +61,7 @@ class Sink(Generic[Row]):
     def idle(self) -> None:
         """Show buffered rows while the input is idle."""
 
-    def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
+    def write_findings(self, findings: Sequence[Finding]) -> None:
         """Add findings."""
 
     def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
@@ -284,7 +284,7 @@ class DecodedLogSink(Sink[ExchangeRecord]):
         with naming(self._name):
             self._log.write_encoded(exchanges, messages)
 
-    def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
+    def write_findings(self, findings: Sequence[Finding]) -> None:
         from dissectors.decode.decoded_log import finding_of
 
         with naming(self._name):
@@ -354,7 +354,7 @@ class SummarySink(TextSink[ExchangeRecord]):
     def write(self, rows: Sequence[ExchangeRecord]) -> None:
         self._fold.add(rows)
 
-    def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
+    def write_findings(self, findings: Sequence[Finding]) -> None:
         self._fold.add_findings(findings)
 
     def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:

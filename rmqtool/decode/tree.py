@@ -28,7 +28,7 @@ from dissectors.decode.command_row import (
 )
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
-from dissectors.expert import ExpertInfo, ExpertKind, Severity, undecoded
+from dissectors.findings import Finding, FindingKind, Severity, undecoded
 from dissectors.grpc.command import CallCommand
 from dissectors.printable import MOST_SHOWN
 from dissectors.quantities import counted
@@ -47,7 +47,7 @@ BODY_LIMIT = 1024
 """Default bytes of a body in a tree."""
 STEP = "  "
 ON_COMMANDS = frozenset(
-    (ExpertKind.OPAQUE_REUSED, ExpertKind.PAIRING_LIMIT, ExpertKind.UNKNOWN_CODE)
+    (FindingKind.OPAQUE_REUSED, FindingKind.PAIRING_LIMIT, FindingKind.UNKNOWN_CODE)
 )
 """Findings that are shown at their command, and not repeated between exchanges."""
 _FIXED: Final = STEP * 2
@@ -90,11 +90,11 @@ class Tree:
         try:
             self._add_command(lines, what, seen)
         except Exception as error:  # last resort: a single command must not end a run
-            info = seen.pdu.say(ExpertKind.BAD_BODY, undecoded(error))
+            info = seen.pdu.say(FindingKind.BAD_BODY, undecoded(error))
             lines.append(STEP * 2 + self._finding_line(info, _line_of(info.detail)))
         return lines
 
-    def finding(self, info: ExpertInfo) -> list[str]:
+    def finding(self, info: Finding) -> list[str]:
         """Return the lines of a finding without command."""
         if info.kind in ON_COMMANDS:
             return []
@@ -201,7 +201,7 @@ class Tree:
         """Return lines as UTF-8, encoded one by one: one arrow would widen a joined text."""
         return b"\n".join([line.encode("utf-8", "replace") for line in lines]) + b"\n"
 
-    def _finding_line(self, info: ExpertInfo, text: str) -> str:
+    def _finding_line(self, info: Finding, text: str) -> str:
         severity = info.kind.severity
         head = f"[{info.kind.name}, {severity.name.lower()}]"
         return f"{self._styled(head, _FINDING_STYLES.get(severity, Style.DIM))} {text}"

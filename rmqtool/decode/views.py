@@ -17,7 +17,7 @@ from dissectors.decode.command_row import (
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen, Decode, settled_by
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.processes.choice import command_lines_of
 from dissectors.processes.command_lines import CommandLines
 from dissectors.rows.encoded import EncodedRows, RowForm
@@ -65,8 +65,8 @@ def _name_style(seen: CommandSeen) -> str:
 def _fields(seen: CommandSeen) -> str:
     command = seen.pdu.command
     parts = []
-    if seen.pdu.expert:
-        parts.append(f"[{' '.join(info.kind.name for info in seen.pdu.expert)}]")
+    if seen.pdu.findings:
+        parts.append(f"[{' '.join(info.kind.name for info in seen.pdu.findings)}]")
     if command.remark:
         parts.append(one_line(command.remark, _FIELDS_SHOWN))
     for name, value in header_of(seen).fields.items():
@@ -182,7 +182,7 @@ class TreeSink(TextSink[Exchange]):
     def encoded(self, lines: Sequence[str]) -> bytes:
         return self._tree.encoded(lines) if self._encoding == "utf-8" else super().encoded(lines)
 
-    def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
+    def write_findings(self, findings: Sequence[Finding]) -> None:
         for info in findings:
             self.write_lines(self._tree.finding(info))
 

@@ -17,7 +17,7 @@ import msgspec
 from dissectors.budget import Budget
 from dissectors.decode.command_row import WHOLE, command_row_of, kind_of, name_of
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
-from dissectors.expert import ExpertInfo, Severity
+from dissectors.findings import Finding, Severity
 from dissectors.ports import BROKER
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with
@@ -115,7 +115,7 @@ def _run(request: HexRequest) -> ExitStatus:
     options = DecodeOptions(decode_as=frozenset((PORT,)))
     decode = Decode([PartsSource(name, counter)], options)
     shown = 0
-    findings: list[ExpertInfo] = []
+    findings: list[Finding] = []
     view = _View(request, name)
     output = rows_output("-", request.format is RowFormat.json)
     encoding = ("utf-8" if request.format.is_json else sys.stdout.encoding or "utf-8", "replace")
@@ -127,14 +127,14 @@ def _run(request: HexRequest) -> ExitStatus:
             for seen in batch:
                 shown += 1
                 output.write(f"{view(seen)}\n".encode(*encoding))
-            findings += decode.take_experts()
+            findings += decode.take_findings()
             if batch:
                 output.flush()
         output.finish()
     except BaseException:
         output.discard()
         raise
-    findings += decode.take_experts()
+    findings += decode.take_findings()
     _report_findings(request, findings)
     if cut := with_cut("", view.budget):
         print_note(cut)
@@ -252,7 +252,7 @@ def _why(counter: _Counter) -> str:
     )
 
 
-def _report_findings(request: HexRequest, findings: Iterable[ExpertInfo]) -> None:
+def _report_findings(request: HexRequest, findings: Iterable[Finding]) -> None:
     for info in findings:
         grave = info.kind.severity >= Severity.WARNING
         if info.offset < 0 or (request.quiet and not grave):

@@ -82,7 +82,7 @@ def _captured(row: PlanRow) -> str:
     if not isinstance(row, PlannedSend):
         return _NO_TEXT
     text = str(captured_side(row.captured))
-    attempts = row.captured.answer.attempts
+    attempts = row.captured.response.attempts
     return f"{text} ×{attempts}" if attempts > 1 else text
 
 
@@ -141,8 +141,8 @@ def _step_value(step: PlannedSend, captured: CapturedSend) -> dict[str, object]:
         "messages": len(step.messages),
         "unique_key": step.captured_key,
         "captured": str(captured_side(captured)),
-        "captured_attempts": captured.answer.attempts,
-        "captured_latency_us": captured.answer.latency_us,
+        "captured_attempts": captured.response.attempts,
+        "captured_latency_us": captured.response.latency_us,
     }
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from dissectors.endpoint import host_of
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import EXPECTED, FAILED, LONG_POLLS, is_failure
 from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
@@ -141,7 +141,7 @@ class Summary:
         """sends through proxies beside what these asked brokers"""
         self.slowest: list[tuple[int, int, ExchangeRecord]] = []
         """(latency, less its number, exchange), not in order"""
-        self.findings: dict[ExpertKind, ExpertInfo] = {}
+        self.findings: dict[FindingKind, Finding] = {}
         """the first finding of each kind"""
         self.exchanges = 0
         """exchanges counted"""
@@ -159,12 +159,12 @@ class Summary:
             failed = record.outcome_class == FAILED
             if record.status != ORPHAN:  # a response has neither request nor client
                 self._add_operations(record, failed)
-            self._add_answer(record)
+            self._add_response(record)
             self._add_peers(record, failed)
             self.relays.add(record)
             self._note_times(record)
 
-    def add_findings(self, findings: Iterable[ExpertInfo]) -> None:
+    def add_findings(self, findings: Iterable[Finding]) -> None:
         """Keep the first finding of each kind as the example."""
         for info in findings:
             self.findings.setdefault(info.kind, info)
@@ -184,7 +184,7 @@ class Summary:
         elif latency > self.slowest[0][0]:
             heapq.heapreplace(self.slowest, entry)
 
-    def _add_answer(self, record: ExchangeRecord) -> None:
+    def _add_response(self, record: ExchangeRecord) -> None:
         code = record.response_code
         if code is None:
             return

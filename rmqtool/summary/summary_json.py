@@ -29,7 +29,7 @@ from .summary_tables import (
 
 if TYPE_CHECKING:
     from analytics.diagnosis.engine import Diagnosis
-    from dissectors.expert import ExpertInfo
+    from dissectors.findings import Finding
     from dissectors.replication.progress import Replication
 
 
@@ -88,7 +88,7 @@ def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | No
                 "meaning": kind.meaning,
                 "first": _finding(summary.findings.get(kind)),
             }
-            for kind, number in stats.expert_counts.items()
+            for kind, number in stats.finding_counts.items()
         ],
     }
     try:
@@ -161,7 +161,7 @@ def _example(record: ExchangeRecord | None) -> dict[str, object] | None:
     }
 
 
-def _finding(info: ExpertInfo | None) -> dict[str, object] | None:
+def _finding(info: Finding | None) -> dict[str, object] | None:
     if info is None:
         return None
     return {

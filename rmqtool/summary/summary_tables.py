@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dissectors.expert import ExpertInfo, ExpertKind, Severity
+from dissectors.findings import Finding, FindingKind, Severity
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import FAILED, is_notable
 from dissectors.rows.record import ExchangeRecord
@@ -287,7 +287,7 @@ SLOW_COLUMNS: list[LineColumn[ExchangeRecord]] = [
 class FindingRow(NamedTuple):
     """A row of findings."""
 
-    kind: ExpertKind
+    kind: FindingKind
     """kind of finding"""
     number: int
     """how often"""
@@ -297,16 +297,16 @@ class FindingRow(NamedTuple):
 
 def findings(summary: Summary, stats: DecodeStats, names: Sequence[str]) -> list[FindingRow]:
     """Return the most severe first; `names` are the captures, by index."""
-    ranked = sorted(stats.expert_counts.items(), key=lambda item: (-item[0].severity, -item[1]))
+    ranked = sorted(stats.finding_counts.items(), key=lambda item: (-item[0].severity, -item[1]))
     return [FindingRow(kind, n, _example(summary, kind, names)) for kind, n in ranked]
 
 
-def _example(summary: Summary, kind: ExpertKind, names: Sequence[str]) -> str:
+def _example(summary: Summary, kind: FindingKind, names: Sequence[str]) -> str:
     info = summary.findings.get(kind)
     return "" if info is None else finding_text(info, names)
 
 
-def finding_text(info: ExpertInfo, names: Sequence[str]) -> str:
+def finding_text(info: Finding, names: Sequence[str]) -> str:
     """Return place and details of a finding; `names` are the captures, by index."""
     if info.packet == 0:
         return one_line(info.detail)

@@ -30,7 +30,7 @@ PATIENCE: Final = 3.0
 LONGEST: Final = 1 << 20
 """most bytes of a question or an answer"""
 _QUESTION: Final = msgspec.json.Decoder(list[tuple[str, str]])
-_ANSWER: Final = msgspec.json.Decoder(list[LocalEnd])
+_RESPONSE: Final = msgspec.json.Decoder(list[LocalEnd])
 
 
 class EndsHelper:
@@ -45,7 +45,7 @@ class EndsHelper:
             _serve(to_child, from_child)
         os.close(to_child[0])
         os.close(from_child[1])
-        self._ask, self._answers = to_child[1], from_child[0]
+        self._ask, self._responses = to_child[1], from_child[0]
 
     def of(self, ends: Sequence[tuple[str, str]]) -> list[LocalEnd]:
         """Return the local ends of connections, given as client and server."""
@@ -54,7 +54,7 @@ class EndsHelper:
         if self._ask >= 0:
             try:
                 os.write(self._ask, msgspec.json.encode(ends) + b"\n")
-                return json_of(_ANSWER, _line(self._answers, time.monotonic() + PATIENCE))
+                return json_of(_RESPONSE, _line(self._responses, time.monotonic() + PATIENCE))
             except (OSError, Unreadable):
                 self.close()
         return self._inside.of(ends)
@@ -63,8 +63,8 @@ class EndsHelper:
         """End the process."""
         if self._ask >= 0:
             os.close(self._ask)
-            os.close(self._answers)
-            self._ask = self._answers = -1
+            os.close(self._responses)
+            self._ask = self._responses = -1
             with suppress(OSError):
                 os.waitpid(self._pid, 0)
 

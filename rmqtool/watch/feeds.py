@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.live.interface import WAIT, LiveCapture, LiveError, pcap_head, pcap_records
 from dissectors.live.packet_ring import RingPacket
 from dissectors.tcp.capture import CaptureReader, Packet
@@ -114,7 +114,7 @@ class PacketFeed(ABC):
         """Return packets as they follow the start; `packets` counts those before."""
         return pcap_records(packets)
 
-    def take_findings(self) -> list[ExpertInfo]:
+    def take_findings(self) -> list[Finding]:
         """Return damage of the capture since the last call."""
         return []
 
@@ -333,9 +333,9 @@ class StoredFeed(PacketFeed):
         """Close the file."""
         self._source.close()
 
-    def take_findings(self) -> list[ExpertInfo]:
+    def take_findings(self) -> list[Finding]:
         """Return damage of the capture since the last call: its packets are encoded again."""
-        return [] if self._reader is None else self._reader.take_experts()
+        return [] if self._reader is None else self._reader.take_findings()
 
     def _head(self, linktype: int) -> bytes:
         if self._reader is None or self._reader.format != "pcapng":

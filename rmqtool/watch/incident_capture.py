@@ -198,7 +198,7 @@ def _wanted(order: IncidentOrder, kept: KeptIncident) -> Iterator[Packet]:
         if not order.begin <= packet.ts <= order.end:
             continue
         segment = segments.segment_of(packet)
-        segments.experts.clear()
+        segments.findings.clear()
         if segment is None:
             continue
         wanted = flows.get(segment.key)

@@ -140,7 +140,7 @@ class _Watching:
             for rows in decode.records():
                 self._exchanges += len(rows)
                 ended = decode.take_conversations()
-                found = [*decode.take_experts(), *self._feed.take_findings()]
+                found = [*decode.take_findings(), *self._feed.take_findings()]
                 self._diagnosis.add(rows, ended, found)
                 self._connections.note(rows, ended)
                 if self._metrics is not None:

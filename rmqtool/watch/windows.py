@@ -16,7 +16,7 @@ from typing import Final
 from analytics.diagnosis.engine import Engine
 from dissectors.decode.pending import Pending
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
@@ -65,7 +65,7 @@ class WindowedDiagnosis:
         self,
         rows: Sequence[ExchangeRecord],
         connections: Sequence[ConversationRecord],
-        findings: Sequence[ExpertInfo],
+        findings: Sequence[Finding],
     ) -> None:
         """Add decoded rows."""
         for engine in (self._engine, self._next):

@@ -13,7 +13,7 @@ import pytest
 
 from dissectors.budget import FREE_BYTES
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.tcp import decompression
 from dissectors.tcp.decompression import COMPRESSIONS, MOST_TIMES, DecompressedStream
 from tests.rmqtool.command import rmqtool
@@ -87,8 +87,8 @@ def test_a_capture_that_becomes_too_much_has_a_finding(tmp_path: Path) -> None:
     decode = Decode([str(path)])
     rows = [record for batch in decode.records() for record in batch]
     assert len(rows) == 1  # what stands before the runs
-    assert decode.stats.expert_counts[ExpertKind.CAPTURE_TRUNCATED] == 1
-    said = [one.detail for one in decode.take_experts()]
+    assert decode.stats.finding_counts[FindingKind.CAPTURE_TRUNCATED] == 1
+    said = [one.detail for one in decode.take_findings()]
     assert any("--max-ratio" in one for one in said)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.grpc.names import ANSWERS, OPERATIONS
+from dissectors.grpc.names import OPERATIONS, RESPONSES
 from dissectors.printable import MOST_SHOWN, printable, shortened
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.rows.outcome import LONG_POLLS, NORMAL_ANSWERS, is_failure
+from dissectors.rows.outcome import LONG_POLLS, NORMAL_RESPONSES, is_failure
 
 
 @given(st.text(st.characters()))
@@ -25,7 +25,7 @@ def test_escapes() -> None:
 
 
 def test_the_names_of_outcomes_are_names_of_codes() -> None:
-    assert {*ResponseCode.__members__, *ANSWERS} >= NORMAL_ANSWERS
+    assert {*ResponseCode.__members__, *RESPONSES} >= NORMAL_RESPONSES
     assert {*RequestCode.__members__, *OPERATIONS} >= LONG_POLLS
     assert is_failure("SYSTEM_BUSY")
     assert not is_failure("PULL_NOT_FOUND")

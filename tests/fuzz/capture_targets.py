@@ -11,7 +11,7 @@ from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.decode.stages import ExchangeStages
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.grpc.definition import METHODS
 from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.framing.frame import Frame
@@ -179,15 +179,15 @@ def _through(reader: CaptureReader, data: bytes, step: int) -> None:
     for at in range(0, len(data), step):
         packets += reader.receive(data[at : at + step])
     packets += reader.finish()
-    for info in reader.take_experts():
-        assert isinstance(info, ExpertInfo)
+    for info in reader.take_findings():
+        assert isinstance(info, Finding)
     rows, whole = ExchangeStages(frozenset(), KEEP_MESSAGES), CommandStages(frozenset())
     kept = ExchangeStages(frozenset(), KEEP_MESSAGES, messages=True)
     for stages in (rows, kept, whole):
         stages.receive(packets)
         stages.finish()
-        for info in stages.take_experts():
-            assert isinstance(info, ExpertInfo)
+        for info in stages.take_findings():
+            assert isinstance(info, Finding)
             assert not info.detail.startswith("not decoded"), info
     _look_at_rows(rows.take_exchanges())
     _look_at_rows(kept.take_exchanges())
@@ -197,7 +197,7 @@ def _through(reader: CaptureReader, data: bytes, step: int) -> None:
 def _look_at_commands(commands: list[CommandSeen]) -> None:
     for one in commands:
         CommandLineWriter(["x"], 256).line_of(one)
-        for info in one.pdu.expert or ():
+        for info in one.pdu.findings or ():
             assert not info.detail.startswith("not decoded"), info
     for one in commands:
         exchange = Exchange(one.request, one.pdu) if one.pdu.flag & 1 else Exchange(one.pdu, None)
@@ -206,12 +206,12 @@ def _look_at_commands(commands: list[CommandSeen]) -> None:
 
 def _look_at_rows(exchanges: list[Exchange]) -> None:
     records = [record_of(one, "x") for one in exchanges]
-    table, experts = MessageTable(body_limit=64), list[ExpertInfo]()
+    table, findings = MessageTable(body_limit=64), list[Finding]()
     for one, record in zip(exchanges, records, strict=True):
-        for row in table.rows_of(one.request, one.response, record, experts):
+        for row in table.rows_of(one.request, one.response, record, findings):
             assert isinstance(row, MessageRecord)
-    _look_at_lines(exchanges, records, experts)
-    assert not any(info.detail.startswith("not decoded") for info in experts), experts
+    _look_at_lines(exchanges, records, findings)
+    assert not any(info.detail.startswith("not decoded") for info in findings), findings
     for record in records:
         assert isinstance(record, ExchangeRecord)
         assert record.status in STATUSES
@@ -220,15 +220,15 @@ def _look_at_rows(exchanges: list[Exchange]) -> None:
 
 
 def _look_at_lines(
-    exchanges: list[Exchange], records: list[ExchangeRecord], experts: list[ExpertInfo]
+    exchanges: list[Exchange], records: list[ExchangeRecord], findings: list[Finding]
 ) -> None:
     """Messages as lines are those of their rows."""
     table, lines = MessageTable(), MessageTable()
     written = lines.as_lines()
     rows = []
     for one, record in zip(exchanges, records, strict=True):
-        rows += table.rows_of(one.request, one.response, record, experts)
-        assert not lines.rows_of(one.request, one.response, record, experts)
+        rows += table.rows_of(one.request, one.response, record, findings)
+        assert not lines.rows_of(one.request, one.response, record, findings)
     assert written.waiting == len(rows)
     assert written.take() == _MESSAGE_LINES(rows)
 

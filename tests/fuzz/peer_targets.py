@@ -126,7 +126,7 @@ def pushes(data: bytes) -> None:
         bench.network.peers[address] = serve
     _sends(bench)
     for check in asked_back:
-        bench.run(transactions.answer(check, TransactionState.COMMIT))
+        bench.run(transactions.respond(check, TransactionState.COMMIT))
 
 
 def lines(data: bytes) -> None:

@@ -126,7 +126,7 @@ def readers(data: bytes) -> None:
             engine.add_exchanges(rows)
             decode.take_messages()
         engine.add_connections(decode.take_conversations())
-        for info in decode.take_experts():
+        for info in decode.take_findings():
             assert not info.detail.startswith("not decoded"), info
         for problem in engine.diagnosis().problems:
             as_json(problem)

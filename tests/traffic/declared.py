@@ -9,7 +9,7 @@ import msgspec
 
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.command import RemotingCommand
 from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.tcp.source import CaptureError
@@ -18,7 +18,7 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(ExchangeRecord)
 
 
-def assert_declared(values: Iterable[object], experts: Iterable[ExpertInfo]) -> None:
+def assert_declared(values: Iterable[object], findings: Iterable[Finding]) -> None:
     """Only declared types, with values within what they declare."""
     for one in values:
         if isinstance(one, ExchangeRecord):
@@ -33,8 +33,8 @@ def assert_declared(values: Iterable[object], experts: Iterable[ExpertInfo]) -> 
                     assert isinstance(pdu.body, bytes)
                     assert len(pdu.body) <= pdu.body_length
                     assert 0 <= pdu.missing <= pdu.body_length
-    for info in experts:
-        assert isinstance(info.kind, ExpertKind)
+    for info in findings:
+        assert isinstance(info.kind, FindingKind)
         assert isinstance(info.detail, str)
         assert 0 <= info.ts < 1 << 63
 
@@ -52,12 +52,12 @@ def run(
             decode = Decode([file.name], options)
             for batch in decode.records():
                 rows += batch
-                assert_declared(batch, decode.take_experts() if take else [])
+                assert_declared(batch, decode.take_findings() if take else [])
             seen = 0
             decode = Decode([file.name], options)
             for exchanges in decode.exchanges():
                 seen += len(exchanges)
-                assert_declared(exchanges, decode.take_experts() if take else [])
+                assert_declared(exchanges, decode.take_findings() if take else [])
         except CaptureError:
             return []
         assert seen == len(rows)

@@ -11,7 +11,7 @@ from pathlib import Path
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import Decode, DecodeOptions, DecodeStats
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.rows.record import ExchangeRecord
 
 from .captures import pcap_of
@@ -25,12 +25,12 @@ class Outcome:
 
     exchanges: list[Exchange] = field(default_factory=list)
     records: list[ExchangeRecord] = field(default_factory=list)
-    experts: list[ExpertInfo] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     stats: DecodeStats = field(default_factory=DecodeStats)
 
     @property
-    def kinds(self) -> Counter[ExpertKind]:
-        return Counter(info.kind for info in self.experts)
+    def kinds(self) -> Counter[FindingKind]:
+        return Counter(info.kind for info in self.findings)
 
     @property
     def pdus(self) -> list[Pdu]:
@@ -49,8 +49,8 @@ def decode(sources: Iterable[Path | str], options: DecodeOptions | None = None) 
     outcome = Outcome(stats=run.stats)
     for batch in run.exchanges():
         outcome.exchanges += batch
-        outcome.experts += run.take_experts()
-    outcome.experts += run.take_experts()
+        outcome.findings += run.take_findings()
+    outcome.findings += run.take_findings()
     return outcome
 
 
@@ -60,8 +60,8 @@ def records(sources: Iterable[Path | str], options: DecodeOptions | None = None)
     outcome = Outcome(stats=run.stats)
     for batch in run.records():
         outcome.records += batch
-        outcome.experts += run.take_experts()
-    outcome.experts += run.take_experts()
+        outcome.findings += run.take_findings()
+    outcome.findings += run.take_findings()
     return outcome
 
 

@@ -18,7 +18,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...sends import attempts
 from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
 from ..context import Context
-from ..keys import answer_times, ask_times, key_times, message_keys
+from ..keys import ask_times, key_times, message_keys, response_times
 from ..messages import ObservedMessage
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ProducerSends:
             (time if created is None or not 0 <= time - created <= _NEAR else created) // 1000
             for time, created in zip(asked, key_times(rows), strict=True)
         ]
-        times = asked if kind[0] == attempts.ONEWAY else answer_times(rows)
+        times = asked if kind[0] == attempts.ONEWAY else response_times(rows)
         ends = [-1 if time is None else time // 1000 for time in times]
         self.longest = max(self.longest, *map(sub, ends, begins))
         self.marks.extend(map(hash, message_keys(rows)))

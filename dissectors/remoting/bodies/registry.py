@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...budget import Budget
-from ...expert import undecoded
+from ...findings import undecoded
 from ..code_names import operation_of, request_name
 from ..codes import RequestCode
 from ..messages.batch import BatchItem, encode_batch

@@ -15,7 +15,7 @@ from typing import Final, final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from ...expert import ExpertInfo, ExpertKind
+from ...findings import Finding, FindingKind
 from ..header_codec import BINARY_TYPE, first_code_of
 from ..row_bodies import CARRYING_REQUESTS, MESSAGE_FIELDS, WANTED_REQUESTS, WANTED_RESPONSE
 from .frame import Frame
@@ -88,7 +88,7 @@ class FrameDecoder:
         "_body_left",
         "_body_length",
         "_conversation",
-        "_experts",
+        "_findings",
         "_head",
         "_head_need",
         "_head_size",
@@ -108,7 +108,7 @@ class FrameDecoder:
     )
 
     def __init__(
-        self, conversation: i64, experts: list[ExpertInfo], keep: i64, synchronized: bool
+        self, conversation: i64, findings: list[Finding], keep: i64, synchronized: bool
     ) -> None:
         self.synchronized = synchronized
         """the next byte is known to be in a frame"""
@@ -117,7 +117,7 @@ class FrameDecoder:
         self.too_long: i64 = 0
         """declared length of the first oversized frame, or 0"""
         self._conversation: i64 = conversation
-        self._experts = experts
+        self._findings = findings
         self.keep: i64 = keep
         """which bodies are kept"""
         self._head = _NO_PARTS
@@ -248,12 +248,12 @@ class FrameDecoder:
         """Finish the stream; emit a frame that is truncated in its body."""
         self._settle(out)
         if self._body_left > 0:
-            self._report(ExpertKind.FRAME_CUT, f"{self._body_left} bytes of the body are missing")
+            self._report(FindingKind.FRAME_CUT, f"{self._body_left} bytes of the body are missing")
             self._missing += self._body_left
             self._body_left = 0
             self._give(out)
         elif self._head_size and self.synchronized:
-            self._report(ExpertKind.FRAME_CUT, f"only {self._head_size} bytes of it are there")
+            self._report(FindingKind.FRAME_CUT, f"only {self._head_size} bytes of it are there")
         self._lose()
 
     def release(self) -> None:
@@ -406,13 +406,13 @@ class FrameDecoder:
         """Search for the next prefix after the first byte of an invalid one."""
         total: i64 = total_of(prefix)
         if total + 4 > MAX_FRAME:
-            self._report(ExpertKind.FRAME_TOO_LARGE, f"{total} bytes")
+            self._report(FindingKind.FRAME_TOO_LARGE, f"{total} bytes")
             if self.too_long == 0:
                 self.too_long = total
         else:
             high: i64 = total & 0xFFFFFFFF
             low: i64 = prefix & 0xFFFFFFFF
-            self._report(ExpertKind.BAD_FRAME, f"prefix {int(high):08x}{int(low):08x}")
+            self._report(FindingKind.BAD_FRAME, f"prefix {int(high):08x}{int(low):08x}")
         self._lose()
 
     def _look(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
@@ -439,10 +439,10 @@ class FrameDecoder:
         self._packet = first.packet
         self._ts = first.ts
         if first.offset > 0:
-            self._report(ExpertKind.RESYNCHRONIZED, "a frame begins here")
+            self._report(FindingKind.RESYNCHRONIZED, "a frame begins here")
         self._again = ranges
 
-    def _report(self, kind: ExpertKind, detail: str) -> None:
-        self._experts.append(
-            ExpertInfo(kind, detail, self._ts, self._packet, self._conversation, self._offset)
+    def _report(self, kind: FindingKind, detail: str) -> None:
+        self._findings.append(
+            Finding(kind, detail, self._ts, self._packet, self._conversation, self._offset)
         )

@@ -1,1 +1,1 @@
-"""Answer requests, one module per family of request codes."""
+"""Serve requests, one module per family of request codes."""

@@ -14,7 +14,7 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from ..clients import NAME_LIMIT
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..room import BoundedTable, weight_of
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import ANY_QUEUE, BrokerState
 from .client_requests import json_object, text_of
 
@@ -39,8 +39,8 @@ class AssignmentHandlers:
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.all_modes,
         }
 
-    def set_mode(self, request: ReceivedRequest) -> Answer:
-        """Answer 401: set whether a group pulls or pops a topic."""
+    def set_mode(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 401: set whether a group pulls or pops a topic."""
         value = json_object(request.body)
         topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
         mode = text_of(value.get("mode"))
@@ -49,18 +49,18 @@ class AssignmentHandlers:
         short = max(len(topic), len(group)) <= NAME_LIMIT
         if mode in ("PULL", "POP") and not (short and self._modes.put((topic, group), mode)):
             raise BadRequest("there are too many request modes, or a name is too long")
-        return Answer()
+        return HandlerResponse()
 
-    def all_modes(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 402: return the configured modes of groups and topics."""
+    def all_modes(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 402: return the configured modes of groups and topics."""
         modes: dict[str, dict[str, object]] = {}
         for (topic, group), mode in self._modes.items():
             value = {"consumerGroup": group, "mode": mode, "popShareQueueNum": 0, "topic": topic}
             modes.setdefault(topic, {})[group] = value
-        return Answer(0, None, encode_json({"messageRequestModeMap": modes}))
+        return HandlerResponse(0, None, encode_json({"messageRequestModeMap": modes}))
 
-    def assignment(self, request: ReceivedRequest) -> Answer:
-        """Answer 400: return the queues assigned to a client, and the mode."""
+    def assignment(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 400: return the queues assigned to a client, and the mode."""
         value = json_object(request.body)
         topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
         client_id = text_of(value.get("clientId"))
@@ -83,7 +83,7 @@ class AssignmentHandlers:
             }
             for broker, queue_id in mine
         ]
-        return Answer(0, None, encode_json({"messageQueueAssignments": assignments}))
+        return HandlerResponse(0, None, encode_json({"messageQueueAssignments": assignments}))
 
 
 def _share(

@@ -14,7 +14,7 @@ from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.versions import V5_3_3
 
 from ..request import BadRequest, Handler, ReceivedRequest, settings_of, settings_text
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 
 _PERMISSION: Final = "brokerPermission"
@@ -65,8 +65,8 @@ class BrokerHandlers:
             **dict.fromkeys(_ACL_REQUESTS, self.acls),
         }
 
-    def runtime(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 28: return runtime figures, as shown by `mqadmin brokerStatus`."""
+    def runtime(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 28: return runtime figures, as shown by `mqadmin brokerStatus`."""
         state = self._state
         now = state.now_ms()
         seconds = max(1, (now - state.started_ms) // 1000)
@@ -95,10 +95,10 @@ class BrokerHandlers:
             "timerEnqueueTps": "0.0",
             "timerDequeueTps": "0.0",
         }
-        return Answer(0, None, encode_json({"table": dict(sorted(table.items()))}))
+        return HandlerResponse(0, None, encode_json({"table": dict(sorted(table.items()))}))
 
-    def config(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 26: return settings, one per line."""
+    def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 26: return settings, one per line."""
         options = self._state.options
         settings = {
             "autoCreateTopicEnable": str(options.auto_create).lower(),
@@ -116,10 +116,10 @@ class BrokerHandlers:
             **self._state.config,
         }
         fields = {"version": encode_json(self._state.data_version(0)).decode()}
-        return Answer(0, fields, settings_text(settings))
+        return HandlerResponse(0, fields, settings_text(settings))
 
-    def change(self, request: ReceivedRequest) -> Answer:
-        """Answer 25: change settings, of which only brokerPermission has an effect."""
+    def change(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 25: change settings, of which only brokerPermission has an effect."""
         config = self._state.config
         for name, value in settings_of(request.body):
             if name not in config and len(config) >= _SETTINGS_LIMIT:
@@ -127,10 +127,10 @@ class BrokerHandlers:
             if name == _PERMISSION and integer_of(value) is None:
                 continue  # as in a real broker, an invalid number changes nothing
             config[name] = value
-        return Answer()
+        return HandlerResponse()
 
-    def members(self, request: ReceivedRequest) -> Answer:
-        """Answer 901: return the brokers of a name."""
+    def members(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 901: return the brokers of a name."""
         if request.text("brokerName") != self._state.name:
             raise BadRequest("no such broker group")
         group = {
@@ -138,20 +138,20 @@ class BrokerHandlers:
             "brokerName": self._state.name,
             "cluster": self._state.options.cluster,
         }
-        return Answer(0, None, encode_json({"brokerMemberGroup": group}))
+        return HandlerResponse(0, None, encode_json({"brokerMemberGroup": group}))
 
-    def stats(self, request: ReceivedRequest) -> Answer:
-        """Answer 315: return no figures by time, as the sandbox keeps none."""
+    def stats(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 315: return no figures by time, as the sandbox keeps none."""
         name, key = request.text("statsName"), request.text("statsKey")
         raise BadRequest(f"The stats <{name}> <{key}> not exist")
 
-    def delay_offsets(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 45: return the offsets of delay levels, of which the sandbox keeps none."""
+    def delay_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 45: return the offsets of delay levels, of which the sandbox keeps none."""
         version = {"dataVersion": self._state.data_version(0)} if self._state.options.is_5 else {}
-        return Answer(0, None, encode_json({**version, "offsetTable": {}}))
+        return HandlerResponse(0, None, encode_json({**version, "offsetTable": {}}))
 
-    def ha_status(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 907: describe a master without slaves, as every broker of a sandbox is."""
+    def ha_status(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 907: describe a master without slaves, as every broker of a sandbox is."""
         client = dict.fromkeys(
             ("lastReadTimestamp", "lastWriteTimestamp", "masterFlushOffset", "maxOffset"), 0
         )
@@ -162,14 +162,14 @@ class BrokerHandlers:
             "master": True,
             "masterCommitLogMaxOffset": self._state.store.end_offset,
         }
-        return Answer(0, None, encode_json(value))
+        return HandlerResponse(0, None, encode_json(value))
 
-    def epochs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 1007: reject it, as a broker without a controller does."""
+    def epochs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 1007: reject it, as a broker without a controller does."""
         raise BadRequest("this request only for controllerMode ")
 
-    def cold_data(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 2003: return the thresholds of a broker that limits no cold reads."""
+    def cold_data(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 2003: return the thresholds of a broker that limits no cold reads."""
         value = {
             "runtimeTable": {},
             "configTable": {},
@@ -177,22 +177,22 @@ class BrokerHandlers:
             "globalColdReadThreshold": 100 * 1024 * 1024,
             "globalAcc": 0,
         }
-        return Answer(0, None, encode_json(value))
+        return HandlerResponse(0, None, encode_json(value))
 
-    def users(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 3001 to 3005: reject them, as a broker without authentication does."""
+    def users(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 3001 to 3005: reject them, as a broker without authentication does."""
         raise BadRequest("An system error occurred, please try again later.")
 
-    def acls(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 3006 to 3010: reject them, as a broker without authorization does."""
+    def acls(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 3006 to 3010: reject them, as a broker without authorization does."""
         what = "authorization" if self._state.options.version > V5_3_3 else "authentication"
         raise BadRequest(
             f"java.lang.IllegalStateException: The {what}MetadataProvider is not configured."
         )
 
-    def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+    def done(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Do nothing."""
-        return Answer()
+        return HandlerResponse()
 
 
 def _rates_text(rate: float) -> str:

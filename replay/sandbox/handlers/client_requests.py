@@ -19,7 +19,7 @@ from dissectors.remoting.versions import V5_3_3
 from ..clients import NAME_LIMIT, ConsumerGroup, GroupMember, Subscription, subscription_of
 from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 
 _QUEUES: Final = 1 << 31
@@ -84,8 +84,8 @@ class ClientHandlers:
 
     # -- heartbeats -----------------------------------------------------------------------------
 
-    def heartbeat(self, request: ReceivedRequest) -> Answer:
-        """Answer 34: register a client with its groups and subscriptions."""
+    def heartbeat(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 34: register a client with its groups and subscriptions."""
         value = self._object(request.body, HEARTBEAT_CLASSES)
         client_id = text_of(value.get("clientID"))
         client = GroupMember(
@@ -105,9 +105,9 @@ class ClientHandlers:
         for member in objects_of(value.get("consumerDataSet")):
             new |= self._consumer(client, member, without)
         if not self._state.options.is_5:
-            return Answer()
+            return HandlerResponse()
         changed = str(new).lower()
-        return Answer(0, {"IS_SUB_CHANGE": changed, "IS_SUPPORT_HEART_BEAT_V2": "true"})
+        return HandlerResponse(0, {"IS_SUB_CHANGE": changed, "IS_SUPPORT_HEART_BEAT_V2": "true"})
 
     def _consumer(self, client: GroupMember, member: dict[str, object], without: bool) -> bool:
         name = text_of(member.get("groupName"))
@@ -133,8 +133,8 @@ class ClientHandlers:
     def _notify(self, client: GroupMember, detail: str) -> None:
         self._state.tell(EventKind.CLIENT, client.connection, f"{client.client_id}: {detail}")
 
-    def unregister(self, request: ReceivedRequest) -> Answer:
-        """Answer 35: let a client leave a producer or consumer group."""
+    def unregister(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 35: let a client leave a producer or consumer group."""
         producer = request.fields.get("producerGroup")
         consumer = request.fields.get("consumerGroup")
         if producer or consumer:
@@ -146,19 +146,19 @@ class ClientHandlers:
                 )
             for group in left[1]:
                 self._state.notify_group(group)
-        return Answer()
+        return HandlerResponse()
 
-    def members(self, request: ReceivedRequest) -> Answer:
-        """Answer 38: return the ids of the clients of a consumer group."""
+    def members(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 38: return the ids of the clients of a consumer group."""
         name = request.text("consumerGroup")
         group = self._state.clients.consumers.get(name)
         ids = group.client_ids() if group is not None else []
         if not ids:
             raise BadRequest(f"no consumer for this group, {name}")
-        return Answer(0, None, encode_json({"consumerIdList": ids}))
+        return HandlerResponse(0, None, encode_json({"consumerIdList": ids}))
 
-    def check(self, request: ReceivedRequest) -> Answer:
-        """Answer 46: check whether a subscription is supported; SQL92 is not."""
+    def check(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 46: check whether a subscription is supported; SQL92 is not."""
         value = self._object(request.body, ("CheckClientRequestBody", "SubscriptionData"))
         subscription = value.get("subscriptionData")
         kind = subscription.get("expressionType") if isinstance(subscription, dict) else None
@@ -167,12 +167,12 @@ class ClientHandlers:
                 f"The broker does not support consumer to filter message by {kind}",
                 ResponseCode.SYSTEM_ERROR,
             )
-        return Answer()
+        return HandlerResponse()
 
     # -- locks ----------------------------------------------------------------------------------
 
-    def lock(self, request: ReceivedRequest) -> Answer:
-        """Answer 41: lock queues for one client; return the locked ones."""
+    def lock(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 41: lock queues for one client; return the locked ones."""
         value = self._object(request.body, LOCK_CLASSES)
         got = self._state.locks.lock(
             text_of(value.get("consumerGroup")),
@@ -184,17 +184,17 @@ class ClientHandlers:
             {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
             for topic, queue_id in got
         ]
-        return Answer(0, None, encode_json({"lockOKMQSet": queues}))
+        return HandlerResponse(0, None, encode_json({"lockOKMQSet": queues}))
 
-    def unlock(self, request: ReceivedRequest) -> Answer:
-        """Answer 42: unlock queues of a client."""
+    def unlock(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 42: unlock queues of a client."""
         value = self._object(request.body, LOCK_CLASSES)
         self._state.locks.unlock(
             text_of(value.get("consumerGroup")),
             text_of(value.get("clientId")),
             queues_of(value.get("mqSet")),
         )
-        return Answer()
+        return HandlerResponse()
 
 
 def _subscriptions(value: object) -> list[Subscription]:

@@ -23,7 +23,7 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from ..clients import ConsumerGroup
 from ..groups import group_of_value
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Answer, Connection
+from ..server import Connection, HandlerResponse
 from ..state import BrokerState
 from ..store.shelf import StoredQueue
 from ..topics import TopicConfig
@@ -64,16 +64,16 @@ class GroupHandlers:
 
     # -- settings -------------------------------------------------------------------------------
 
-    def update(self, request: ReceivedRequest) -> Answer:
-        """Answer 200: create or change a group."""
+    def update(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 200: create or change a group."""
         self._put(json_object(request.body))
-        return Answer()
+        return HandlerResponse()
 
-    def update_list(self, request: ReceivedRequest) -> Answer:
-        """Answer 225: create or change several groups."""
+    def update_list(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 225: create or change several groups."""
         for value in objects_of(json_object(request.body).get("groupConfigList")):
             self._put(value)
-        return Answer()
+        return HandlerResponse()
 
     def _put(self, value: dict[str, object]) -> None:
         config = group_of_value(value)
@@ -82,8 +82,8 @@ class GroupHandlers:
         if not self._state.put_group(config):
             raise BadRequest("there are too many groups, or the name of this one is too long")
 
-    def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 201: return every group."""
+    def all_configs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 201: return every group."""
         is_5 = self._state.options.is_5
         table = {config.name: config.value(is_5) for config in self._state.groups}
         value = {
@@ -92,28 +92,28 @@ class GroupHandlers:
             "subscriptionGroupTable": table,
         }
         fields = {"totalGroupNum": str(len(table))} if is_5 else None
-        return Answer(0, fields, encode_json(value))
+        return HandlerResponse(0, fields, encode_json(value))
 
-    def config(self, request: ReceivedRequest) -> Answer:
-        """Answer 352: return one group."""
+    def config(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 352: return one group."""
         name = request.text("group")
         config = self._state.groups.get(name)
         if config is None:
             raise BadRequest(
                 f"No group in this broker: {name}", ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
             )
-        return Answer(0, None, encode_json(config.value()))
+        return HandlerResponse(0, None, encode_json(config.value()))
 
-    def delete(self, request: ReceivedRequest) -> Answer:
-        """Answer 207: remove a group, and its offsets if requested."""
+    def delete(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 207: remove a group, and its offsets if requested."""
         name = request.text("groupName")
         self._state.drop_group(name, with_offsets=request.flag("cleanOffset"))
-        return Answer()
+        return HandlerResponse()
 
     # -- connections ----------------------------------------------------------------------------
 
-    def consumers(self, request: ReceivedRequest) -> Answer:
-        """Answer 203: return the clients and subscriptions of a consumer group."""
+    def consumers(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 203: return the clients and subscriptions of a consumer group."""
         group = self._online(request.text("consumerGroup"))
         value = {
             "connectionSet": [client.value() for client in group.members.values()],
@@ -124,7 +124,7 @@ class GroupHandlers:
                 topic: subscription.value() for topic, subscription in group.subscriptions.items()
             },
         }
-        return Answer(0, None, encode_json(value))
+        return HandlerResponse(0, None, encode_json(value))
 
     def _online(self, name: str) -> ConsumerGroup:
         group = self._state.clients.consumers.get(name)
@@ -134,17 +134,17 @@ class GroupHandlers:
             )
         return group
 
-    def producers(self, request: ReceivedRequest) -> Answer:
-        """Answer 204: return the clients of a producer group."""
+    def producers(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 204: return the clients of a producer group."""
         name = request.text("producerGroup")
         members = self._state.clients.producers.get(name)
         if not members:
             raise BadRequest(f"the producer group[{name}] not exist")
         value = {"connectionSet": [client.value() for client in members.values()]}
-        return Answer(0, None, encode_json(value))
+        return HandlerResponse(0, None, encode_json(value))
 
-    def all_producers(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 328: return the clients of all producer groups."""
+    def all_producers(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 328: return the clients of all producer groups."""
         data = {
             group: [
                 {
@@ -158,19 +158,19 @@ class GroupHandlers:
             ]
             for group, members in self._state.clients.producers.items()
         }
-        return Answer(0, None, encode_json({"data": data}))
+        return HandlerResponse(0, None, encode_json({"data": data}))
 
     # -- progress -------------------------------------------------------------------------------
 
-    def progress(self, request: ReceivedRequest) -> Answer:
-        """Answer 208: return a group's progress in the queues of its topics."""
+    def progress(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 208: return a group's progress in the queues of its topics."""
         group = request.text("consumerGroup")
         wanted = request.fields.get("topic")
         topics = [wanted] if wanted else self._topics_of(group)
         self._check_rows(topics)
         table = [row for topic in topics for row in self._progress_in(group, topic)]
         value = {"consumeTps": 0.0, "offsetTable": table}
-        return Answer(0, None, encode_body(RequestCode.GET_CONSUME_STATS, True, value))
+        return HandlerResponse(0, None, encode_body(RequestCode.GET_CONSUME_STATS, True, value))
 
     def _check_rows(self, topics: Iterable[str]) -> None:
         """Raise BadRequest for so many queues that the response exceeds the frame limit."""
@@ -194,8 +194,8 @@ class GroupHandlers:
                 },
             }
 
-    def progress_of_all(self, request: ReceivedRequest) -> Answer:
-        """Answer 317: return the progress of all groups, or only in ordered topics."""
+    def progress_of_all(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 317: return the progress of all groups, or only in ordered topics."""
         ordered = request.flag("isOrder")
         state = self._state
         topics_of = state.offsets.topics_by_group()
@@ -220,10 +220,12 @@ class GroupHandlers:
             "totalDiff": behind,
             **({"totalInflightDiff": 0} if state.options.is_5 else {}),
         }
-        return Answer(0, None, encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value))
+        return HandlerResponse(
+            0, None, encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value)
+        )
 
-    def time_spans(self, request: ReceivedRequest) -> Answer:
-        """Answer 303: return store times of the messages of a topic, and of the last consumed
+    def time_spans(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 303: return store times of the messages of a topic, and of the last consumed
         ones.
         """
         group, topic = request.text("group"), request.text("topic")
@@ -247,7 +249,7 @@ class GroupHandlers:
             for name, at_ms in times.items():
                 span |= {name: at_ms, f"{name}Str": _time_text(at_ms)}
             spans.append(span)
-        return Answer(0, None, encode_json({"consumeTimeSpanSet": spans}))
+        return HandlerResponse(0, None, encode_json({"consumeTimeSpanSet": spans}))
 
     def _queue_key(self, topic: str, queue_id: int) -> dict[str, object]:
         return {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
@@ -258,8 +260,8 @@ class GroupHandlers:
         wanted = set(consumers.subscriptions) if consumers is not None else set()
         return sorted(wanted | set(self._state.offsets.topics_of(group)))
 
-    def reset(self, request: ReceivedRequest) -> Answer:
-        """Answer 222: reset a group's offsets to a time; clients learn it at their next pull
+    def reset(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 222: reset a group's offsets to a time; clients learn it at their next pull
         (5.x).
         """
         group, topic = request.text("group"), request.text("topic")
@@ -282,7 +284,7 @@ class GroupHandlers:
             self._state.holds.wake(topic)
         else:
             self._notify_members(group, topic, time_ms, body)
-        return Answer(0, None, body)
+        return HandlerResponse(0, None, body)
 
     def _is_known(self, group: str, config: TopicConfig) -> bool:
         """Return whether a group has an offset in every queue: 4.x resets only such groups."""
@@ -300,8 +302,8 @@ class GroupHandlers:
 
     # -- subscriptions --------------------------------------------------------------------------
 
-    def groups_of_topic(self, request: ReceivedRequest) -> Answer:
-        """Answer 300: return groups that subscribe to a topic or have offsets in it."""
+    def groups_of_topic(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 300: return groups that subscribe to a topic or have offsets in it."""
         topic = request.text("topic")
         online = {
             group.name
@@ -309,40 +311,42 @@ class GroupHandlers:
             if topic in group.subscriptions
         }
         groups = sorted(online | set(self._state.offsets.groups_of(topic)))
-        return Answer(0, None, encode_json({"groupList": groups}))
+        return HandlerResponse(0, None, encode_json({"groupList": groups}))
 
-    def topics_of_group(self, request: ReceivedRequest) -> Answer:
-        """Answer 343: return topics that a group has offsets in."""
+    def topics_of_group(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 343: return topics that a group has offsets in."""
         topics = self._state.offsets.topics_of(request.text("group"))
         value = {"brokerAddr": self._state.address, "topicList": topics}
-        return Answer(0, None, encode_json(value))
+        return HandlerResponse(0, None, encode_json(value))
 
-    def subscription(self, request: ReceivedRequest) -> Answer:
-        """Answer 345: return a group's subscription to a topic."""
+    def subscription(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 345: return a group's subscription to a topic."""
         group, topic = request.text("group"), request.text("topic")
         consumers = self._state.clients.consumers.get(group)
         subscription = consumers.subscriptions.get(topic) if consumers is not None else None
         value: dict[str, object] = {"group": group, "topic": topic}
         if subscription is not None:
             value["subscriptionData"] = subscription.value()
-        return Answer(0, None, encode_json(value))
+        return HandlerResponse(0, None, encode_json(value))
 
-    def all_offsets(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 43: return every offset."""
+    def all_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 43: return every offset."""
         value = {
             "dataVersion": self._state.data_version(0),
             "offsetTable": self._state.offsets.table(),
         }
-        return Answer(0, None, encode_body(RequestCode.GET_ALL_CONSUMER_OFFSET, True, value))
+        return HandlerResponse(
+            0, None, encode_body(RequestCode.GET_ALL_CONSUMER_OFFSET, True, value)
+        )
 
     # -- asking clients -------------------------------------------------------------------------
 
     def ask_client(self, request: ReceivedRequest) -> None:
-        """Answer 307: ask a client for its current consumption state."""
+        """Handle 307: ask a client for its current consumption state."""
         self._forward(request, dict(request.fields), request.body)
 
     def consume_directly(self, request: ReceivedRequest) -> None:
-        """Answer 309: have a client consume one message immediately."""
+        """Handle 309: have a client consume one message immediately."""
         place = decode_offset_id(request.text("msgId"))
         record = self._state.store.at(place.physical_offset) if place is not None else None
         if record is None:
@@ -359,11 +363,15 @@ class GroupHandlers:
         client_id = request.text("clientId")
         target = self._member(self._online(request.text("consumerGroup")), client_id)
 
-        def answered(response: RemotingCommand | None, answer: bytes) -> None:
+        def answered(response: RemotingCommand | None, body: bytes) -> None:
             if response is None:
-                request.answer(Answer(ResponseCode.SYSTEM_ERROR, None, b"", f"{client_id} is gone"))
+                request.respond(
+                    HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", f"{client_id} is gone")
+                )
             else:
-                request.answer(Answer(response.code, response.ext_fields, answer, response.remark))
+                request.respond(
+                    HandlerResponse(response.code, response.ext_fields, body, response.remark)
+                )
 
         if not target.ask(request.code, fields, body, answered):
             raise BadRequest(f"{client_id} cannot be asked")

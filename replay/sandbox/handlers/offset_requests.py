@@ -8,7 +8,7 @@ from __future__ import annotations
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.shelf import StoredQueue
 
@@ -30,8 +30,8 @@ class OffsetHandlers:
             RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest,
         }
 
-    def query(self, request: ReceivedRequest) -> Answer:
-        """Answer 14: return a group's offset."""
+    def query(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 14: return a group's offset."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
         offset = self._state.offsets.get(group, topic, queue_id)
@@ -51,8 +51,8 @@ class OffsetHandlers:
             offset = 0
         return _offset(offset)
 
-    def update(self, request: ReceivedRequest) -> Answer:
-        """Answer 15: store a group's offset."""
+    def update(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 15: store a group's offset."""
         topic = request.text("topic")
         if self._state.options.is_5 and self._state.topics.get(topic) is None:
             raise BadRequest(f"Topic {topic} not exist!", ResponseCode.TOPIC_NOT_EXIST)
@@ -62,30 +62,30 @@ class OffsetHandlers:
             request.number("queueId"),
             request.number("commitOffset"),
         )
-        return Answer()
+        return HandlerResponse()
 
-    def search(self, request: ReceivedRequest) -> Answer:
-        """Answer 29: return the offset at a time."""
+    def search(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 29: return the offset at a time."""
         upper = request.fields.get("boundaryType", "").upper() == "UPPER"
         return _offset(self._queue(request).offset_at(request.number("timestamp"), upper))
 
-    def max_offset(self, request: ReceivedRequest) -> Answer:
-        """Answer 30: return the offset of the next message."""
+    def max_offset(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 30: return the offset of the next message."""
         return _offset(self._queue(request).max_offset)
 
-    def min_offset(self, request: ReceivedRequest) -> Answer:
-        """Answer 31: return the offset of the oldest message."""
+    def min_offset(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 31: return the offset of the oldest message."""
         return _offset(self._queue(request).min_offset)
 
-    def earliest(self, request: ReceivedRequest) -> Answer:
-        """Answer 32: return the store time of the oldest message, or -1."""
+    def earliest(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 32: return the store time of the oldest message, or -1."""
         queue = self._queue(request)
         first = queue.at(queue.min_offset)
-        return Answer(0, {"timestamp": str(first.store_ms if first is not None else -1)})
+        return HandlerResponse(0, {"timestamp": str(first.store_ms if first is not None else -1)})
 
     def _queue(self, request: ReceivedRequest) -> StoredQueue:
         return self._state.store.queue(request.text("topic"), request.number("queueId"))
 
 
-def _offset(offset: int) -> Answer:
-    return Answer(0, {"offset": str(offset)})
+def _offset(offset: int) -> HandlerResponse:
+    return HandlerResponse(0, {"offset": str(offset)})

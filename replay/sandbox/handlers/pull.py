@@ -15,7 +15,7 @@ from ..clients import EXPRESSION_LIMIT, Subscription, subscription_of
 from ..events import EventKind
 from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.shelf import StoredQueue, StoredRecord
 from ..topics import READ
@@ -87,11 +87,11 @@ class PullHandlers:
             RequestCode.LITE_PULL_MESSAGE: self.pull,
         }
 
-    def pull(self, request: ReceivedRequest) -> Answer | None:
-        """Answer 11 and 361: return messages, or nothing after a while."""
+    def pull(self, request: ReceivedRequest) -> HandlerResponse | None:
+        """Handle 11 and 361: return messages, or nothing after a while."""
         return self._pull(request, may_hold=True)
 
-    def _pull(self, request: ReceivedRequest, may_hold: bool) -> Answer | None:
+    def _pull(self, request: ReceivedRequest, may_hold: bool) -> HandlerResponse | None:
         state = self._state
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id, offset = request.number("queueId"), request.number("queueOffset")
@@ -118,11 +118,11 @@ class PullHandlers:
             and self._hold(request, (topic, queue_id), subscription, offset, hold_ms)
         ):
             return None
-        return self._answer(request, result, queue, topic)
+        return self._respond(request, result, queue, topic)
 
-    def _answer(
+    def _respond(
         self, request: ReceivedRequest, result: PullResult, queue: StoredQueue, topic: str
-    ) -> Answer:
+    ) -> HandlerResponse:
         body = b"".join([record.data for record in result.records])
         if result.records:
             self._state.messages_out += len(result.records)
@@ -143,7 +143,7 @@ class PullHandlers:
         if self._state.options.is_5:
             fields["topicSysFlag"] = "0"
             fields["groupSysFlag"] = "0"
-        return Answer(result.code, fields, body, result.status)
+        return HandlerResponse(result.code, fields, body, result.status)
 
     def _hold(
         self,
@@ -155,11 +155,11 @@ class PullHandlers:
     ) -> bool:
         def resume() -> None:
             try:
-                answer = self._pull(request, may_hold=False)
+                response = self._pull(request, may_hold=False)
             except BadRequest as bad:
-                answer = bad.answer
-            if answer is not None:
-                request.answer(answer)
+                response = bad.response
+            if response is not None:
+                request.respond(response)
 
         def wants(record: StoredRecord) -> bool:
             return record.queue_offset >= offset and subscription.wants(record.tag)

@@ -13,7 +13,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..clients import hash_of
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import StoreFull
 
@@ -36,16 +36,16 @@ class QueryHandlers:
             RequestCode.QUERY_CONSUME_QUEUE: self.consume_queue,
         }
 
-    def view(self, request: ReceivedRequest) -> Answer:
-        """Answer 33: return the message at a commit log offset."""
+    def view(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 33: return the message at a commit log offset."""
         offset = request.number("offset")
         record = self._state.store.at(offset)
         if record is None:
             raise BadRequest(f"can not find message by the offset, {offset}")
-        return Answer(0, None, record.data)
+        return HandlerResponse(0, None, record.data)
 
-    def query(self, request: ReceivedRequest) -> Answer:
-        """Answer 12: return messages with a key or UNIQ_KEY."""
+    def query(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 12: return messages with a key or UNIQ_KEY."""
         store = self._state.store
         limit = min(request.number("maxNum"), _MOST)
         if request.flag("_UNIQUE_KEY_QUERY"):
@@ -62,11 +62,11 @@ class QueryHandlers:
         }
         if not records:
             remark = "can not find message, maybe time range not correct"
-            return Answer(ResponseCode.QUERY_NOT_FOUND, fields, b"", remark)
-        return Answer(0, fields, b"".join(record.data for record in records))
+            return HandlerResponse(ResponseCode.QUERY_NOT_FOUND, fields, b"", remark)
+        return HandlerResponse(0, fields, b"".join(record.data for record in records))
 
-    def consume_queue(self, request: ReceivedRequest) -> Answer:
-        """Answer 321: return the entries of a queue from an index on."""
+    def consume_queue(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 321: return the entries of a queue from an index on."""
         topic, queue_id = request.text("topic"), request.number("queueId")
         index, count = request.number("index"), request.number("count")
         queue = self._state.store.queue(topic, queue_id)
@@ -84,7 +84,9 @@ class QueryHandlers:
             if wanted is not None:
                 value["subscriptionData"] = wanted.value()
         if not queue.min_offset <= index < queue.max_offset:
-            return Answer(0, None, b"", f"Index {index} of {queue_id}@{topic} is not exist!")
+            return HandlerResponse(
+                0, None, b"", f"Index {index} of {queue_id}@{topic} is not exist!"
+            )
         value["queueData"] = [
             {
                 "eval": False,
@@ -94,4 +96,4 @@ class QueryHandlers:
             }
             for record in islice(queue.since(index), max(0, min(count, _MOST_ENTRIES)))
         ]
-        return Answer(0, None, encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))
+        return HandlerResponse(0, None, encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))

@@ -13,7 +13,7 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.properties import encode_properties
 
 from ..request import Handler, ReceivedRequest
-from ..server import Answer, Connection
+from ..server import Connection, HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
@@ -38,8 +38,8 @@ class ReplyHandlers:
             RequestCode.SEND_REPLY_MESSAGE_V2: reply,
         }
 
-    def reply(self, request: ReceivedRequest) -> Answer | None:
-        """Answer 324 and 325: store a reply and push it to the client that waits for it."""
+    def reply(self, request: ReceivedRequest) -> HandlerResponse | None:
+        """Handle 324 and 325: store a reply and push it to the client that waits for it."""
         header = send_header(request)
         config = self._rules.topic_for(header)
         queue_id = self._rules.queue_of(header, config, request)
@@ -55,17 +55,17 @@ class ReplyHandlers:
             request.connection.peer,
         )
         record = self._rules.store(message)
-        answer = self._rules.stored(record, queue_id, {}, header.topic)
+        response = self._rules.stored(record, queue_id, {}, header.topic)
         client_id = properties.get("REPLY_TO_CLIENT", "")
         target = self._state.clients.client(client_id)
         if target is None:
             remark = f"push reply message fail, channel of <{client_id}> not found."
-            return answer._replace(code=int(ResponseCode.SYSTEM_ERROR), remark=remark)
-        failed = answer._replace(
+            return response._replace(code=int(ResponseCode.SYSTEM_ERROR), remark=remark)
+        failed = response._replace(
             code=int(ResponseCode.SYSTEM_ERROR), remark=f"push reply message to {client_id}fail."
         )
         self._rules.count(request, header.topic, 1)
-        push = _Push(target, request, answer, failed)
+        push = _Push(target, request, response, failed)
         fields = self._push_fields(header, record, properties, request)
         if not push.start(fields, request.body):
             return failed
@@ -101,11 +101,15 @@ class _Push:
     """A reply being pushed to the client that waits for it."""
 
     def __init__(
-        self, target: Connection, request: ReceivedRequest, answer: Answer, failed: Answer
+        self,
+        target: Connection,
+        request: ReceivedRequest,
+        response: HandlerResponse,
+        failed: HandlerResponse,
     ) -> None:
         self._target = target
         self._request = request
-        self._answer = answer
+        self._response = response
         self._failed = failed
         self._timer: asyncio.TimerHandle | None = None
 
@@ -120,8 +124,8 @@ class _Push:
     def _answered(self, response: RemotingCommand | None, body: bytes) -> None:  # noqa: ARG002
         if self._timer is not None:
             self._timer.cancel()
-        self._request.answer(self._failed if response is None else self._answer)
+        self._request.respond(self._failed if response is None else self._response)
 
     def _late(self) -> None:
         self._target.forget_asked(self._answered)
-        self._request.answer(self._failed)
+        self._request.respond(self._failed)

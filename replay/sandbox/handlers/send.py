@@ -17,7 +17,7 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ...unique_id import UniqueIds
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from .send_rules import SendHeader, SendRules, send_header
@@ -44,8 +44,8 @@ class SendHandlers:
             RequestCode.SEND_BATCH_MESSAGE: self._rules.with_region(self.send_batch),
         }
 
-    def send(self, request: ReceivedRequest) -> Answer:
-        """Answer 10 and 310: store one message."""
+    def send(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 10 and 310: store one message."""
         if request.fields.get(send_fields_of(request.command.code).batch) == "true":
             return self.send_batch(request)
         header = send_header(request)
@@ -90,8 +90,8 @@ class SendHandlers:
             return message
         return self._rules.dead(message, group)
 
-    def send_batch(self, request: ReceivedRequest) -> Answer:
-        """Answer 320: store several messages of one topic and queue."""
+    def send_batch(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 320: store several messages of one topic and queue."""
         header = send_header(request)
         if header.topic.startswith(RETRY_PREFIX) and self._state.options.is_5:
             raise BadRequest(
@@ -122,6 +122,6 @@ class SendHandlers:
             except ValueError:
                 raise self._rules.illegal() from None
         self._rules.count(request, header.topic, len(records))
-        answer = self._rules.stored(records[0], queue_id, {}, header.topic)
+        response = self._rules.stored(records[0], queue_id, {}, header.topic)
         ids = ",".join(offset_id(self._state.store.store_host, r.physical_offset) for r in records)
-        return answer._replace(fields={**(answer.fields or {}), "msgId": ids})
+        return response._replace(fields={**(response.fields or {}), "msgId": ids})

@@ -13,7 +13,7 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..groups import GroupConfig
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from ..store.shelf import StoredRecord
@@ -46,19 +46,19 @@ class SendBackHandlers:
             RequestCode.RECALL_MESSAGE: self.recall,
         }
 
-    def send_back(self, request: ReceivedRequest) -> Answer:
-        """Answer 36: store a returned message for redelivery, or as a dead letter."""
+    def send_back(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 36: store a returned message for redelivery, or as a dead letter."""
         state = self._state
         group = request.text("group")
         config = state.groups.of(group)
         if config.retry_queues <= 0:
-            return Answer()
+            return HandlerResponse()
         retry = state.topic_of_retries(RETRY_PREFIX + group, config.retry_queues)
         record = state.store.at(request.number("offset"))
         if record is None:
             raise BadRequest(f"look message by offset failed, {request.number('offset')}")
         self._give_back(record, config, retry, request)
-        return Answer()
+        return HandlerResponse()
 
     def _give_back(
         self,
@@ -84,22 +84,22 @@ class SendBackHandlers:
             properties["DELAY"] = str(level if level > 0 else 3 + stored.reconsume_times)
             self._schedule.put(message)
 
-    def end_transaction(self, request: ReceivedRequest) -> Answer:
-        """Answer 37: commit or roll back; unknown changes nothing."""
+    def end_transaction(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 37: commit or roll back; unknown changes nothing."""
         outcome = request.number("commitOrRollback")
         if outcome not in (COMMIT, ROLLBACK):
-            return Answer()
+            return HandlerResponse()
         problem = self._transactions.end(
             request.number("commitLogOffset"), outcome, request.text("producerGroup")
         )
-        return Answer() if problem is None else Answer(1, None, b"", problem)
+        return HandlerResponse() if problem is None else HandlerResponse(1, None, b"", problem)
 
-    def recall(self, request: ReceivedRequest) -> Answer:
-        """Answer 370: recall a timer message."""
+    def recall(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 370: recall a timer message."""
         handle = decode_recall_handle(request.text("recallHandle"))
         if handle is None:
             raise BadRequest("recall handle is invalid", ResponseCode.ILLEGAL_OPERATION)
         record = self._schedule.recall(handle.topic, handle.unique_key)
         if record is None:
             raise BadRequest("no such message waits", ResponseCode.ILLEGAL_OPERATION)
-        return Answer(0, {"msgId": handle.unique_key})
+        return HandlerResponse(0, {"msgId": handle.unique_key})

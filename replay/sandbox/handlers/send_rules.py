@@ -18,7 +18,7 @@ from dissectors.remoting.topic_names import DLQ_PREFIX, NOT_FOR_SENDS
 
 from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest, number_of
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from ..store.shelf import StoredRecord
@@ -186,7 +186,7 @@ class SendRules:
 
     def stored(
         self, record: StoredRecord, queue_id: int, properties: dict[str, str], topic: str
-    ) -> Answer:
+    ) -> HandlerResponse:
         """Return the response to a send that was stored."""
         fields = {
             "msgId": offset_id(self._state.store.store_host, record.physical_offset),
@@ -201,7 +201,7 @@ class SendRules:
                 out = integer_of(record.message().properties.get("TIMER_OUT_MS", "")) or 0
                 handle = RecallHandle("v1", topic, self._state.name, out, unique_key)
                 fields["recallHandle"] = encode_recall_handle(handle)
-        return Answer(0, fields)
+        return HandlerResponse(0, fields)
 
     def illegal(self) -> BadRequest:
         """Return the error for an oversized or invalid message."""
@@ -215,12 +215,12 @@ class SendRules:
     def with_region(self, handler: Handler) -> Handler:
         """Wrap a handler so its errors contain the region, as all send responses do."""
 
-        def handle(request: ReceivedRequest) -> Answer | None:
+        def handle(request: ReceivedRequest) -> HandlerResponse | None:
             try:
                 return handler(request)
             except BadRequest as bad:
                 if request.header_read:
-                    bad.answer = bad.answer._replace(fields=_REGION_FIELDS)
+                    bad.response = bad.response._replace(fields=_REGION_FIELDS)
                 raise
 
         return handle

@@ -11,7 +11,7 @@ from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.topic_names import is_system_topic
 
 from ..request import BadRequest, Handler, ReceivedRequest
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..topics import OWN_TOPICS, TopicConfig, topic_of_value, why_no_name
 from .client_requests import json_object, objects_of
@@ -35,8 +35,8 @@ class TopicHandlers:
             RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system_topics,
         }
 
-    def update(self, request: ReceivedRequest) -> Answer:
-        """Answer 17: create or change a topic."""
+    def update(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 17: create or change a topic."""
         config = TopicConfig(
             request.text("topic"),
             request.number("readQueueNums"),
@@ -48,15 +48,15 @@ class TopicHandlers:
             _attributes(request.text("attributes", "")),
         )
         self._put(config)
-        return Answer()
+        return HandlerResponse()
 
-    def update_list(self, request: ReceivedRequest) -> Answer:
-        """Answer 18: create or change several topics."""
+    def update_list(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 18: create or change several topics."""
         for value in objects_of(json_object(request.body).get("topicConfigList")):
             config = topic_of_value(value)
             if config is not None:
                 self._put(config)
-        return Answer()
+        return HandlerResponse()
 
     def _put(self, config: TopicConfig) -> None:
         problem = why_no_name(config.name, self._state.options.is_5)
@@ -73,8 +73,8 @@ class TopicHandlers:
         if not self._state.put_topic(config):
             raise BadRequest("there are too many topics")
 
-    def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 21: return every topic."""
+    def all_configs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 21: return every topic."""
         is_5 = self._state.options.is_5
         table = {config.name: config.value(is_5) for config in self._state.topics}
         value: dict[str, object] = {
@@ -82,18 +82,18 @@ class TopicHandlers:
             "topicConfigTable": table,
         }
         if not is_5:
-            return Answer(0, None, encode_json(value))
+            return HandlerResponse(0, None, encode_json(value))
         value["mappingDataVersion"] = self._state.data_version(0)
         value["topicQueueMappingDetailMap"] = value["topicQueueMappingInfoMap"] = {}
-        return Answer(0, {"totalTopicNum": str(len(table))}, encode_json(value))
+        return HandlerResponse(0, {"totalTopicNum": str(len(table))}, encode_json(value))
 
-    def config(self, request: ReceivedRequest) -> Answer:
-        """Answer 351: return one topic."""
+    def config(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 351: return one topic."""
         config = self._topic(request, "No topic in this broker. topic: {}")
-        return Answer(0, None, encode_json(config.value()))
+        return HandlerResponse(0, None, encode_json(config.value()))
 
-    def stats(self, request: ReceivedRequest) -> Answer:
-        """Answer 202: return offsets and times of the queues of a topic."""
+    def stats(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 202: return offsets and times of the queues of a topic."""
         config = self._topic(request, "topic[{}] not exist")
         table = []
         for queue_id in range(max(config.read_queues, config.write_queues)):
@@ -116,19 +116,19 @@ class TopicHandlers:
         value: dict[str, object] = {"offsetTable": table}
         if self._state.options.is_5:
             value["topicPutTps"] = 0.0
-        return Answer(0, None, encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
+        return HandlerResponse(0, None, encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
 
-    def delete(self, request: ReceivedRequest) -> Answer:
-        """Answer 215: remove a topic and its queues."""
+    def delete(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 215: remove a topic and its queues."""
         topic = request.text("topic")
         if is_system_topic(topic):
             raise BadRequest(f"The topic[{topic}] is conflict with system topic.")
         self._state.drop_topic(topic)
-        return Answer()
+        return HandlerResponse()
 
-    def system_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """Answer 305: return RocketMQ's own topics."""
-        return Answer(0, None, encode_json({"topicList": sorted(OWN_TOPICS)}))
+    def system_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+        """Handle 305: return RocketMQ's own topics."""
+        return HandlerResponse(0, None, encode_json({"topicList": sorted(OWN_TOPICS)}))
 
     def _topic(self, request: ReceivedRequest, remark: str) -> TopicConfig:
         topic = request.text("topic")

@@ -22,7 +22,7 @@ from dissectors.remoting.heartbeat import client_id_of
 from ..events import EventKind
 from ..request import ReceivedRequest, groups_of, topic_of
 from ..room import Room
-from ..server import Answer, Connection
+from ..server import Connection, HandlerResponse
 from .injection import Injection, InjectionKind
 
 _WINDOWS_MS: Final = 24 * 3_600_000
@@ -50,7 +50,7 @@ class Server(Protocol):
     def execute(self, request: ReceivedRequest) -> None:
         """Serve a request as a healthy server does."""
 
-    def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
+    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Count an error response."""
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
@@ -186,8 +186,8 @@ class Injector:
             _describe(chosen.injection if chosen is not None else None, delay, request.code, topic),
         )
         if chosen is None:
-            request.shape = lambda answered, answer: self._later(
-                delay, answered, answered.send, answer
+            request.shape = lambda answered, response: self._later(
+                delay, answered, answered.send, response
             )
             server.execute(request)
         else:
@@ -236,13 +236,13 @@ class Injector:
         if injection.kind is InjectionKind.FREEZE:
             self._freeze(server, request)
             return
-        answer = self._error_of(armed, server.name)
+        response = self._error_of(armed, server.name)
 
-        def shape(answered: ReceivedRequest, done: Answer) -> None:
+        def shape(answered: ReceivedRequest, done: HandlerResponse) -> None:
             final = done
-            if answer is not None:
+            if response is not None:
                 # Codes 10 to 12 mean stored, so the response has offsets and ids.
-                final = answer._replace(fields=done.fields)
+                final = response._replace(fields=done.fields)
                 server.note_error(answered, final)
             self._later(
                 delay, answered, lambda last: _finish(injection.kind, answered, last), final
@@ -252,48 +252,48 @@ class Injector:
             request.shape = shape
             server.execute(request)
         else:
-            shape(request, Answer())
+            shape(request, HandlerResponse())
 
     def _later(
         self,
         seconds: float,
         request: ReceivedRequest,
-        act: Callable[[Answer], None],
-        answer: Answer,
+        act: Callable[[HandlerResponse], None],
+        response: HandlerResponse,
     ) -> None:
         request.body = b""  # only the response is delayed
-        size = request.size + len(answer.body)
+        size = request.size + len(response.body)
         if seconds <= 0 or self._held_back >= _LATER_LIMIT or not self._room.take(size):
-            act(answer)
+            act(response)
             return
         self._held_back += 1
 
         def now() -> None:
             self._held_back -= 1
             self._room.take(-size)
-            act(answer)
+            act(response)
 
         asyncio.get_running_loop().call_later(seconds, now)
 
-    def _error_of(self, armed: _Armed, server: str) -> Answer | None:
+    def _error_of(self, armed: _Armed, server: str) -> HandlerResponse | None:
         """Return the error response of an injection; None for other kinds."""
         injection = armed.injection
         if injection.kind is InjectionKind.ERROR:
-            return Answer(injection.code, None, b"", injection.remark or self._remark)
+            return HandlerResponse(injection.code, None, b"", injection.remark or self._remark)
         if injection.kind is InjectionKind.DISK_FULL:
-            return Answer(
+            return HandlerResponse(
                 ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", injection.remark or DISK_FULL
             )
         if injection.kind is InjectionKind.READ_ONLY:
             remark = injection.remark or f"the broker[{server}] sending message is forbidden"
-            return Answer(ResponseCode.NO_PERMISSION, None, b"", remark)
+            return HandlerResponse(ResponseCode.NO_PERMISSION, None, b"", remark)
         if injection.kind is InjectionKind.BUSY:
             chance = self._chance(armed, server)
             remark = injection.remark or (
                 "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in "
                 f"queue: {chance.randrange(200, 400)}ms, size of queue: {chance.randrange(1000)}"
             )
-            return Answer(ResponseCode.SYSTEM_BUSY, None, b"", remark)
+            return HandlerResponse(ResponseCode.SYSTEM_BUSY, None, b"", remark)
         return None
 
     def _seconds_for(self, server: str, connection: Connection, size: int) -> float:
@@ -350,7 +350,7 @@ _NOT_OF_REQUESTS: Final = frozenset(
 )
 
 
-def _finish(kind: InjectionKind, request: ReceivedRequest, answer: Answer) -> None:
+def _finish(kind: InjectionKind, request: ReceivedRequest, response: HandlerResponse) -> None:
     """Finish a request according to the kind of its injection."""
     connection = request.connection
     if kind is InjectionKind.SILENT:
@@ -358,7 +358,7 @@ def _finish(kind: InjectionKind, request: ReceivedRequest, answer: Answer) -> No
     if kind is InjectionKind.DROP:
         connection.close(reset=True)
     elif kind is InjectionKind.HALF:
-        frame = connection.encode_answer(request.command, answer)
+        frame = connection.encode_response(request.command, response)
         connection.write(frame[: len(frame) // 2])
         connection.close()
     elif kind is InjectionKind.GARBAGE:
@@ -366,7 +366,7 @@ def _finish(kind: InjectionKind, request: ReceivedRequest, answer: Answer) -> No
     elif kind is InjectionKind.HUGE:
         connection.write(_HUGE)
     else:
-        request.send(answer)
+        request.send(response)
 
 
 def _describe(injection: Injection | None, delay: float, code: int, topic: str) -> str:

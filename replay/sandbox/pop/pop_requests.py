@@ -28,7 +28,7 @@ from ..handlers.client_requests import json_object, objects_of, text_of
 from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..room import BoundedTable, Room, weight_of
-from ..server import Answer
+from ..server import HandlerResponse
 from ..state import ANY_QUEUE, BrokerState
 from ..store.memory import NewMessage, StoreFull
 from ..store.shelf import StoredRecord
@@ -153,23 +153,23 @@ class PopHandlers:
 
     # -- pop ------------------------------------------------------------------------------------
 
-    def pop(self, request: ReceivedRequest) -> Answer | None:
-        """Answer 200050: return messages and make them invisible, or return nothing."""
+    def pop(self, request: ReceivedRequest) -> HandlerResponse | None:
+        """Handle 200050: return messages and make them invisible, or return nothing."""
         wanted = self._wanted(request)
-        answer = self._take(wanted)
-        if answer is not None:
-            return answer
+        response = self._take(wanted)
+        if response is not None:
+            return response
         remaining = wanted.deadline_ms - self._state.now_ms()
         if remaining <= 0:
-            return Answer(ResponseCode.POLLING_TIMEOUT, None, b"", "NOT_POLLING")
+            return HandlerResponse(ResponseCode.POLLING_TIMEOUT, None, b"", "NOT_POLLING")
 
         def resume() -> None:
-            late = Answer(ResponseCode.POLLING_TIMEOUT, None, b"", "POLLING_TIMEOUT")
-            request.answer(self._take(wanted) or late)
+            late = HandlerResponse(ResponseCode.POLLING_TIMEOUT, None, b"", "POLLING_TIMEOUT")
+            request.respond(self._take(wanted) or late)
 
         if self._hold(request, wanted.topic, resume, wanted.subscription, remaining):
             return None
-        return Answer(ResponseCode.POLLING_FULL, None, b"", "POLLING_FULL")
+        return HandlerResponse(ResponseCode.POLLING_FULL, None, b"", "POLLING_FULL")
 
     def _wanted(self, request: ReceivedRequest) -> _Pop:
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -244,7 +244,7 @@ class PopHandlers:
         queues = [(self._turn + place) % count for place in range(count)]
         return keys + [("0", PopKey(group, topic, number)) for number in queues]
 
-    def _take(self, wanted: _Pop) -> Answer | None:
+    def _take(self, wanted: _Pop) -> HandlerResponse | None:
         """Return a response with available messages, or None."""
         now = self._state.now_ms()
         until = now + wanted.invisible_ms
@@ -286,7 +286,7 @@ class PopHandlers:
             "startOffsetInfo": encode_pop_list(tuple(starts)),
             "msgOffsetInfo": encode_pop_list(tuple(offsets)),
         }
-        return Answer(0, fields, b"".join(record.data for record in records), "FOUND")
+        return HandlerResponse(0, fields, b"".join(record.data for record in records), "FOUND")
 
     def _hold(
         self,
@@ -318,15 +318,15 @@ class PopHandlers:
 
     # -- acknowledging --------------------------------------------------------------------------
 
-    def acknowledge(self, request: ReceivedRequest) -> Answer:
-        """Answer 200051: acknowledge a message."""
+    def acknowledge(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 200051: acknowledge a message."""
         key, offset = self._receipt(request)
         self.queues.acknowledge(key, offset)
         self._commit(key)
-        return Answer()
+        return HandlerResponse()
 
-    def acknowledge_many(self, request: ReceivedRequest) -> Answer:
-        """Answer 200151: acknowledge many messages."""
+    def acknowledge_many(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 200151: acknowledge many messages."""
         for item in objects_of(json_object(request.body).get("acks")):
             group, topic = text_of(item.get("c")), text_of(item.get("t"))
             queue_id, start = item.get("q"), item.get("so")
@@ -340,17 +340,17 @@ class PopHandlers:
             for place in places:
                 self.queues.acknowledge(key, start + place)
             self._commit(key)
-        return Answer()
+        return HandlerResponse()
 
-    def change(self, request: ReceivedRequest) -> Answer:
-        """Answer 200053: change the invisible time of a message."""
+    def change(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 200053: change the invisible time of a message."""
         key, offset = self._receipt(request)
         now = self._state.now_ms()
         invisible = max(request.number("invisibleTime"), _LEAST_INVISIBLE_MS)
         self.queues.extend(key, offset, now + invisible)
         self._revival.arm()
         ordered = key.group in self._ordered
-        return Answer(
+        return HandlerResponse(
             0,
             {
                 "popTime": str(now),
@@ -393,8 +393,8 @@ class PopHandlers:
 
     # -- queries --------------------------------------------------------------------------------
 
-    def peek(self, request: ReceivedRequest) -> Answer:
-        """Answer 200052: return messages, which stay visible."""
+    def peek(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 200052: return messages, which stay visible."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         self._readable(group, topic)
         most = min(max(1, request.number("maxMsgNums")), _MOST_MESSAGES)
@@ -413,10 +413,10 @@ class PopHandlers:
             "reviveQid": "0",
             "restNum": "0",
         }
-        return Answer(0, fields, b"".join(record.data for record in records), "FOUND")
+        return HandlerResponse(0, fields, b"".join(record.data for record in records), "FOUND")
 
-    def notification(self, request: ReceivedRequest) -> Answer | None:
-        """Answer 200054: return whether there is a message, at the latest after the poll time."""
+    def notification(self, request: ReceivedRequest) -> HandlerResponse | None:
+        """Handle 200054: return whether there is a message, at the latest after the poll time."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
         self._readable(group, topic)
@@ -426,7 +426,7 @@ class PopHandlers:
         remaining = deadline - self._state.now_ms()
 
         def resume() -> None:
-            request.answer(_has(self._has_messages(group, topic, queue_id)))
+            request.respond(_has(self._has_messages(group, topic, queue_id)))
 
         everything = subscription_of(topic, "*")
         if remaining > 0 and self._hold(request, topic, resume, everything, remaining):
@@ -439,15 +439,15 @@ class PopHandlers:
             for _, key in self._keys(group, topic, queue_id)
         )
 
-    def polling(self, request: ReceivedRequest) -> Answer:
-        """Answer 200055: return the number of held requests of a topic."""
+    def polling(self, request: ReceivedRequest) -> HandlerResponse:
+        """Handle 200055: return the number of held requests of a topic."""
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
-        return Answer(0, {"pollingNum": str(number)})
+        return HandlerResponse(0, {"pollingNum": str(number)})
 
 
 def _groups(room: Room) -> BoundedTable[str, bool]:
     return BoundedTable(room, lambda name, _: weight_of(name))
 
 
-def _has(messages: bool) -> Answer:
-    return Answer(0, {"hasMsg": str(messages).lower(), "pollingFull": "false"})
+def _has(messages: bool) -> HandlerResponse:
+    return HandlerResponse(0, {"hasMsg": str(messages).lower(), "pollingFull": "false"})

@@ -14,7 +14,7 @@ from .table import Table, column_fields
 
 def _batches(decode: Decode) -> Iterator[Sequence[ConversationRecord]]:
     for _ in decode.records():
-        decode.take_experts()
+        decode.take_findings()
         yield decode.take_conversations()
     yield decode.take_conversations()
 

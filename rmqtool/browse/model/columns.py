@@ -131,7 +131,7 @@ def _cyan(_: object) -> str:
 
 
 def _end_style(row: ConversationRecord) -> str:
-    return Style.RED if row.end in ("reset", "refused", "no_answer") else ""
+    return Style.RED if row.end in ("reset", "refused", "no_response") else ""
 
 
 def _connection_columns() -> list[LineColumn[ConversationRecord]]:
@@ -171,7 +171,7 @@ def timeline_of(table: str) -> TimelineOf:
         )
     return TimelineOf(
         lambda row: row.start_time,
-        lambda row: row.end in ("reset", "refused", "no_answer"),
+        lambda row: row.end in ("reset", "refused", "no_response"),
         lambda row: row.rtt_us,
     )
 

@@ -19,7 +19,7 @@ import zstandard
 
 from dissectors.conversations.conversation import Conversation, Direction, Pdu, pdu_of
 from dissectors.decode.exchange import Exchange
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL
@@ -166,7 +166,7 @@ def _kept(pdu: Pdu, whole: bool) -> KeptFrame:
         pdu.offset,
         pdu.packet,
         pdu.ts,
-        [(info.kind.name, info.detail) for info in pdu.expert or ()],
+        [(info.kind.name, info.detail) for info in pdu.findings or ()],
         (pdu.header_length, pdu.frame_bytes),
         None if pdu.header else pdu.command,
     )
@@ -188,8 +188,8 @@ def exchange_of(kept: KeptExchange) -> Exchange:
     first = conversation.first
     second = conversation.second
     request = None if kept.request is None else _pdu(first, kept.request)
-    answering = first if kept.request is None else second
-    response = None if kept.response is None else _pdu(answering, kept.response)
+    responding = first if kept.request is None else second
+    response = None if kept.response is None else _pdu(responding, kept.response)
     return Exchange(request, response)
 
 
@@ -209,5 +209,5 @@ def _pdu(direction: Direction, kept: KeptFrame) -> Pdu:
     pdu = pdu_of(direction, frame, command)
     pdu.header_length, pdu.frame_bytes = kept.lengths
     for kind, detail in kept.findings:
-        pdu.say(ExpertKind[kind], detail)
+        pdu.say(FindingKind[kind], detail)
     return pdu

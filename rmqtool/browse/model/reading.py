@@ -37,7 +37,7 @@ def decoding(decode: Decode) -> Filling:
 
 def _take_rest(session: BrowseSession, decode: Decode) -> None:
     session.add_connections(decode.take_conversations())
-    session.add_findings(decode.take_experts())
+    session.add_findings(decode.take_findings())
 
 
 def reading_logs(logs: Sequence[Input], asked: AskedTime) -> Filling:

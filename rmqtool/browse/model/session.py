@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.rows.column import Column
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dissectors.decode.exchange import Exchange
     from dissectors.decode.pipeline import Carried
     from dissectors.decode.totals import DecodeStats
-    from dissectors.expert import ExpertInfo
+    from dissectors.findings import Finding
 
 MOST_VALUES: Final = 500
 """most values per column for completion"""
@@ -166,7 +166,7 @@ class BrowseSession:
                 self._fold.add_connections(rows)
             self.version += 1
 
-    def add_findings(self, findings: Sequence[ExpertInfo]) -> None:
+    def add_findings(self, findings: Sequence[Finding]) -> None:
         """Add findings."""
         if findings:
             with self._lock:
@@ -177,9 +177,9 @@ class BrowseSession:
         """Return the exchange number of a message, or None if unknown."""
         return self._exchange_of[number] if number < len(self._exchange_of) else None
 
-    def cut(self) -> ExpertInfo | None:
+    def cut(self) -> Finding | None:
         """Return the first finding of a capture that ends inside a packet, or None."""
-        return self._fold.summary.findings.get(ExpertKind.CAPTURE_TRUNCATED)
+        return self._fold.summary.findings.get(FindingKind.CAPTURE_TRUNCATED)
 
     def cut_short(self) -> str:
         """Return a short note on truncated captures, or an empty string."""

@@ -12,7 +12,7 @@ from analytics.diagnosis.engine import Engine
 from analytics.diagnosis.problem import Problem
 from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
@@ -30,7 +30,7 @@ class SampleRows(NamedTuple):
 
     exchanges: Sequence[ExchangeRecord]
     connections: Sequence[ConversationRecord]
-    findings: Sequence[ExpertInfo]
+    findings: Sequence[Finding]
 
 
 @cache
@@ -39,13 +39,13 @@ def sample(name: str) -> SampleRows:
     decode = Decode([str(SAMPLES / name)], DecodeOptions(conversations=True))
     rows: list[ExchangeRecord] = []
     connections: list[ConversationRecord] = []
-    findings: list[ExpertInfo] = []
+    findings: list[Finding] = []
     for batch in decode.records():
         rows.extend(batch)
         connections.extend(decode.take_conversations())
-        findings.extend(decode.take_experts())
+        findings.extend(decode.take_findings())
     connections.extend(decode.take_conversations())
-    findings.extend(decode.take_experts())
+    findings.extend(decode.take_findings())
     return SampleRows(rows, connections, findings)
 
 
@@ -53,7 +53,7 @@ def problems(
     rule: DiagnosisRule,
     rows: Sequence[ExchangeRecord],
     connections: Iterable[ConversationRecord] = (),
-    findings: Iterable[ExpertInfo] = (),
+    findings: Iterable[Finding] = (),
 ) -> list[Problem]:
     """Return what one rule says of rows."""
     engine = Engine([rule])

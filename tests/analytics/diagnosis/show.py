@@ -34,9 +34,9 @@ def diagnosis_of(
     for batch in decode.records():
         engine.add_exchanges(batch)
         engine.add_connections(decode.take_conversations())
-        engine.add_findings(decode.take_experts())
+        engine.add_findings(decode.take_findings())
     engine.add_connections(decode.take_conversations())
-    engine.add_findings(decode.take_experts())
+    engine.add_findings(decode.take_findings())
     return engine.diagnosis()
 
 

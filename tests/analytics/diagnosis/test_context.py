@@ -11,7 +11,7 @@ from analytics.diagnosis import context as of
 from analytics.diagnosis.context import Context
 from analytics.diagnosis.engine import Diagnosis, not_judged
 from analytics.diagnosis.need import Need
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows import broker_names
@@ -183,12 +183,12 @@ def test_what_the_capture_has() -> None:
 def test_holes_of_the_capture() -> None:
     made = Context()
     made.add_connection(connection(0))
-    made.add_finding(ExpertInfo(ExpertKind.RETRANSMISSION, "", 0, 0, -1, -1))
+    made.add_finding(Finding(FindingKind.RETRANSMISSION, "", 0, 0, -1, -1))
     assert made.quality.reasons() == []
     made.add_connection(connection(0, gaps=3, directions="client", start="midstream"))
     made.add_exchange(exchange(0, SEND, None))
     made.add_connection(connection(0, directions="server", commands=0))
-    made.add_finding(ExpertInfo(ExpertKind.CAPTURE_DAMAGED, "", 0, 0, -1, -1))
+    made.add_finding(Finding(FindingKind.CAPTURE_DAMAGED, "", 0, 0, -1, -1))
     assert made.quality.reasons() == [
         "bytes are missing in 1 connection",
         "one direction of 1 connection was not captured",
@@ -259,7 +259,7 @@ def test_one_side_alone_is_a_loss_only_where_an_answer_is_missing() -> None:
 
 def test_a_file_that_ends_inside_a_packet_is_said_and_lowers_nothing() -> None:
     context = Context()
-    context.add_finding(ExpertInfo(ExpertKind.CAPTURE_TRUNCATED, "", 0, 0, -1, -1))
+    context.add_finding(Finding(FindingKind.CAPTURE_TRUNCATED, "", 0, 0, -1, -1))
     assert context.quality.truncated == 1
     assert context.quality.reasons() == []
     said = not_judged(Diagnosis([], context))

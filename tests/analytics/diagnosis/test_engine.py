@@ -17,7 +17,7 @@ from analytics.diagnosis.need import Need
 from analytics.diagnosis.problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from analytics.diagnosis.registry import rules
 from analytics.diagnosis.rule import DiagnosisRule, Exchanges, Fold
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED
@@ -199,17 +199,17 @@ def test_keys_of_messages_are_bounded_and_that_is_said(monkeypatch: pytest.Monke
             connection(0, directions="client"),
             "one direction of 1 connection was not captured",
         ),
-        (ExpertInfo(ExpertKind.PACKET_TRUNCATED, "", 0, 0, -1, -1), "packets were cut or lost"),
+        (Finding(FindingKind.PACKET_TRUNCATED, "", 0, 0, -1, -1), "packets were cut or lost"),
     ],
 )
 def test_what_rests_on_absence_is_less_sure_in_a_capture_with_holes(
-    hole: ConversationRecord | ExpertInfo, said: str
+    hole: ConversationRecord | Finding, said: str
 ) -> None:
     made = Engine([rule("absent", rests_on_absence=True), rule("present")])
     made.add_exchanges([exchange(0, SEND, 2, topic="T")])
     silent = exchange(0, SEND, None, topic="T")
     assert {one.confidence for one in made.diagnosis().problems} == {Confidence.CERTAIN}
-    if isinstance(hole, ExpertInfo):
+    if isinstance(hole, Finding):
         made.add_findings([hole])
     else:
         made.add_connections([hole])

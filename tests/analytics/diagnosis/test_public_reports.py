@@ -96,9 +96,9 @@ def test_what_is_said_of_a_public_report(name: str) -> None:
     for batch in decode.records():
         engine.add_exchanges(batch)
         engine.add_connections(decode.take_conversations())
-        engine.add_findings(decode.take_experts())
+        engine.add_findings(decode.take_findings())
     engine.add_connections(decode.take_conversations())
-    engine.add_findings(decode.take_experts())
+    engine.add_findings(decode.take_findings())
     rule, title = EXPECTED[name]
     titles = [one.title for one in engine.diagnosis().problems if one.rule == rule]
     assert any(one.startswith(title) for one in titles), titles

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.diagnosis.silences import FIRST_INTERVAL, MAX_INTERVALS, AnswerTimes
+from analytics.diagnosis.silences import FIRST_INTERVAL, MAX_INTERVALS, ResponseTimes
 
 times = st.lists(st.integers(0, 20 * FIRST_INTERVAL), max_size=30)
 
 
 @given(times, st.integers(1, 30))
 def test_answers_together_are_as_one_by_one(answers: list[int], size: int) -> None:
-    together, one_by_one = AnswerTimes(), AnswerTimes()
+    together, one_by_one = ResponseTimes(), ResponseTimes()
     for at in range(0, len(answers), size):
         together.add(answers[at : at + size])
     for time in reversed(answers):
@@ -26,7 +26,7 @@ def test_answers_together_are_as_one_by_one(answers: list[int], size: int) -> No
 
 def test_intervals_grow_where_there_are_too_many() -> None:
     every = [number * FIRST_INTERVAL for number in range(MAX_INTERVALS + 2)]
-    together, apart = AnswerTimes(), AnswerTimes()
+    together, apart = ResponseTimes(), ResponseTimes()
     together.add(every)
     for time in every:
         apart.add([time])

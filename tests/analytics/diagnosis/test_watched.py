@@ -263,7 +263,7 @@ class Watched:
         for batch in decode.records():
             engine.add_exchanges(batch)
             engine.add_connections(decode.take_conversations())
-            engine.add_findings(decode.take_experts())
+            engine.add_findings(decode.take_findings())
             if source.now - looked >= SECOND:
                 looked = source.now
                 pending = decode.pending()
@@ -271,7 +271,7 @@ class Watched:
                 if pending.now:
                     look(pending.now, engine.diagnosis())
         engine.add_connections(decode.take_conversations())
-        engine.add_findings(decode.take_experts())
+        engine.add_findings(decode.take_findings())
         engine.see_pending(0, (), ())
         self.end = engine.diagnosis()
 

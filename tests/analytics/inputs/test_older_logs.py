@@ -17,10 +17,11 @@ import pyarrow
 import pyarrow.parquet
 
 from analytics.inputs.inputs import inputs_of
-from analytics.inputs.rows import exchange_rows, finding_records
+from analytics.inputs.rows import conversation_rows, exchange_rows, finding_records
 from analytics.inputs.source import Tables, read_here
 from analytics.sql.local import LocalEngine
 from dissectors.decode.decoded_log import read_manifest
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.record import COLUMNS, DERIVED
 from tests.expected import SAMPLES
 from tests.rmqtool.command import rmqtool
@@ -112,6 +113,25 @@ def test_json_lines(log: Path, expected: Rows, tmp_path: Path) -> None:
             times = {name: row[name] and row[name].isoformat() for name in row if "_time" in name}
             out.write(json.dumps({**row, **times}) + "\n")
     assert _derived(_table(read_here(inputs_of([str(path)])))) == expected
+
+
+def test_ends_of_connections_have_their_current_names(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    capture = SAMPLES / "address-refused-5x.pcap"
+    assert rmqtool("decode", "pcap", capture, "-T", "parquet", "-o", log).status == 0
+    path = log / "conversations.parquet"
+    table = pyarrow.parquet.read_table(path)
+    former = pyarrow.array(["no_answer"] * len(table))
+    written = table.set_column(table.column_names.index("end"), "end", former)
+    pyarrow.parquet.write_table(written, path)
+    inputs = inputs_of([str(log)])
+    ends = [row.end for batch in conversation_rows(inputs[0]) for row in batch]
+    tables = read_here(inputs)
+    connections = tables.given.conversations
+    assert connections is not None
+    stored = tables.given.kept.rows(connections).column("end").to_pylist()
+    assert set(stored) == set(ends) == {"no_response"}
+    assert connections.columns[:-1] == tuple(column.name for column in CONVERSATION_COLUMNS)
 
 
 @pytest.mark.spark

@@ -26,7 +26,7 @@ from analytics.inputs.rows import (
 )
 from analytics.inputs.source import read_here
 from dissectors.decode.decoded_log import FINDING_COLUMNS
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 from tests.analytics.diagnosis.made_rows import SAMPLES, connection, exchange, sample
@@ -145,7 +145,7 @@ def test_values_of_another_type_are_absent(written: Callable[[dict[str, Any]], I
 
 def test_findings_by_their_kind(written: Callable[[dict[str, Any]], Input]) -> None:
     for kind, found in (
-        ("GAP", [ExpertKind.GAP]),
+        ("GAP", [FindingKind.GAP]),
         ("UNHEARD_OF", []),
         (["GAP"], []),
         (7, []),

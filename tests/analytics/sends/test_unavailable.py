@@ -114,7 +114,7 @@ A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:3306"
 SECOND = 1_000_000
 CONNECTIONS = [
     failed(10, "10.0.0.9", 0, A),
-    {**failed(11, "10.0.0.9", SECOND, A, "no_answer"), "syns": 2},
+    {**failed(11, "10.0.0.9", SECOND, A, "no_response"), "syns": 2},
     failed(12, "10.0.0.9", 60 * SECOND, A),
     failed(13, "10.0.0.8", 2 * SECOND, A),
     failed(14, "10.0.0.7", 3 * SECOND, A),

@@ -8,7 +8,7 @@ import pytest
 
 from dissectors.conversations.conversation_table import SWEEP_PACKETS
 from dissectors.conversations.handshake import HALF_LINGER, LINGER
-from dissectors.expert import ExpertKind, Severity
+from dissectors.findings import FindingKind, Severity
 from dissectors.remoting.framing.layout import encode_frame
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
@@ -30,7 +30,7 @@ from tests.traffic.talk import (
 
 
 def _quiet(outcome: Outcome) -> bool:
-    return all(info.kind.severity < Severity.WARNING for info in outcome.experts)
+    return all(info.kind.severity < Severity.WARNING for info in outcome.findings)
 
 
 def test_keep_alives_and_zero_window_probes_are_no_data() -> None:
@@ -67,8 +67,8 @@ def test_a_reset_is_said_once_and_its_text_is_no_data() -> None:
     talk.reset(1, b"bad request, go away").reset(1, b"bad request, go away").reset(0)
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"unanswered": 1}
-    assert outcome.kinds == {ExpertKind.RESET: 1, ExpertKind.FRAME_CUT: 1}
-    assert outcome.experts[0].detail == f"by {BROKER}"
+    assert outcome.kinds == {FindingKind.RESET: 1, FindingKind.FRAME_CUT: 1}
+    assert outcome.findings[0].detail == f"by {BROKER}"
 
 
 def test_a_half_closed_end_still_gets_its_answer() -> None:
@@ -180,7 +180,7 @@ def test_what_was_lost_is_counted_to_the_byte() -> None:
     missing = sum(pdu.missing for pdu in outcome.pdus)
     assert 0 < missing <= 500 * len(lost)
     assert all(
-        (pdu.missing > 0) == any(info.kind is ExpertKind.GAP for info in pdu.expert or [])
+        (pdu.missing > 0) == any(info.kind is FindingKind.GAP for info in pdu.findings or [])
         for pdu in outcome.pdus
     )
 
@@ -204,9 +204,9 @@ def test_snap_lengths(snaplen: int, opened: bool) -> None:
         assert {pdu.missing for pdu in outcome.pdus} == {0, 2000 - there}
     else:
         assert outcome.statuses.get("answered", 0) == 0
-    assert outcome.kinds[ExpertKind.GAP] == 0
-    assert outcome.kinds[ExpertKind.PACKET_TRUNCATED] <= 2
-    assert all(info.kind.severity < Severity.ERROR for info in outcome.experts)
+    assert outcome.kinds[FindingKind.GAP] == 0
+    assert outcome.kinds[FindingKind.PACKET_TRUNCATED] <= 2
+    assert all(info.kind.severity < Severity.ERROR for info in outcome.findings)
 
 
 def test_many_answers_before_the_first_request_is_known() -> None:
@@ -238,7 +238,7 @@ def test_the_first_copy_of_a_frame_counts() -> None:
     late = retimed([*talk.segments[:3], early, talk.segments[3]])
     outcome = decode_segments(late)
     assert [pdu.body for pdu in outcome.pdus] == [b"WRONG"]
-    assert outcome.kinds[ExpertKind.OVERLAP_MISMATCH] == 1
+    assert outcome.kinds[FindingKind.OVERLAP_MISMATCH] == 1
 
 
 def test_a_bad_header_costs_its_frame_alone() -> None:
@@ -247,8 +247,8 @@ def test_a_bad_header_costs_its_frame_alone() -> None:
     talk.say(1, sent(1).frame + sent(2).frame)
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"answered": 2}
-    assert outcome.kinds == {ExpertKind.BAD_HEADER: 1}
-    assert outcome.experts[0].offset == len(send(1).frame)
+    assert outcome.kinds == {FindingKind.BAD_HEADER: 1}
+    assert outcome.findings[0].offset == len(send(1).frame)
     assert (outcome.stats.frames, outcome.stats.commands) == (5, 4)
 
 
@@ -275,7 +275,7 @@ def test_what_else_may_stand_before_a_header(blank: bytes) -> None:
     talk = Talk().open().say(0, send(7).frame + odd).say(1, sent(7).frame + sent(1).frame)
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"answered": 2}
-    assert outcome.kinds.keys() <= {ExpertKind.RELEASES_DIFFER}
+    assert outcome.kinds.keys() <= {FindingKind.RELEASES_DIFFER}
 
 
 @pytest.mark.parametrize("cut", [1, 30])
@@ -293,7 +293,7 @@ def test_blanks_alone_are_no_header() -> None:
     talk = Talk().open().say(0, send(1).frame + with_header(b" " * 40) + send(2).frame)
     outcome = decode_segments(talk.segments)
     assert [pdu.opaque for pdu in outcome.pdus] == [1, 2]
-    assert ExpertKind.BAD_FRAME in outcome.kinds
+    assert FindingKind.BAD_FRAME in outcome.kinds
 
 
 def test_a_header_that_releases_read_differently() -> None:
@@ -301,8 +301,8 @@ def test_a_header_that_releases_read_differently() -> None:
     talk = Talk().open().say(0, with_header(text)).say(1, sent(1).frame)
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"answered": 1}
-    assert outcome.kinds == {ExpertKind.RELEASES_DIFFER: 1}
-    assert outcome.experts[0].detail == (
+    assert outcome.kinds == {FindingKind.RELEASES_DIFFER: 1}
+    assert outcome.findings[0].detail == (
         "RocketMQ 5.4 and later (fastjson2) ignores Code, ExtFields, Language, Opaque, Version"
     )
 
@@ -312,7 +312,7 @@ def test_a_number_that_is_none_pairs_nothing() -> None:
     talk = Talk().open().say(0, send(0).frame).say(1, bad).say(1, sent(0).frame)
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"answered": 1}
-    assert outcome.kinds == {ExpertKind.BAD_HEADER: 1}
+    assert outcome.kinds == {FindingKind.BAD_HEADER: 1}
 
 
 def test_numbers_of_packets_are_those_that_completed_the_frame() -> None:

@@ -116,7 +116,7 @@ def test_a_connection_that_nobody_answers(rows_of) -> None:
     talk.add(0, SYN)
     repeated = replace(talk.segments[0], ts=talk.segments[0].ts + 10**9)
     _, (row,) = rows_of([*talk.segments, repeated])
-    assert (row.end, row.syns, row.directions, row.ended_by) == ("no_answer", 2, "client", None)
+    assert (row.end, row.syns, row.directions, row.ended_by) == ("no_response", 2, "client", None)
     assert row.end_time - row.start_time == 10**9
 
 

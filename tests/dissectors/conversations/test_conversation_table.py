@@ -14,8 +14,8 @@ from dissectors.conversations.conversation_table import (
     ConversationTable,
     GivenOut,
 )
-from dissectors.decode.stages import MAX_EXPERTS, ExchangeStages
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.decode.stages import MAX_FINDINGS, ExchangeStages
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
 from dissectors.replication.progress import ReplicationFinder
 from dissectors.tcp.capture import Packet
@@ -36,7 +36,7 @@ class Run:
         self.chunk = chunk
         self.stages = ExchangeStages(frozenset(), keep)
         self.number = 0
-        self.experts: list[ExpertInfo] = []
+        self.findings: list[Finding] = []
         self.statuses: dict[str, int] = {}
         self.most_held = 0
 
@@ -64,10 +64,10 @@ class Run:
     def _take(self) -> None:
         for one in self.stages.take_exchanges():
             self.statuses[one.status] = self.statuses.get(one.status, 0) + 1
-        self.experts += self.stages.take_experts()
+        self.findings += self.stages.take_findings()
 
-    def count(self, kind: ExpertKind) -> int:
-        return sum(info.kind is kind for info in self.experts)
+    def count(self, kind: FindingKind) -> int:
+        return sum(info.kind is kind for info in self.findings)
 
 
 def _key(number: int) -> bytes:
@@ -80,8 +80,8 @@ def _key(number: int) -> bytes:
 @pytest.mark.slow
 def test_the_limit_of_conversations() -> None:
     """The stalest eighth is ended: those that go on speaking are kept."""
-    experts: list[ExpertInfo] = []
-    table = ConversationTable(frozenset(), KEEP_ALL, experts, 0, 1)
+    findings: list[Finding] = []
+    table = ConversationTable(frozenset(), KEEP_ALL, findings, 0, 1)
     given: list[GivenOut] = []
 
     def packet(number: int, ts: int) -> None:
@@ -97,8 +97,8 @@ def test_the_limit_of_conversations() -> None:
     packet(MAX_CONVERSATIONS, MAX_CONVERSATIONS + 1)
     assert [one.conversation.number for one in given] == list(range(1, MAX_CONVERSATIONS // 8 + 1))
     assert all(one.ended for one in given)
-    assert [info.kind for info in experts if info.kind is not ExpertKind.NOT_ROCKETMQ].count(
-        ExpertKind.CONVERSATION_LIMIT
+    assert [info.kind for info in findings if info.kind is not FindingKind.NOT_ROCKETMQ].count(
+        FindingKind.CONVERSATION_LIMIT
     ) == 1
     assert table.conversations == MAX_CONVERSATIONS + 1
     table.finish(given)
@@ -117,7 +117,7 @@ def test_conversations_over_the_limit_give_out_what_they_have() -> None:
             at = START + number * MICROSECOND * 10
             segments.append(Tcp(_client(number), BROKER, 1, 1, PSH | 16, request, at))
         run.feed(segments)
-    assert run.count(ExpertKind.CONVERSATION_LIMIT) == 1
+    assert run.count(FindingKind.CONVERSATION_LIMIT) == 1
     assert run.statuses == {"unanswered": MAX_CONVERSATIONS // 8}
     late = START + SECOND
     back = [Tcp(BROKER, _client(n), 1, 1, PSH | 16, answer, late) for n in (0, count - 1)]
@@ -140,10 +140,10 @@ def test_the_limit_of_held_bodies() -> None:
     segments = _bodies(12, 3 * 1024 * 1024, 60_000)
     run = Run(chunk=10).feed(segments).finish()
     assert run.statuses == {"unanswered": 12}
-    assert run.count(ExpertKind.REASSEMBLY_LIMIT) > 0
+    assert run.count(FindingKind.REASSEMBLY_LIMIT) > 0
     none = Run(KEEP_MESSAGES, 10).feed(segments).finish()
     assert none.statuses == {"unanswered": 12}
-    assert none.count(ExpertKind.REASSEMBLY_LIMIT) == 0
+    assert none.count(FindingKind.REASSEMBLY_LIMIT) == 0
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_the_limit_of_held_heads_and_searches() -> None:
             talk.now += number * MICROSECOND
             talk.open().say(0, send(1).frame + data[:-1])
         run = Run(chunk=10).feed(merged(*talks)).finish()
-        assert run.count(ExpertKind.REASSEMBLY_LIMIT) > 0
+        assert run.count(FindingKind.REASSEMBLY_LIMIT) > 0
         assert run.statuses == {"unanswered": count}
 
 
@@ -169,8 +169,8 @@ def test_the_limit_of_bytes_behind_holes() -> None:
         talk.open().say(0, send(1).frame).say(0, send(2, bytes(1_500_000)).frame)
     segments = [one for one in merged(*talks) if one.payload != send(1).frame]
     run = Run(KEEP_MESSAGES, 10).feed(segments).finish()
-    assert run.count(ExpertKind.REASSEMBLY_LIMIT) > 0
-    assert run.count(ExpertKind.GAP) == count
+    assert run.count(FindingKind.REASSEMBLY_LIMIT) > 0
+    assert run.count(FindingKind.GAP) == count
     assert run.statuses == {"unanswered": count}
 
 
@@ -198,16 +198,16 @@ def test_memory_is_flat(keep: int) -> None:
 def test_the_limit_of_findings() -> None:
     stages = ExchangeStages(frozenset(), KEEP_ALL)
     for number in range(3):
-        stages.experts += [
-            ExpertInfo(ExpertKind.GAP, "", number, number, 0, 0) for _ in range(MAX_EXPERTS // 2)
+        stages.findings += [
+            Finding(FindingKind.GAP, "", number, number, 0, 0) for _ in range(MAX_FINDINGS // 2)
         ]
-    taken = stages.take_experts()
-    assert len(taken) == MAX_EXPERTS + 1
+    taken = stages.take_findings()
+    assert len(taken) == MAX_FINDINGS + 1
     assert (taken[-1].kind, taken[-1].detail) == (
-        ExpertKind.EXPERT_LIMIT,
-        f"{MAX_EXPERTS // 2} more",
+        FindingKind.EXPERT_LIMIT,
+        f"{MAX_FINDINGS // 2} more",
     )
-    assert stages.take_experts() == []
+    assert stages.take_findings() == []
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_a_scan_of_ports_is_held_in_bounds() -> None:
     run.feed(segments).finish()
     assert run.stages.table.conversations == count
     assert run.stages.table.not_decoded == {"no payload": count}
-    assert run.count(ExpertKind.CONVERSATION_LIMIT) == 2
+    assert run.count(FindingKind.CONVERSATION_LIMIT) == 2
 
 
 def test_a_connection_that_says_nothing_has_no_finder_of_replication() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dissectors.conversations.conversation_table import MAX_HELD
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from dissectors.remoting.framing.search import PART_COST
 from dissectors.tcp.pieces import PIECE_COST
@@ -33,7 +33,7 @@ def test_tiny_segments_behind_holes_do_not_pile_up() -> None:
     segments = list(_behind_holes())
     assert sum(len(one.payload) for one in segments) < MAX_HELD // 50
     run = Run().feed(segments)
-    assert run.count(ExpertKind.REASSEMBLY_LIMIT) > 0
+    assert run.count(FindingKind.REASSEMBLY_LIMIT) > 0
 
 
 @pytest.mark.parametrize("synchronized", [False, True])

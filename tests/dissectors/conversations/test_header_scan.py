@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dissectors.conversations.header_scan import scanned
 from dissectors.conversations.header_view import (
-    ANSWER,
     PLAIN,
+    RESPONSE,
     SENT,
     HeaderView,
     view_of_command,
@@ -148,11 +148,11 @@ def test_a_damaged_binary_header_is_taken_only_where_it_is_one(data: st.DataObje
         (send(1), SENT),
         (Command(10, 1, ext={"topic": "T"}), SENT),
         (Command(10, 1, ext={"properties": "KEYS\x01k"}, remark="", language="GO"), SENT),
-        (send(1).answer(0, remark="FOUND"), ANSWER),
+        (send(1).answer(0, remark="FOUND"), RESPONSE),
         (Command(11, 1, ext={"topic": "T", "suspendTimeoutMillis": "1"}), PLAIN),
-        (send(1).answer(1, remark="no"), ANSWER),
-        (Command(11, 1, ext={"topic": "T"}).answer(19, ext={"maxOffset": "7"}), ANSWER),
-        (send(1).answer(0, ext={"msgId": "x", "suggestWhichBrokerId": "0"}), ANSWER),
+        (send(1).answer(1, remark="no"), RESPONSE),
+        (Command(11, 1, ext={"topic": "T"}).answer(19, ext={"maxOffset": "7"}), RESPONSE),
+        (send(1).answer(0, ext={"msgId": "x", "suggestWhichBrokerId": "0"}), RESPONSE),
     ],
 )
 def test_headers_as_java_writes_them_are_not_decoded_whole(command: Command, kind: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange import EARLY_TOLERANCE
-from dissectors.expert import ExpertKind, Severity
+from dissectors.findings import FindingKind, Severity
 from dissectors.grpc.command import CallCommand
 from dissectors.http2.frame import PREFACE
 from tests.dissectors.tcp.readers import read
@@ -75,7 +75,7 @@ def _is_of(pdu: Pdu, said: Pdu) -> bool:
     found, real = command_of(pdu), command_of(said)
     if not found.ext_fields.items() <= real.ext_fields.items():
         return False
-    if pdu.expert:
+    if pdu.findings:
         return True
     same = (pdu.body, found.name, found.code) == (said.body, real.name, real.code)
     return same and pdu.missing == said.missing == 0
@@ -86,7 +86,7 @@ def calls_in(outcome: Outcome) -> list[Pdu]:
 
 
 def is_clean(outcome: Outcome) -> bool:
-    return all(info.kind.severity < Severity.WARNING for info in outcome.experts)
+    return all(info.kind.severity < Severity.WARNING for info in outcome.findings)
 
 
 @examples(1)
@@ -139,7 +139,7 @@ def test_lost_packets(data: st.DataObject) -> None:
     outcome = decode_segments(rest)
     assert_fewer_never_other(outcome, whole)
     if multiset(outcome) != multiset(whole):
-        assert not is_clean(outcome) or outcome.kinds[ExpertKind.MIDSTREAM]
+        assert not is_clean(outcome) or outcome.kinds[FindingKind.MIDSTREAM]
 
 
 def _goes_on(segment: Tcp, later: list[Tcp]) -> bool:
@@ -175,7 +175,7 @@ def test_calls_are_named_again_when_their_path_is_sent_again() -> None:
     assert len(whole.exchanges) == 120
     assert 20 < len(outcome.exchanges) < 108
     assert {one.status for one in outcome.exchanges} == {"answered"}
-    (info,) = [one for one in outcome.experts if one.kind is ExpertKind.HEADERS_LOST]
+    (info,) = [one for one in outcome.findings if one.kind is FindingKind.HEADERS_LOST]
     assert info.detail.endswith("calls whose method is not known")
     assert outcome.stats.rocketmq_conversations == 1
 
@@ -199,6 +199,6 @@ def test_behind_a_loss_calls_go_on(at: int) -> None:
     segments = made.talk().close().segments
     outcome = decode_segments(segments[:at] + segments[at + 1 :])
     assert_fewer_never_other(outcome, decode_segments(segments))
-    assert outcome.kinds[ExpertKind.GAP] == 1
+    assert outcome.kinds[FindingKind.GAP] == 1
     by_client = segments[at].src == CLIENT
     assert outcome.statuses["answered"] > (30 if by_client else 90)

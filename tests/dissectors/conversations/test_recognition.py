@@ -22,7 +22,7 @@ from dissectors.conversations.recognition import (
     protocol_of,
 )
 from dissectors.decode.pipeline import DecodeOptions
-from dissectors.expert import ExpertKind, Severity
+from dissectors.findings import FindingKind, Severity
 from tests.traffic.commands import frame, route_query, send, sent
 from tests.traffic.decoded import Outcome, decode_segments
 from tests.traffic.talk import BROKER, CLIENT, End, Talk, retimed
@@ -127,16 +127,16 @@ def test_other_protocols_are_named_and_counted(name: str, mss: int) -> None:
     assert outcome.exchanges == []
     assert outcome.stats.not_decoded == {protocol: 1}
     assert (outcome.stats.conversations, outcome.stats.rocketmq_conversations) == (1, 0)
-    (info,) = [info for info in outcome.experts if info.kind is ExpertKind.NOT_ROCKETMQ]
+    (info,) = [info for info in outcome.findings if info.kind is FindingKind.NOT_ROCKETMQ]
     assert protocol in info.detail
     assert str(CLIENT) in info.detail
-    assert all(info.kind.severity < Severity.WARNING for info in outcome.experts)
+    assert all(info.kind.severity < Severity.WARNING for info in outcome.findings)
 
 
 def test_what_says_nothing_is_counted() -> None:
     outcome = decode_segments(Talk().open().close().segments)
     assert outcome.stats.not_decoded == {NO_PAYLOAD: 1}
-    assert outcome.experts == []
+    assert outcome.findings == []
 
 
 @pytest.mark.parametrize("port", [10911, 80, 443, 22, 1, 65535])
@@ -155,8 +155,8 @@ def test_a_proxy_header_before_rocketmq(header: bytes, mss: int) -> None:
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"answered": 1}
     assert outcome.stats.not_decoded == {}
-    assert outcome.kinds[ExpertKind.PROXY_HEADER] == 1
-    assert all(info.kind.severity < Severity.WARNING for info in outcome.experts)
+    assert outcome.kinds[FindingKind.PROXY_HEADER] == 1
+    assert all(info.kind.severity < Severity.WARNING for info in outcome.findings)
 
 
 @pytest.mark.parametrize("opened", [True, False])
@@ -172,7 +172,7 @@ def test_the_middle_of_a_conversation(opened: bool) -> None:
     assert outcome.stats.rocketmq_conversations == 1
     assert [one.status for one in outcome.exchanges] == ["answered"]
     assert outcome.exchanges[0].request.command.opaque == 2  # type: ignore[union-attr]
-    assert outcome.kinds[ExpertKind.MIDSTREAM] == (not opened)
+    assert outcome.kinds[FindingKind.MIDSTREAM] == (not opened)
 
 
 def test_only_one_direction() -> None:
@@ -209,7 +209,8 @@ def test_decode_as_forces(port: int) -> None:
         outcome = decode_segments(talk.segments, options)
         assert outcome.stats.not_decoded == {}
         assert outcome.statuses == {"unanswered": 1}
-        assert outcome.kinds[ExpertKind.BAD_FRAME] + outcome.kinds[ExpertKind.FRAME_TOO_LARGE] == 1
+        kinds = outcome.kinds
+        assert kinds[FindingKind.BAD_FRAME] + kinds[FindingKind.FRAME_TOO_LARGE] == 1
     talk = Talk().open().say(0, frame(odd)).say(1, sent(1).frame)
     assert decode_segments(talk.segments, options).statuses == {"answered": 1}
     other = Talk(End("10.0.0.9", 1), End("10.0.0.8", 443)).open().say(0, CLIENT_HELLO)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.stages import ExchangeStages
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.processes.choice import decode_of
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL
 from dissectors.tcp.formats import reader_of
@@ -81,7 +81,7 @@ def test_it_is_decoded_as_in_the_clear(version: ssl.TLSVersion, suite: str, tmp_
     assert not suite or one.suite == suite
     outcome = opened(one, one.talk().close().segments, tmp_path)
     assert multiset(outcome.exchanges) == multiset(in_the_clear().exchanges)
-    assert outcome.experts == []
+    assert outcome.findings == []
     assert outcome.stats.rocketmq_conversations == 1
     assert outcome.stats.not_decoded == {}
 
@@ -110,7 +110,7 @@ def test_what_is_opened_by_other_lines(name: str, tmp_path: Path) -> None:
     for number in range(COUNT):
         talk.say(0, send(number, bytes(number * 3000)).frame).say(1, sent(number, number).frame)
     assert multiset(outcome.exchanges) == multiset(decode_segments(talk.segments).exchanges)
-    assert outcome.kinds.keys() <= {ExpertKind.NOT_ROCKETMQ}
+    assert outcome.kinds.keys() <= {FindingKind.NOT_ROCKETMQ}
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ def test_a_session_of_which_the_beginning_is_unknown(tmp_path: Path) -> None:
     path.write_bytes(opens.key_log)
     options = DecodeOptions(tls_keylog=str(path))
     outcome = decode_bytes(pcap_of(apart(opens.sessions[1:])), options)
-    assert outcome.kinds[ExpertKind.TLS_SECRET_MISSING] == 1
+    assert outcome.kinds[FindingKind.TLS_SECRET_MISSING] == 1
     assert outcome.exchanges == []
 
 
@@ -143,7 +143,7 @@ def test_cut_into_single_bytes(tmp_path: Path) -> None:
         talk.say(side, data)
     outcome = opened(one, talk.segments, tmp_path)
     assert outcome.statuses == {"answered": 1}
-    assert outcome.experts == []
+    assert outcome.findings == []
 
 
 def test_packets_are_those_that_complete_the_records(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_hole_ends_one_direction(tmp_path: Path) -> None:
     lost = next(at for at, one in enumerate(segments) if at > 40 and one.payload)
     del segments[lost]
     outcome = opened(one, segments, tmp_path)
-    assert outcome.kinds[ExpertKind.TLS_GAP] == 1
+    assert outcome.kinds[FindingKind.TLS_GAP] == 1
     whole = multiset(in_the_clear().exchanges)
     answered = [one for one in outcome.exchanges if one.status == "answered"]
     assert answered
@@ -194,14 +194,14 @@ def test_a_record_that_was_changed_ends_its_direction(tmp_path: Path) -> None:
     side, data = one.said[-1]
     one.said[-1] = (side, data[:-1] + bytes((data[-1] ^ 1,)))
     outcome = opened(one, one.talk().segments, tmp_path)
-    assert outcome.kinds == {ExpertKind.TLS_BAD_RECORD: 1}
+    assert outcome.kinds == {FindingKind.TLS_BAD_RECORD: 1}
     assert outcome.statuses == {"unanswered": 1}
 
 
 def test_secrets_of_another_session(tmp_path: Path) -> None:
     one = filled(Secured())
     outcome = opened(Secured(), one.talk().segments, tmp_path)
-    assert outcome.kinds == {ExpertKind.TLS_SECRET_MISSING: 1, ExpertKind.NOT_ROCKETMQ: 1}
+    assert outcome.kinds == {FindingKind.TLS_SECRET_MISSING: 1, FindingKind.NOT_ROCKETMQ: 1}
     assert outcome.exchanges == []
     assert outcome.stats.not_decoded == {"TLS": 1}
 
@@ -209,13 +209,13 @@ def test_secrets_of_another_session(tmp_path: Path) -> None:
 def test_a_connection_joined_in_the_middle(tmp_path: Path) -> None:
     one = filled(Secured())
     outcome = opened(one, one.talk().segments[12:], tmp_path)
-    assert outcome.kinds[ExpertKind.TLS_MIDSTREAM] == 1
+    assert outcome.kinds[FindingKind.TLS_MIDSTREAM] == 1
     assert outcome.exchanges == []
 
 
 def test_without_secrets_nothing_is_said_of_decryption() -> None:
     outcome = decode_segments(filled(Secured()).talk().segments)
-    assert outcome.kinds == {ExpertKind.NOT_ROCKETMQ: 1}
+    assert outcome.kinds == {FindingKind.NOT_ROCKETMQ: 1}
     assert outcome.stats.not_decoded == {"TLS": 1}
 
 
@@ -248,7 +248,7 @@ def test_secrets_in_the_capture(tmp_path: Path) -> None:
             writer.write(ts, data)
     outcome = decode([path])
     assert multiset(outcome.exchanges) == multiset(in_the_clear().exchanges)
-    assert outcome.experts == []
+    assert outcome.findings == []
 
 
 def test_secrets_in_the_capture_behind_what_they_open(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_secrets_in_the_capture_behind_what_they_open(tmp_path: Path) -> None:
             writer.write(ts, data)
     outcome = decode([path])
     assert multiset(outcome.exchanges) == multiset(in_the_clear().exchanges)
-    assert outcome.experts == []
+    assert outcome.findings == []
 
 
 @pytest.mark.parametrize(
@@ -285,8 +285,8 @@ def test_a_key_log_of_which_not_all_is_held(
     monkeypatch.setattr(key_log, "MAX_SECRETS", 3)
     one = Secured().say(0, send(1).frame)
     outcome = opened(one, one.talk().segments, tmp_path)
-    (said,) = [info for info in outcome.experts if info.conversation < 0]
-    assert said.kind is ExpertKind.TLS_SECRET_MISSING
+    (said,) = [info for info in outcome.findings if info.conversation < 0]
+    assert said.kind is FindingKind.TLS_SECRET_MISSING
     assert said.detail.startswith(f"{one.key_log.count(b'TRAFFIC') - 3} secrets of the key log")
 
 

@@ -28,7 +28,7 @@ WHOLE = decode_bytes(pcap_of(SEGMENTS))
 def assert_same(sources: list[Path]) -> None:
     outcome = decode(sources)
     assert multiset(outcome.exchanges) == multiset(WHOLE.exchanges)
-    assert outcome.experts == []
+    assert outcome.findings == []
 
 
 def written(path: Path, data: bytes) -> Path:

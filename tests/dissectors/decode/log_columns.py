@@ -28,13 +28,13 @@ def assert_log(paths: Sequence[str]) -> None:
         message_counts.append(len(made))
     other = Decode(paths, options)
     chunks = other.counted_exchanges()
-    found = list(log_of(other.sources, chunks, other.add_experts, MessageTable()))
+    found = list(log_of(other.sources, chunks, other.add_findings, MessageTable()))
     assert sum(one.seen for one in found) == len(rows)
     given = [one.rows for one in found if isinstance(one.rows, Columns)]
     _assert_table(given, exchange_table(), rows, row_counts)
     given = [one.messages for one in found if isinstance(one.messages, Columns)]
     _assert_table(given, message_table(), messages, message_counts if messages else [])
-    assert other.take_experts() == run.take_experts()
+    assert other.take_findings() == run.take_findings()
 
 
 def _assert_table(

@@ -28,7 +28,7 @@ from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange import EARLY_TOLERANCE
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.stages import ExchangeStages
-from dissectors.expert import Severity
+from dissectors.findings import Severity
 from dissectors.processes.worker import ShardDecode
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL
 from dissectors.tcp.capture import packet_number
@@ -51,7 +51,7 @@ V6 = (End("2001:db8::5", 51234), End("2001:db8::1", 10911))
 
 
 def _is_clean(outcome: Outcome) -> bool:
-    return all(info.kind.severity < Severity.WARNING for info in outcome.experts)
+    return all(info.kind.severity < Severity.WARNING for info in outcome.findings)
 
 
 @pytest.mark.slow
@@ -393,4 +393,4 @@ def test_any_chunks_and_idle_times(data: st.DataObject) -> None:
     stages.finish()
     assert not stages.segments.acks_wanted
     assert multiset(stages.take_exchanges()) == script.expected()
-    assert all(info.kind.severity < Severity.WARNING for info in stages.take_experts())
+    assert all(info.kind.severity < Severity.WARNING for info in stages.take_findings())

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.command import RemotingCommand
 from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.tcp.source import CaptureError
@@ -113,12 +113,12 @@ def test_the_declared_types(tmp_path: Path) -> None:
     assert {type(one) for one in outcome.exchanges} == {Exchange}
     assert {type(pdu) for pdu in outcome.pdus} == {Pdu}
     assert {type(pdu.command) for pdu in outcome.pdus} == {RemotingCommand}
-    assert_declared(outcome.exchanges, outcome.experts)
+    assert_declared(outcome.exchanges, outcome.findings)
     row = ExchangeRecord(*([None] * len(ExchangeRecord.__struct_fields__)))
     with pytest.raises(AssertionError):
         assert_declared([row], [])
     assert set(STATUSES) == {"answered", "unanswered", "oneway", "orphan"}
-    assert isinstance(ExpertInfo(ExpertKind.GAP, "", 0, 0, 0, 0), tuple)
+    assert isinstance(Finding(FindingKind.GAP, "", 0, 0, 0, 0), tuple)
     path = tmp_path / "x"
     path.write_bytes(b"no capture")
     with pytest.raises(CaptureError):

@@ -17,7 +17,7 @@ from dissectors.decode.decoded_log import (
     FINDING_COLUMNS,
     FORMS,
     DecodedLogError,
-    Finding,
+    FindingRecord,
     Manifest,
     finding_of,
     is_decoded_log,
@@ -27,7 +27,7 @@ from dissectors.decode.decoded_log import (
 from dissectors.decode.log_writer import DecodedLogWriter
 from dissectors.decode.pipeline import CaptureStats, Decode, DecodeOptions, DecodeStats
 from dissectors.decode.totals import TOTALS, RunTotals
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.record import COLUMNS
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "fault-kill-4x.pcap"
-INFO = ExpertInfo(ExpertKind.GAP, "1448 bytes are missing", START, (1 << 40) + 7, 3, 8192)
+INFO = Finding(FindingKind.GAP, "1448 bytes are missing", START, (1 << 40) + 7, 3, 8192)
 
 
 def stats() -> DecodeStats:
@@ -52,7 +52,7 @@ def stats() -> DecodeStats:
         commands=6,
         gaps=1,
         gap_bytes=1448,
-        expert_counts={ExpertKind.GAP: 1},
+        finding_counts={FindingKind.GAP: 1},
     )
 
 
@@ -168,8 +168,8 @@ def test_duckdb_reads_it(tmp_path: Path) -> None:
 
 
 def test_a_finding_about_no_packet_has_no_packet() -> None:
-    info = ExpertInfo(ExpertKind.CAPTURE_DAMAGED, "x", 0, 0, -1, 24)
-    assert finding_of(info, ["a"]) == Finding(
+    info = Finding(FindingKind.CAPTURE_DAMAGED, "x", 0, 0, -1, 24)
+    assert finding_of(info, ["a"]) == FindingRecord(
         None, None, None, None, "CAPTURE_DAMAGED", "error", "x", 24
     )
 
@@ -312,7 +312,7 @@ def test_json_lines_say_the_same(tmp_path: Path) -> None:
         for batch in decode.records():
             log.write(batch)
             log.write_conversations(decode.take_conversations())
-            log.write_findings(finding_of(one, decode.sources) for one in decode.take_experts())
+            log.write_findings(finding_of(one, decode.sources) for one in decode.take_findings())
         log.finish(manifest())
     for name in ("exchanges/part-00000", "conversations", "findings"):
         table = pyarrow.parquet.read_table(tmp_path / "parquet" / f"{name}.parquet")

@@ -10,7 +10,7 @@ import pytest
 from dissectors.decode.command_order import MOST_HELD, CommandOrder
 from dissectors.decode.exchange import EARLY_TOLERANCE, names_of
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import (
     GET_ROUTEINFO,
@@ -50,7 +50,7 @@ def test_a_request_and_its_response() -> None:
     )
     assert (one.request.src, one.request.dst) == (str(CLIENT), str(BROKER))
     assert (one.response.src, one.response.dst) == (str(BROKER), str(CLIENT))
-    assert (one.conversation, one.request.expert, one.response.expert) == (0, None, None)
+    assert (one.conversation, one.request.findings, one.response.findings) == (0, None, None)
 
 
 def test_the_same_number_in_both_directions() -> None:
@@ -136,7 +136,7 @@ def test_a_number_may_come_again_when_it_was_answered() -> None:
         talk.say(0, send(0).frame).say(1, sent(0).frame)
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"answered": 5}
-    assert outcome.experts == []
+    assert outcome.findings == []
 
 
 def test_a_number_that_comes_again_unanswered_is_said() -> None:
@@ -148,9 +148,9 @@ def test_a_number_that_comes_again_unanswered_is_said() -> None:
     assert first.request is not None
     assert second.request is not None
     assert (first.request.body, second.request.body) == (b"first", b"second")
-    assert outcome.kinds == {ExpertKind.OPAQUE_REUSED: 1}
-    assert [info.kind for info in first.request.expert or []] == [ExpertKind.OPAQUE_REUSED]
-    assert "again in packet 5" in outcome.experts[0].detail
+    assert outcome.kinds == {FindingKind.OPAQUE_REUSED: 1}
+    assert [info.kind for info in first.request.findings or []] == [FindingKind.OPAQUE_REUSED]
+    assert "again in packet 5" in outcome.findings[0].detail
 
 
 def test_an_answer_out_of_a_hole_is_not_paired_with_a_later_request() -> None:
@@ -206,9 +206,9 @@ def test_an_unknown_code_is_a_number_with_a_name() -> None:
     outcome = decode_segments(talk.segments)
     (one,) = outcome.exchanges
     assert names_of(one) == ("UNKNOWN(9999)", "UNKNOWN(8888)")
-    assert outcome.kinds == {ExpertKind.UNKNOWN_CODE: 1}
+    assert outcome.kinds == {FindingKind.UNKNOWN_CODE: 1}
     assert one.request is not None
-    assert [info.kind for info in one.request.expert or []] == [ExpertKind.UNKNOWN_CODE]
+    assert [info.kind for info in one.request.findings or []] == [FindingKind.UNKNOWN_CODE]
 
 
 # -- a hole -------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_answers_after_a_gap() -> None:
     lost = {id(queries[3]), id(answers[7])}
     outcome = decode_segments([one for one in talk.segments if id(one) not in lost])
     assert outcome.statuses == {"answered": 38, "orphan": 1, "unanswered": 1}
-    assert outcome.kinds[ExpertKind.GAP] == 2
+    assert outcome.kinds[FindingKind.GAP] == 2
     by_status = {one.status: one for one in outcome.exchanges}
     orphan, unanswered = by_status["orphan"].response, by_status["unanswered"].request
     assert (orphan and orphan.command.opaque, unanswered and unanswered.command.opaque) == (3, 7)

@@ -44,7 +44,7 @@ properties = st.lists(
 def both(paths: list[str], options: DecodeOptions | None = None) -> tuple[bytes, bytes]:
     """Return the lines of captures, and those of their rows."""
     run = Decode(paths, options)
-    found = lines_of(run.sources, run.counted_exchanges(), run.add_experts)
+    found = lines_of(run.sources, run.counted_exchanges(), run.add_findings)
     lines = b"".join(one.data for one in found)
     rows = [row for batch in Decode(paths, options).records() for row in batch]
     assert_columns(paths, options, rows)
@@ -56,7 +56,7 @@ def assert_columns(
 ) -> None:
     """Compare the columns of captures with those of their rows."""
     run = Decode(paths, options)
-    found = list(columns_of(run.sources, run.counted_exchanges(), run.add_experts))
+    found = list(columns_of(run.sources, run.counted_exchanges(), run.add_findings))
     assert all(one.data.num_rows == sum(one.counts) for one in found)
     table = pyarrow.Table.from_batches([one.data for one in found]).combine_chunks()
     table.validate(full=True)

@@ -11,7 +11,7 @@ from dissectors.decode.exchange import (
     MAX_WAITING,
     MAX_WAITING_BYTES,
 )
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from tests.traffic.commands import route_query, send, sent
 from tests.traffic.decoded import decode_segments
 from tests.traffic.talk import CLIENT, MICROSECOND, SECOND, End, Talk
@@ -32,7 +32,7 @@ def test_the_limit_of_unanswered_requests_of_one_end() -> None:
     for number in (0, 4, 5, MAX_REQUESTS + 4):
         talk.say(1, sent(number).frame)
     outcome = decode_segments(talk.segments)
-    assert outcome.kinds == {ExpertKind.PAIRING_LIMIT: 5}
+    assert outcome.kinds == {FindingKind.PAIRING_LIMIT: 5}
     given_up = [one.request.command.opaque for one in outcome.exchanges[:5] if one.request]
     assert given_up == [0, 1, 2, 3, 4]
     assert outcome.statuses == {"unanswered": MAX_REQUESTS + 3, "answered": 2, "orphan": 2}
@@ -49,7 +49,7 @@ def test_the_limit_of_all_unanswered_requests() -> None:
     segments = [one for talk in deaf for one in talk.segments] + good.segments
     outcome = decode_segments(segments)
     assert outcome.statuses == {"unanswered": MAX_WAITING, "answered": 50}
-    assert outcome.kinds == {ExpertKind.PAIRING_LIMIT: MAX_WAITING // 8 + 1}
+    assert outcome.kinds == {FindingKind.PAIRING_LIMIT: MAX_WAITING // 8 + 1}
 
 
 def test_the_limit_of_early_responses() -> None:
@@ -83,7 +83,7 @@ def test_the_limit_of_all_that_waits() -> None:
     segments = [one for talk in mute for one in talk.segments] + good.segments
     outcome = decode_segments(segments)
     assert outcome.statuses == {"orphan": 5 * MAX_EARLY, "answered": 50}
-    assert outcome.experts == []
+    assert outcome.findings == []
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_the_limit_of_bytes_that_wait() -> None:
     talk.say(1, sent(count - 1).frame).say(1, sent(0).frame)
     outcome = decode_segments(talk.segments)
     assert outcome.statuses == {"unanswered": count - 1, "answered": 1, "orphan": 1}
-    assert 3 <= outcome.kinds[ExpertKind.PAIRING_LIMIT] <= count // 4
+    assert 3 <= outcome.kinds[FindingKind.PAIRING_LIMIT] <= count // 4
 
 
 def test_a_lost_packet_costs_what_was_in_it_and_no_pairs() -> None:

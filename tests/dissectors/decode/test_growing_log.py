@@ -16,7 +16,7 @@ from dissectors.decode import growing_log, log_parts
 from dissectors.decode.decoded_log import (
     FORMS,
     DecodedLogError,
-    Finding,
+    FindingRecord,
     Manifest,
     manifest_of,
     read_manifest,
@@ -110,7 +110,7 @@ def test_hive_readers_see_the_folders_as_a_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_without_a_time_have_a_folder(tmp_path: Path, form: str) -> None:
     log = DecodedLogWriter(tmp_path / "log", form=form, partition=Partition.hour)
-    log.write_findings([Finding(None, None, None, None, "CAPTURE_DAMAGED", "error", "x", 24)])
+    log.write_findings([FindingRecord(None, None, None, None, "CAPTURE_DAMAGED", "error", "x", 24)])
     log.finish(manifest())
     (part,) = read_manifest(tmp_path / "log").finding_parts
     assert part.file == f"findings/date={NO_TIME}/hour={NO_TIME}/part-00000.{form}"

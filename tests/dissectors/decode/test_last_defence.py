@@ -11,7 +11,7 @@ from dissectors.conversations.conversation import Pdu
 from dissectors.decode import command_row, exchange_row, stages
 from dissectors.decode.command_row import command_row_of
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.bodies import decode_body, registry
 from rmqtool.decode import tree
 from tests.pure import implementation
@@ -46,7 +46,7 @@ def test_a_nested_heartbeat_is_a_finding(name: str, tmp_path: Path) -> None:
     path = _capture(tmp_path, BODIES[name])
     outcome = records([path])
     assert [one.status for one in outcome.records] == ["answered"] * 3
-    found = [info for info in outcome.experts if info.kind is ExpertKind.BAD_BODY]
+    found = [info for info in outcome.findings if info.kind is FindingKind.BAD_BODY]
     assert [info.packet for info in found] == [outcome.records[1].request_packet]
     assert outcome.records[1].findings == ["BAD_BODY"]
     assert outcome.records[1].group == ("g" if name == "member" else None)
@@ -74,7 +74,7 @@ def test_a_nested_header_is_a_bad_header(text: bytes, tmp_path: Path) -> None:
     path.write_bytes(pcap_of(talk.close().segments))
     outcome = records([path])
     assert [one.opaque for one in outcome.records] == [1, 3]
-    assert outcome.kinds[ExpertKind.BAD_HEADER] == 1
+    assert outcome.kinds[FindingKind.BAD_HEADER] == 1
 
 
 class _Slip(Exception):
@@ -91,7 +91,7 @@ def test_a_decoder_of_heartbeats_that_raises(
     monkeypatch.setattr(stages, "groups_of", _raise)
     outcome = records([_capture(tmp_path, b"{}")])
     assert len(outcome.records) == 3
-    (found,) = [info for info in outcome.experts if info.kind is ExpertKind.BAD_BODY]
+    (found,) = [info for info in outcome.findings if info.kind is FindingKind.BAD_BODY]
     assert (found.detail, found.packet) == ("not decoded: _Slip", outcome.records[1].request_packet)
 
 
@@ -112,7 +112,7 @@ def test_a_column_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(exchange_row, "facts", slip)
     outcome = records([_capture(tmp_path, b"{}")])
     assert [one.topic for one in outcome.records] == [None, None, None]
-    assert outcome.kinds[ExpertKind.BAD_BODY] == 2  # the heartbeat names no topic
+    assert outcome.kinds[FindingKind.BAD_BODY] == 2  # the heartbeat names no topic
 
 
 def test_a_header_that_makes_its_decoder_raise(
@@ -129,7 +129,7 @@ def test_a_header_that_makes_its_decoder_raise(
     path.write_bytes(pcap_of(talk.close().segments))
     outcome = records([path])
     assert [one.opaque for one in outcome.records] == [1, 3]
-    assert [(i.packet, i.detail) for i in outcome.experts if i.kind is ExpertKind.BAD_BODY] == [
+    assert [(i.packet, i.detail) for i in outcome.findings if i.kind is FindingKind.BAD_BODY] == [
         (6, "not decoded: _Slip")
     ]
 

@@ -121,7 +121,7 @@ def test_what_is_pending_is_told_as_rows() -> None:
         ("unanswered", "open", 1)
     ]
     assert [row.end for row in early.connections] == ["open"], "the other one may be answered yet"
-    assert sorted(row.end for row in late.connections) == ["no_answer", "open"]
+    assert sorted(row.end for row in late.connections) == ["no_response", "open"]
     assert (late.now - START) // SECOND == 10
     assert found[-1].connections == found[-1].requests == []
 

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from dissectors.decode.pipeline import CaptureStats, Decode, DecodeOptions
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import packet_number
 from tests.traffic.captures import Interface, pcap_of, pcapng
@@ -73,8 +73,8 @@ def test_compressed_and_cut(tmp_path: Path, name: str) -> None:
     path = written(tmp_path / "x", packed[: len(packed) * 3 // 4])
     outcome = decode([path])
     assert outcome.statuses["answered"] > 200
-    assert outcome.kinds[ExpertKind.CAPTURE_TRUNCATED] == 1
-    detail = next(i.detail for i in outcome.experts if i.kind is ExpertKind.CAPTURE_TRUNCATED)
+    assert outcome.kinds[FindingKind.CAPTURE_TRUNCATED] == 1
+    detail = next(i.detail for i in outcome.findings if i.kind is FindingKind.CAPTURE_TRUNCATED)
     assert detail == f"the {name} stream ends early"
 
 

@@ -15,7 +15,7 @@ import zstandard
 
 from dissectors.decode import pipeline
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.processes.choice import decode_of
 from dissectors.processes.shared_decode import SharedDecode
 from dissectors.rows.record import ExchangeRecord
@@ -65,7 +65,7 @@ def test_the_same_packets_twice_are_the_same_bytes(tmp_path: Path) -> None:
     for files in ([first, second], [first, first, second, second]):
         outcome = decode(files)
         assert multiset(outcome.exchanges) == multiset(WHOLE.exchanges)
-        assert set(outcome.kinds) == {ExpertKind.RETRANSMISSION}
+        assert set(outcome.kinds) == {FindingKind.RETRANSMISSION}
 
 
 def test_records_name_the_capture_that_completed_them(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_a_damaged_file_among_others(tmp_path: Path) -> None:
     files[1].write_bytes(b"this was a capture once, but not any more")
     files[2].write_bytes(files[2].read_bytes()[:-7])
     outcome = decode(files)
-    assert outcome.kinds[ExpertKind.CAPTURE_DAMAGED] == 1
-    assert outcome.kinds[ExpertKind.CAPTURE_TRUNCATED] == 1
-    assert outcome.kinds[ExpertKind.GAP] >= 2
+    assert outcome.kinds[FindingKind.CAPTURE_DAMAGED] == 1
+    assert outcome.kinds[FindingKind.CAPTURE_TRUNCATED] == 1
+    assert outcome.kinds[FindingKind.GAP] >= 2
     assert COUNT // 2 < outcome.statuses["answered"] < COUNT
     assert not multiset(one for one in outcome.exchanges if one.status == "answered") - multiset(
         WHOLE.exchanges
@@ -134,7 +134,7 @@ def test_what_is_no_capture_is_an_error(tmp_path: Path, content: bytes, reason: 
 
 def test_a_capture_of_nothing(tmp_path: Path) -> None:
     outcome = decode([written(tmp_path / "x.pcap", pcap([]))])
-    assert (outcome.exchanges, outcome.experts) == ([], [])
+    assert (outcome.exchanges, outcome.findings) == ([], [])
     assert outcome.stats.captures[0].first_ts is None
 
 
@@ -237,7 +237,7 @@ def test_following(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     writer.join()
     assert [one.opaque for one in found] == [0, 1, 3]
     assert run.stats.commands == 0 or run.stats.commands == 7
-    assert ExpertKind.GAP in {info.kind for info in run.take_experts()}
+    assert FindingKind.GAP in {info.kind for info in run.take_findings()}
 
 
 def test_stopping(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_stopping(tmp_path: Path) -> None:
             if number == after:
                 run.stop()
         assert found < 600
-        assert run.take_experts() == []
+        assert run.take_findings() == []
 
 
 def test_what_was_read_before_the_stop_is_decoded(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.expert import ExpertKind, Severity
+from dissectors.findings import FindingKind, Severity
 from dissectors.rows.record import ExchangeRecord
 from tests.traffic.decoded import Outcome, decode, records
 
@@ -149,17 +149,17 @@ def test_who_speaks_and_when(name: str, decoded: Decoded) -> None:
 def test_holes_are_gaps_and_nothing_is_an_error(name: str, decoded: Decoded) -> None:
     _, outcome = decoded
     expected = EXPECTED[name]
-    gaps = [int(i.detail.split()[0]) for i in outcome.experts if i.kind is ExpertKind.GAP]
+    gaps = [int(i.detail.split()[0]) for i in outcome.findings if i.kind is FindingKind.GAP]
     assert sorted(gaps) == sorted(expected.gaps)
     assert outcome.stats.gaps == len(gaps)
     assert outcome.stats.gap_bytes == sum(gaps)
-    assert outcome.kinds[ExpertKind.MIDSTREAM] == 1
-    assert {info.kind for info in outcome.experts} <= {
-        ExpertKind.GAP,
-        ExpertKind.MIDSTREAM,
-        ExpertKind.RESYNCHRONIZED,
+    assert outcome.kinds[FindingKind.MIDSTREAM] == 1
+    assert {info.kind for info in outcome.findings} <= {
+        FindingKind.GAP,
+        FindingKind.MIDSTREAM,
+        FindingKind.RESYNCHRONIZED,
     }
-    assert max(info.kind.severity for info in outcome.experts) < Severity.ERROR
+    assert max(info.kind.severity for info in outcome.findings) < Severity.ERROR
     assert all(pdu.missing == 0 for pdu in outcome.pdus)
 
 

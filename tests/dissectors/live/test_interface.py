@@ -126,8 +126,8 @@ def test_scapy_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_records_are_those_of_a_pcap() -> None:
     packets = [RingPacket(START + 7, b"abc", 60), RingPacket(START + 10**9, b"d", 1)]
     head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
-    seen, experts = read(head + pcap_records(packets))
-    assert experts == []
+    seen, findings = read(head + pcap_records(packets))
+    assert findings == []
     assert [(one.ts, one.data, one.length) for one in seen] == [tuple(p) for p in packets]
     whole = pcap([(p.ts, p.data) for p in packets[1:]], nano=True)
     assert head + pcap_records(packets[1:]) == whole
@@ -268,8 +268,8 @@ def test_a_source_is_a_pcap_and_ends_when_its_time_is_over() -> None:
         assert watch.own < 3
     wire.close()
     assert b"" in parts
-    seen, experts = read(b"".join(parts))
-    assert experts == []
+    seen, findings = read(b"".join(parts))
+    assert findings == []
     assert [(one.ts, one.data) for one in seen] == [(one.ts, one.data) for one in kept]
     assert b"".join(map(payload_of, kept)) == b"hellothere"
     assert source.bytes_read == sum(map(len, parts))

@@ -12,7 +12,7 @@ import pytest
 
 from dissectors import budget
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.message_rows.decisions import MAX_ACKNOWLEDGED, MAX_POPPED
 from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.messages.message import StoredMessage, encode_message
@@ -36,7 +36,7 @@ def said_in(path: Path, body_limit: int) -> int:
     decode = Decode([str(path)], DecodeOptions(messages=True, body_limit=body_limit))
     for _ in decode.records():
         decode.take_messages()
-    return decode.stats.expert_counts.get(ExpertKind.BAD_MESSAGE, 0)
+    return decode.stats.finding_counts.get(FindingKind.BAD_MESSAGE, 0)
 
 
 @pytest.mark.slow
@@ -126,14 +126,14 @@ def test_names_that_many_rows_repeat_take_of_the_room(
     table = MessageTable()
     forms = {"rows": lambda: None, "lines": table.as_lines, "columns": table.as_columns}
     waits = forms[form]()
-    experts: list[ExpertInfo] = []
+    findings: list[Finding] = []
     rows: list[MessageRecord] = []
     for batch in decode.exchanges():
         for one, row in zip(batch, decode.rows_of(batch), strict=True):
-            rows += table.rows_of(one.request, one.response, row, experts)
+            rows += table.rows_of(one.request, one.response, row, findings)
     count = len(rows) if waits is None else waits.waiting
     assert 1 < count <= 2 + most // (len(LONG) - 1024) // 6
-    assert [one.kind for one in experts] == [ExpertKind.BAD_MESSAGE]
+    assert [one.kind for one in findings] == [FindingKind.BAD_MESSAGE]
     assert table.take_most_spent() == budget.FREE_BYTES
 
 

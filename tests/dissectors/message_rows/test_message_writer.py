@@ -80,7 +80,7 @@ def test_lines_are_those_of_the_rows(path: Path) -> None:
     found = list(lines.message_lines())
     assert b"".join(one.data for one in found) == by_column(rows)
     assert sum(sum(one.counts) for one in found) == len(rows)
-    assert lines.take_experts() == run.take_experts()
+    assert lines.take_findings() == run.take_findings()
 
 
 @pytest.mark.skipif(implementation() == "compiled", reason="compiled: no sinks of others")

@@ -18,7 +18,7 @@ import zstandard
 from dissectors.decode.exchange_row import settled_by
 from dissectors.decode.pipeline import Carried, DecodeOptions, DecodeStats
 from dissectors.decode.stages import ExchangeStages
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.processes import children, choice, shared_decode
 from dissectors.processes.children import ChildEnded
 from dissectors.processes.choice import decode_of
@@ -50,7 +50,7 @@ class Run:
     """All that a run gives."""
 
     records: list[ExchangeRecord]
-    findings: list[ExpertInfo]
+    findings: list[Finding]
     conversations: list[ConversationRecord]
     messages: list[Carried]
     stats: DecodeStats
@@ -62,10 +62,10 @@ def run(jobs: int) -> Run:
     whole = Run([], [], [], [], decode.stats, 0)
     for batch in decode.records():
         whole.records += batch
-        whole.findings += decode.take_experts()
+        whole.findings += decode.take_findings()
         whole.conversations += decode.take_conversations()
         whole.messages += decode.take_messages()
-    whole.findings += decode.take_experts()
+    whole.findings += decode.take_findings()
     whole.conversations += decode.take_conversations()
     whole.bytes_read = decode.bytes_read
     return whole
@@ -158,17 +158,17 @@ def encoded(
     """Return what a run says besides rows; its exchanges and messages as they are written."""
     decode = decode_of(sources, DecodeOptions(conversations=True, messages=True), jobs)
     assert isinstance(decode, SharedDecode)
-    findings: list[ExpertInfo] = []
+    findings: list[Finding] = []
     conversations: list[ConversationRecord] = []
     rows: list[object] = []
     messages: list[object] = []
     for batch in decode.encoded_rows(RowRequest(form, where)):
-        findings += decode.take_experts()
+        findings += decode.take_findings()
         conversations += decode.take_conversations()
         for found, one in ((rows, batch.rows), (messages, batch.messages)):
             if one is not None:
                 found.append(_plain(one))
-    findings += decode.take_experts()
+    findings += decode.take_findings()
     told = [findings, conversations, decode.stats, decode.bytes_read]
     return told, _joined(rows), _joined(messages)
 
@@ -186,15 +186,15 @@ def _plain(rows: EncodedRows) -> object:
 def expected(sources: list[str], form: RowForm) -> tuple[list[object], object, object]:
     """Return the same of one process: findings and the like, the exchanges, the messages."""
     decode = decode_of(sources, DecodeOptions(conversations=True, messages=True))
-    findings: list[ExpertInfo] = []
+    findings: list[Finding] = []
     conversations: list[ConversationRecord] = []
     rows, messages = [], []
     for batch in decode.records():
         rows += batch
         messages += [row for one in decode.take_messages() for row in one.messages]
-        findings += decode.take_experts()
+        findings += decode.take_findings()
         conversations += decode.take_conversations()
-    findings += decode.take_experts()
+    findings += decode.take_findings()
     return (
         [findings, conversations, decode.stats, decode.bytes_read],
         _plain(exchange_encoder(form).whole(rows)),
@@ -207,11 +207,11 @@ def test_every_sample_as_of_one_process() -> None:
     assert encoded(ALL_SAMPLES, 3, RowForm.jsonl) == expected(ALL_SAMPLES, RowForm.jsonl)
 
 
-def findings_by_batch() -> list[list[ExpertInfo]]:
+def findings_by_batch() -> list[list[Finding]]:
     decode = decode_of(CAPTURES, DecodeOptions(messages=True), 2)
     assert isinstance(decode, SharedDecode)
     rows = decode.encoded_rows(RowRequest(RowForm.jsonl))
-    return [found for found in (decode.take_experts() for _ in rows) if found]
+    return [found for found in (decode.take_findings() for _ in rows) if found]
 
 
 @pytest.mark.slow
@@ -337,7 +337,7 @@ def test_no_module_comes_from_the_folder_that_somebody_works_in(
 
 def message_lines(
     jobs: int, since: int | None = None
-) -> tuple[bytes, int, list[ExpertInfo], DecodeStats]:
+) -> tuple[bytes, int, list[Finding], DecodeStats]:
     """Return the messages of a run as lines, how many there are, and what else it says."""
     decode = decode_of(CAPTURES, DecodeOptions(messages=True, since=since), jobs)
     assert isinstance(decode, SharedDecode) == (jobs > 1)
@@ -345,8 +345,8 @@ def message_lines(
     for one in decode.message_lines():
         lines += one.data
         count += sum(one.counts)
-        findings += decode.take_experts()
-    findings += decode.take_experts()
+        findings += decode.take_findings()
+    findings += decode.take_findings()
     return lines, count, findings, decode.stats
 
 

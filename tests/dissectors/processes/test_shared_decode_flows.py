@@ -129,8 +129,8 @@ def all_of(decode: Decode) -> tuple[object, ...]:
     rows, told = [], []
     for batch in decode.records():
         rows += batch
-        told += [decode.take_experts(), decode.take_conversations(), decode.take_messages()]
-    told += [decode.take_experts(), decode.take_conversations()]
+        told += [decode.take_findings(), decode.take_conversations(), decode.take_messages()]
+    told += [decode.take_findings(), decode.take_conversations()]
     return rows, [one for several in told for one in several], decode.stats, decode.bytes_read
 
 
@@ -141,8 +141,8 @@ def commands_of(decode: Decode) -> tuple[object, ...]:
     lines = CommandLines(decode.sources, WHOLE)
     for one in decode.commands() if given is None else given():
         written += one.data if isinstance(one, Lines) else b"".join(lines.each_of(one))
-        told += [*decode.take_experts(), *decode.take_conversations()]
-    told += [*decode.take_experts(), *decode.take_conversations()]
+        told += [*decode.take_findings(), *decode.take_conversations()]
+    told += [*decode.take_findings(), *decode.take_conversations()]
     return written.splitlines(), sorted(map(repr, told)), decode.stats, decode.bytes_read
 
 

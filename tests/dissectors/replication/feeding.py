@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.replication.progress import (
     AUTO_SWITCH,
     CLASSIC,
@@ -25,7 +25,7 @@ class Feed:
     def __init__(self, started: bool = True, swapped: bool = False) -> None:
         self.finder = ReplicationFinder(7)
         self.reading: Reading | None = None
-        self.experts: list[ExpertInfo] = []
+        self.findings: list[Finding] = []
         self.offsets = [0, 0]
         self.packet = 0
         self._started = started
@@ -39,7 +39,7 @@ class Feed:
         if self.reading is None:
             self.reading = self.finder.receive(*where, self._started)
             if self.reading is not None:
-                self.reading.experts = self.experts
+                self.reading.findings = self.findings
         else:
             self.reading.receive(*where, False)
 

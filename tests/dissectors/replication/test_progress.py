@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.replication.progress import (
     AUTO_SWITCH,
     CLASSIC,
@@ -54,7 +54,7 @@ def test_any_size_of_pieces(auto_switch: bool, swapped: bool, size: int) -> None
     assert found.lag_bytes == 0
     assert found.largest_lag_bytes == 700
     assert found.lags == len(traffic.transfers)
-    assert not feed.experts
+    assert not feed.findings
 
 
 @given(st.data())
@@ -71,7 +71,7 @@ def test_any_cut(data: st.DataObject) -> None:
     found = feed.found()
     assert found is not None
     is_true(found, traffic)
-    assert not feed.experts
+    assert not feed.findings
 
 
 def test_a_slave_that_has_nothing_is_not_behind_by_the_files_before() -> None:
@@ -130,7 +130,7 @@ def test_a_master_with_an_empty_log_beats_at_minus_one() -> None:
     feed = fed(traffic.said)
     found = feed.found()
     assert found is not None
-    assert [info.kind for info in feed.experts] == []
+    assert [info.kind for info in feed.findings] == []
     assert (found.heartbeats, found.transfers, found.bytes, found.missing) == (3, 1, len(log), 0)
     assert (found.first_offset, found.last_offset) == (0, len(log))
     assert found.epochs == ((1, 0),)
@@ -147,7 +147,7 @@ def test_an_empty_master_that_was_recorded_and_the_one_that_took_its_place() -> 
     (empty, begin), (new, went_on) = ids.items()
     size = begin[1] - begin[0]
     first, second = decode.stats.replications
-    assert ExpertKind.BAD_REPLICATION not in decode.stats.expert_counts
+    assert FindingKind.BAD_REPLICATION not in decode.stats.finding_counts
     assert (first.kind, second.kind) == (AUTO_SWITCH, AUTO_SWITCH)
     assert [ha.master.split(":")[0] for ha in (first, second)] == [
         broker.split(":")[0] for broker in (empty, new)
@@ -176,7 +176,7 @@ def test_auto_switch_of_5_0_0() -> None:
         is_true(found, traffic)
         assert found.slave_id == "10.0.0.2:10911"
         assert found.epochs == ((2, 0), (5, 300))
-        assert not feed.experts
+        assert not feed.findings
 
 
 @pytest.mark.parametrize("auto_switch", [False, True])
@@ -218,7 +218,7 @@ def test_midstream(auto_switch: bool, batch: int) -> None:
             assert batch == 32768
             continue
         assert_less(found, traffic)
-        assert not feed.experts
+        assert not feed.findings
 
 
 @pytest.mark.parametrize("auto_switch", [False, True])
@@ -235,7 +235,7 @@ def test_midstream_where_headers_begin_no_packet(auto_switch: bool, start: int) 
         assert found is not None
         assert_less(found, traffic)
         assert found.transfers >= len(traffic.transfers) - 3
-        assert not feed.experts
+        assert not feed.findings
 
 
 def test_what_is_held_does_not_grow() -> None:

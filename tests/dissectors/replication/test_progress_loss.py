@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.framing.layout import encode_frame
 from tests.dissectors.replication.feeding import Feed, assert_less, fed
 from tests.dissectors.replication_traffic import (
@@ -50,7 +50,7 @@ def test_loss_removes_and_never_alters(
     lost = data.draw(st.sets(st.integers(0, len(segments) - 1), max_size=30))
     left = [one for number, one in enumerate(segments) if number not in lost]
     decode = decoded(left, tmp_path_factory.mktemp("loss"))
-    assert ExpertKind.BAD_REPLICATION not in decode.stats.expert_counts
+    assert FindingKind.BAD_REPLICATION not in decode.stats.finding_counts
     for found in decode.stats.replications:
         assert_less(found, traffic)
         assert (found.slave, found.master) == (str(CLIENT), str(BROKER))
@@ -79,10 +79,10 @@ def test_a_transfer_that_does_not_follow_is_said() -> None:
     traffic.transfer(99_999, commit_log(99_999, 1))
     traffic.report(5)
     feed = fed(traffic.said)
-    details = [info.detail for info in feed.experts]
+    details = [info.detail for info in feed.findings]
     end = sum(traffic.transfers[-2])
     assert details == [f"offset 99999, expected {end}", f"report of 5 after {end}"]
-    assert {info.kind for info in feed.experts} == {ExpertKind.BAD_REPLICATION}
+    assert {info.kind for info in feed.findings} == {FindingKind.BAD_REPLICATION}
 
 
 @given(

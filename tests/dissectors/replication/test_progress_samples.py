@@ -10,7 +10,7 @@ import pytest
 
 from dissectors.decode.decoded_log import read_manifest
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.processes.choice import decode_of
 from dissectors.replication.progress import (
     CLASSIC,
@@ -80,7 +80,7 @@ def test_samples(path: Path) -> None:
     assert found.last_offset == sum(headers[-1])
     assert (found.reports, found.acknowledged) == (len(reports), reports[-1])
     assert (found.missing, found.gaps, found.lag_bytes) == (0, 0, 0)
-    assert ExpertKind.BAD_REPLICATION not in decode.stats.expert_counts
+    assert FindingKind.BAD_REPLICATION not in decode.stats.finding_counts
     assert decode.stats.replication_conversations == 1
     assert decode.stats.not_decoded == {}
     times = [one.ts for one in segments_of(path) if _is_between(one.key, 10912) and one.flags & 8]

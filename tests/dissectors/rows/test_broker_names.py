@@ -42,7 +42,7 @@ def test_sends_of_an_old_client_are_to_the_brokers_of_its_route() -> None:
     sends = [one for batch in source.batches() for one in batch if isinstance(one, CapturedSend)]
     assert {one.header.broker_name for one in sends} == {""}
     assert {one.broker for one in sends} == {"broker-a", "broker-b"}
-    assert all(one.answer.broker == one.broker for one in sends)
+    assert all(one.response.broker == one.broker for one in sends)
 
 
 A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:8080"

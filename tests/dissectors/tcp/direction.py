@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.tcp.pieces import Data, Piece
 from dissectors.tcp.reassembly import StreamReassembler
 from dissectors.tcp.segment import ACK, SYN, Segment
@@ -18,8 +18,8 @@ class Direction:
     """A reassembler under test; what it gives is checked as it comes."""
 
     def __init__(self, isn: int | None = 1000, sequence: int = 1001) -> None:
-        self.experts: list[ExpertInfo] = []
-        self.machine = StreamReassembler(7, self.experts)
+        self.findings: list[Finding] = []
+        self.machine = StreamReassembler(7, self.findings)
         self.sequence = sequence
         self.packet = 0
         self.now = START
@@ -78,8 +78,8 @@ class Direction:
         return self.take(self.machine.finish)
 
     @property
-    def kinds(self) -> list[ExpertKind]:
-        return [info.kind for info in self.experts]
+    def kinds(self) -> list[FindingKind]:
+        return [info.kind for info in self.findings]
 
     @property
     def bytes(self) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.expert import ExpertInfo
+from dissectors.findings import Finding
 from dissectors.tcp.capture import packet_number
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
 
@@ -19,7 +19,7 @@ class Seen(NamedTuple):
     length: int
 
 
-def read(capture: bytes, chunk: int = 1 << 30) -> tuple[list[Seen], list[ExpertInfo]]:
+def read(capture: bytes, chunk: int = 1 << 30) -> tuple[list[Seen], list[Finding]]:
     """All packets and findings of a capture that comes in pieces of `chunk` bytes."""
     reader = reader_of(3, capture[:PCAP_HEADER])
     assert reader is not None
@@ -33,4 +33,4 @@ def read(capture: bytes, chunk: int = 1 << 30) -> tuple[list[Seen], list[ExpertI
         for p in found
     ]
     assert all(p.packet >> 40 == 3 for p in found)
-    return seen, reader.take_experts()
+    return seen, reader.take_findings()

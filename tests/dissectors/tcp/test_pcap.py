@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.capture import ORDINARY_PACKET
 from dissectors.tcp.formats import reader_of
 from tests.traffic.captures import pcap
@@ -47,17 +47,17 @@ def _expected(form: dict[str, bool], snaplen: int = 1 << 30) -> list[Seen]:
 @pytest.mark.parametrize("chunk", [1, 7, 16, 100, 4096, 1 << 20])
 def test_any_pieces(form: dict[str, bool], chunk: int) -> None:
     packets = PACKETS if chunk > 1 else PACKETS[:8]
-    seen, experts = read(pcap(packets, **form), chunk)
+    seen, findings = read(pcap(packets, **form), chunk)
     assert seen == _expected(form)[: len(packets)]
-    assert experts == []
+    assert findings == []
 
 
 @every_form
 def test_link_type_and_snap_length(form: dict[str, bool]) -> None:
-    seen, experts = read(pcap(PACKETS, 0xF8000000 | 113, snaplen=64, **form))  # FCS bits above
+    seen, findings = read(pcap(PACKETS, 0xF8000000 | 113, snaplen=64, **form))  # FCS bits above
     assert [one.linktype for one in seen] == [113] * len(PACKETS)
     assert [one[3:] for one in seen] == [one[3:] for one in _expected(form, 64)]
-    assert experts == []
+    assert findings == []
 
 
 def test_a_file_of_nothing() -> None:
@@ -73,13 +73,13 @@ def test_every_cut_is_said_with_its_offset(form: dict[str, bool]) -> None:
         ends.append(ends[-1] + (24 if form["patched"] else 16) + len(data))
     for cut in range(24, len(capture)):
         whole = sum(end <= cut for end in ends) - 1
-        seen, experts = read(capture[:cut])
+        seen, findings = read(capture[:cut])
         assert seen == _expected(form)[:whole]
         if cut in ends:
-            assert experts == []
+            assert findings == []
         else:
-            (info,) = experts
-            assert (info.kind, info.offset) == (ExpertKind.CAPTURE_TRUNCATED, ends[whole])
+            (info,) = findings
+            assert (info.kind, info.offset) == (FindingKind.CAPTURE_TRUNCATED, ends[whole])
 
 
 @every_form
@@ -115,10 +115,10 @@ def test_lost_and_inserted_bytes_cost_the_packets_that_they_touch(data: st.DataO
 def test_damage_is_said_with_its_offset_and_size() -> None:
     capture = pcap(PACKETS)
     at = 24 + sum(16 + len(data) for _, data in PACKETS[:10])
-    seen, experts = read(capture[:at] + b"\xff" * 333 + capture[at:])
+    seen, findings = read(capture[:at] + b"\xff" * 333 + capture[at:])
     assert [one.data for one in seen] == [data for _, data in PACKETS]
-    (info,) = experts
-    assert (info.kind, info.offset) == (ExpertKind.CAPTURE_DAMAGED, at)
+    (info,) = findings
+    assert (info.kind, info.offset) == (FindingKind.CAPTURE_DAMAGED, at)
     assert "333 bytes" in info.detail
     assert info.ts == PACKETS[9][0] // 1000 * 1000
     assert info.packet & 0xFFFF == 10
@@ -126,17 +126,17 @@ def test_damage_is_said_with_its_offset_and_size() -> None:
 
 def test_damage_before_the_first_packet() -> None:
     capture = pcap(PACKETS)
-    seen, experts = read(capture[:24] + b"\xff" * 40 + capture[24:])
+    seen, findings = read(capture[:24] + b"\xff" * 40 + capture[24:])
     assert [one.data for one in seen] == [data for _, data in PACKETS]
-    assert [(info.kind, info.offset) for info in experts] == [(ExpertKind.CAPTURE_DAMAGED, 24)]
+    assert [(info.kind, info.offset) for info in findings] == [(FindingKind.CAPTURE_DAMAGED, 24)]
 
 
 def test_damage_up_to_the_end() -> None:
     capture = pcap(PACKETS)
-    seen, experts = read(capture + b"\xff" * 2_000_000)
+    seen, findings = read(capture + b"\xff" * 2_000_000)
     assert [one.data for one in seen] == [data for _, data in PACKETS]
-    (info,) = experts
-    assert (info.kind, info.offset) == (ExpertKind.CAPTURE_DAMAGED, len(capture))
+    (info,) = findings
+    assert (info.kind, info.offset) == (FindingKind.CAPTURE_DAMAGED, len(capture))
     assert "2000000 bytes up to the end" in info.detail
 
 
@@ -145,33 +145,33 @@ def test_a_length_that_swallows_the_rest() -> None:
     capture = bytearray(pcap(PACKETS))
     at = 24 + sum(16 + len(data) for _, data in PACKETS[:5])
     capture[at + 8 : at + 16] = struct.pack("<II", 900_000, 900_000)
-    seen, experts = read(bytes(capture))
+    seen, findings = read(bytes(capture))
     assert [one.data for one in seen] == [data for _, data in PACKETS[:5] + PACKETS[6:]]
-    assert [(info.kind, info.offset) for info in experts] == [(ExpertKind.CAPTURE_DAMAGED, at)]
+    assert [(info.kind, info.offset) for info in findings] == [(FindingKind.CAPTURE_DAMAGED, at)]
 
 
 def test_a_length_that_swallows_some() -> None:
     capture = bytearray(pcap(PACKETS))
     at = 24 + sum(16 + len(data) for _, data in PACKETS[:5])
     capture[at + 8 : at + 16] = struct.pack("<II", 5000, 5000)
-    seen, experts = read(bytes(capture))
+    seen, findings = read(bytes(capture))
     assert [one.data for one in seen] == [data for _, data in PACKETS]
-    assert [(info.kind, info.offset) for info in experts] == [(ExpertKind.CAPTURE_DAMAGED, at)]
+    assert [(info.kind, info.offset) for info in findings] == [(FindingKind.CAPTURE_DAMAGED, at)]
 
 
 def test_a_capture_inside_a_packet_is_payload() -> None:
     """Of a capture that is itself sent over the network only the packets outside count."""
     inner = pcap(PACKETS[:20])[24:][:60_000]
     packets = [PACKETS[0], (START + SECOND, inner), *PACKETS[1:]]
-    seen, experts = read(pcap(packets))
+    seen, findings = read(pcap(packets))
     assert [one.data for one in seen] == [data for _, data in packets]
     capture = pcap(packets[:2])
-    seen, experts = read(capture[:-100])
+    seen, findings = read(capture[:-100])
     assert [one.data for one in seen] == [PACKETS[0][1]]
-    assert [info.kind for info in experts] == [ExpertKind.CAPTURE_TRUNCATED]
+    assert [info.kind for info in findings] == [FindingKind.CAPTURE_TRUNCATED]
     at = 24 + sum(16 + len(data) for _, data in packets[:2])
     capture = pcap(packets)
-    seen, experts = read(capture[:at] + b"\xff" * 100 + capture[at:])
+    seen, findings = read(capture[:at] + b"\xff" * 100 + capture[at:])
     assert [one.data for one in seen] == [data for _, data in packets]
 
 
@@ -179,9 +179,9 @@ def test_a_capture_inside_a_packet_is_payload() -> None:
 def test_very_large_packets(size: int) -> None:
     packets = [*PACKETS[:3], (START, bytes(size)), *PACKETS[3:6], (START, bytes(size))]
     for chunk in (1 << 30, 1 << 18):
-        seen, experts = read(pcap(packets, snaplen=1 << 20), chunk)
+        seen, findings = read(pcap(packets, snaplen=1 << 20), chunk)
         assert [len(one.data) for one in seen] == [len(data) for _, data in packets]
-        assert experts == []
+        assert findings == []
 
 
 def test_times_may_jump() -> None:
@@ -193,9 +193,9 @@ def test_times_may_jump() -> None:
         2**32 * SECOND - 1,
     ]
     packets = [(ts, bytes(60)) for ts in times]
-    seen, experts = read(pcap(packets, nano=True))
+    seen, findings = read(pcap(packets, nano=True))
     assert [one.ts for one in seen] == times
-    assert experts == []
+    assert findings == []
 
 
 @pytest.mark.slow
@@ -218,10 +218,10 @@ def test_junk_takes_linear_time(junk: bytes) -> None:
 def test_arbitrary_bytes(data: bytes, chunk: int) -> None:
     for form in FORMS:
         head = pcap([], **form.values[0])
-        seen, experts = read(head + data, chunk)
+        seen, findings = read(head + data, chunk)
         assert sum(len(one.data) + 16 for one in seen) <= len(data)
         if not seen and data:
-            assert experts
+            assert findings
 
 
 @every_form
@@ -244,4 +244,4 @@ def test_only_the_record_that_waits_is_copied(form: dict[str, bool], cut: int) -
     ]
     payloads = [one.data[one.start : one.end] for one in found]
     assert payloads == [bytes([number]) * 60 for number in (1, 2, 3)]
-    assert reader.take_experts() == []
+    assert reader.take_findings() == []

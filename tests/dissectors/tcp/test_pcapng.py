@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.formats import reader_of
 from dissectors.tcp.pcapng import MAX_INTERFACES
 from tests.traffic.captures import Interface, PcapngWriter, pcapng
@@ -38,9 +38,9 @@ EXPECTED = [Seen(index + 1, ts, 1, data, len(data)) for index, (ts, data) in enu
 @pytest.mark.parametrize("chunk", [1, 11, 100, 4096, 1 << 20])
 def test_any_pieces(big: bool, chunk: int) -> None:
     capture = _simple(big) if chunk > 1 else _simple(big)[:3000]
-    seen, experts = read(capture, chunk)
+    seen, findings = read(capture, chunk)
     assert seen == EXPECTED[: len(seen)]
-    assert chunk == 1 or (len(seen) == len(PACKETS) and experts == [])
+    assert chunk == 1 or (len(seen) == len(PACKETS) and findings == [])
 
 
 @every_order
@@ -57,8 +57,8 @@ def test_interfaces_have_link_type_resolution_and_offset_of_their_own(big: bool)
         Interface(14, 0x80 | 31, offset=7),
     ]
     timed = [(ts, data, index % len(interfaces)) for index, (ts, data) in enumerate(PACKETS)]
-    seen, experts = read(pcapng(timed, interfaces, big=big))
-    assert experts == []
+    seen, findings = read(pcapng(timed, interfaces, big=big))
+    assert findings == []
     for one, (ts, data, which) in zip(seen, timed, strict=True):
         interface = interfaces[which]
         ticks = (ts - interface.offset * SECOND) * interface.ticks // SECOND
@@ -80,8 +80,8 @@ def test_sections_begin_anew_in_their_own_byte_order(big: bool) -> None:
     writer.section(big)
     writer.interface(Interface(101))
     writer.enhanced(START + 3000, b"d" * 60)
-    seen, experts = read(writer.bytes(), 50)
-    assert experts == []
+    seen, findings = read(writer.bytes(), 50)
+    assert findings == []
     assert [(one.number, one.linktype, one.ts - START, one.data[:1]) for one in seen] == [
         (1, 1, 0, b"a"),
         (2, 113, 1, b"b"),
@@ -100,8 +100,8 @@ def test_simple_and_obsolete_packets(big: bool) -> None:
     writer.simple(b"c" * 100, 1514)
     writer.obsolete(START + 5000, b"d" * 62, 1)
     writer.enhanced(START + 6000, b"e" * 64, 0, 1514)
-    seen, experts = read(writer.bytes())
-    assert experts == []
+    seen, findings = read(writer.bytes())
+    assert findings == []
     assert seen == [
         Seen(1, START, 1, b"a" * 60, 60),
         Seen(2, START, 1, b"b" * 61, 61),
@@ -120,9 +120,9 @@ def test_other_blocks_are_passed_over() -> None:
     writer.block(0x0BAD, bytes(300_000))
     writer.block(0x80000001, b"")
     writer.enhanced(START, b"b" * 60)
-    seen, experts = read(writer.bytes(), 1 << 16)
+    seen, findings = read(writer.bytes(), 1 << 16)
     assert [one.data[:1] for one in seen] == [b"a", b"b"]
-    assert experts == []
+    assert findings == []
 
 
 def test_a_packet_without_its_interface_is_said() -> None:
@@ -133,9 +133,9 @@ def test_a_packet_without_its_interface_is_said() -> None:
     writer.interface(Interface())
     writer.enhanced(START, b"b" * 60, 1)
     writer.enhanced(START, b"c" * 60, 0)
-    seen, experts = read(writer.bytes())
+    seen, findings = read(writer.bytes())
     assert [one.data[:1] for one in seen] == [b"c"]
-    assert [info.kind for info in experts] == [ExpertKind.CAPTURE_DAMAGED] * 3
+    assert [info.kind for info in findings] == [FindingKind.CAPTURE_DAMAGED] * 3
 
 
 def test_the_limit_of_interfaces() -> None:
@@ -144,9 +144,9 @@ def test_the_limit_of_interfaces() -> None:
         writer.interface(Interface())
     writer.enhanced(START, b"a" * 60, MAX_INTERFACES - 1)
     writer.enhanced(START, b"b" * 60, MAX_INTERFACES)
-    seen, experts = read(writer.bytes())
+    seen, findings = read(writer.bytes())
     assert [one.data[:1] for one in seen] == [b"a"]
-    assert [info.detail for info in experts] == [
+    assert [info.detail for info in findings] == [
         f"more than {MAX_INTERFACES} interfaces",
         f"more than {MAX_INTERFACES} interfaces",
         "a packet block that does not fit its interface",
@@ -181,13 +181,13 @@ def test_every_cut_is_said_with_its_offset(big: bool) -> None:
         ends.append(ends[-1] + len(part))
     for cut in range(28, len(capture)):
         whole = sum(end <= cut for end in ends) - 1
-        seen, experts = read(capture[:cut])
+        seen, findings = read(capture[:cut])
         assert seen == EXPECTED[: max(whole - 2, 0)]
         if cut in ends:
-            assert experts == []
+            assert findings == []
         else:
-            (info,) = experts
-            assert (info.kind, info.offset) == (ExpertKind.CAPTURE_TRUNCATED, ends[whole])
+            (info,) = findings
+            assert (info.kind, info.offset) == (FindingKind.CAPTURE_TRUNCATED, ends[whole])
 
 
 @every_order
@@ -235,10 +235,10 @@ def test_damage_is_said_with_its_offset_and_size() -> None:
     writer.parts.append(b"\xff" * 332)
     for ts, data in PACKETS[10:]:
         writer.enhanced(ts, data)
-    seen, experts = read(writer.bytes())
+    seen, findings = read(writer.bytes())
     assert seen == EXPECTED
-    (info,) = experts
-    assert (info.kind, info.offset) == (ExpertKind.CAPTURE_DAMAGED, at)
+    (info,) = findings
+    assert (info.kind, info.offset) == (FindingKind.CAPTURE_DAMAGED, at)
     assert "332 bytes" in info.detail
 
 
@@ -252,9 +252,9 @@ def test_a_length_that_swallows_the_rest() -> None:
         writer.enhanced(ts, data)
     capture = bytearray(writer.bytes())
     capture[at + 4 : at + 8] = struct.pack("<I", 8_000_000)
-    seen, experts = read(bytes(capture))
+    seen, findings = read(bytes(capture))
     assert [one.data for one in seen] == [data for _, data in PACKETS[:5] + PACKETS[6:]]
-    assert [(info.kind, info.offset) for info in experts] == [(ExpertKind.CAPTURE_DAMAGED, at)]
+    assert [(info.kind, info.offset) for info in findings] == [(FindingKind.CAPTURE_DAMAGED, at)]
 
 
 def test_a_new_section_is_found_behind_damage() -> None:
@@ -265,9 +265,9 @@ def test_a_new_section_is_found_behind_damage() -> None:
     writer.section(True)
     writer.interface(Interface(113, 9))
     writer.enhanced(START, b"b" * 60)
-    seen, experts = read(writer.bytes())
+    seen, findings = read(writer.bytes())
     assert [(one.linktype, one.data[:1]) for one in seen] == [(1, b"a"), (113, b"b")]
-    assert [info.kind for info in experts] == [ExpertKind.CAPTURE_DAMAGED]
+    assert [info.kind for info in findings] == [FindingKind.CAPTURE_DAMAGED]
 
 
 @pytest.mark.slow
@@ -293,10 +293,10 @@ def test_junk_takes_linear_time(junk: bytes) -> None:
 def test_arbitrary_bytes(data: bytes, chunk: int) -> None:
     for big in (False, True):
         head = pcapng([], [Interface()], big=big)
-        seen, experts = read(head + data, chunk)
+        seen, findings = read(head + data, chunk)
         assert sum(len(one.data) + 16 for one in seen) <= len(data)
         if not seen and len(data) > 11:
-            assert experts or _all_blocks(data, ">" if big else "<")
+            assert findings or _all_blocks(data, ">" if big else "<")
 
 
 def _all_blocks(data: bytes, order: str) -> bool:
@@ -324,4 +324,4 @@ def test_only_the_block_that_waits_is_copied(big: bool, cut: int) -> None:
     assert [len(found[0].data), *(one.data is second for one in found[1:])] == [104, True, True]
     payloads = [one.data[one.start : one.end] for one in found]
     assert payloads == [bytes([number]) * 60 for number in (1, 2, 3)]
-    assert reader.take_experts() == []
+    assert reader.take_findings() == []

@@ -40,8 +40,8 @@ def written(*, linktype: int = 1, snaplen: int = 0, cut: int = 0) -> bytes:
 @pytest.mark.parametrize("cut", [0, 1000])
 @pytest.mark.parametrize("linktype", [0, 1, 101, 113, 276])
 def test_our_reader_reads_it_back(linktype: int, cut: int) -> None:
-    seen, experts = read(written(linktype=linktype, cut=cut))
-    assert experts == []
+    seen, findings = read(written(linktype=linktype, cut=cut))
+    assert findings == []
     assert seen == [
         Seen(number, ts, linktype, data, len(data) + cut)
         for number, (ts, data) in enumerate(PACKETS, 1)
@@ -60,8 +60,8 @@ def test_whatever_is_written_is_read(written_packets: list[tuple[int, bytes, int
     for ts, data, more in written_packets:
         writer.write(ts, data, len(data) + more)
     writer.write_statistics(writer.last_ts, len(written_packets), 0)
-    seen, experts = read(file.getvalue())
-    assert experts == []
+    seen, findings = read(file.getvalue())
+    assert findings == []
     assert [(one.ts, one.data, one.length - len(one.data)) for one in seen] == written_packets
     assert writer.packets == len(written_packets)
 
@@ -85,9 +85,9 @@ def test_packets_at_once_are_the_packets_one_by_one(
 def test_a_file_that_is_cut_off_has_the_packets_before_the_cut() -> None:
     whole = written()
     for size in range(100, len(whole), 997):
-        seen, experts = read(whole[:size])
+        seen, findings = read(whole[:size])
         assert [one.data for one in seen] == [data for _, data in PACKETS[: len(seen)]]
-        assert all(info.kind.name == "CAPTURE_TRUNCATED" for info in experts)
+        assert all(info.kind.name == "CAPTURE_TRUNCATED" for info in findings)
 
 
 def test_what_no_reader_takes_is_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.pieces import Data
 from dissectors.tcp.reassembly import HOLD_SEGMENTS, KEEP_ALIVE_IDLE, MAX_DISTANCE
 from dissectors.tcp.segment import SYN
@@ -31,7 +31,7 @@ def test_in_order() -> None:
             STREAM[at : at + 100],
         )
     assert one.bytes == STREAM[:1000]
-    assert one.experts == []
+    assert one.findings == []
     assert not one.machine.empty
 
 
@@ -81,7 +81,7 @@ def test_any_segments_of_a_stream(data: st.DataObject) -> None:
     assert one.bytes == STREAM[:size]
     assert one.holes == []
     assert one.machine.pending_bytes == 0
-    assert ExpertKind.OVERLAP_MISMATCH not in one.kinds
+    assert FindingKind.OVERLAP_MISMATCH not in one.kinds
 
 
 @given(st.data())
@@ -111,12 +111,12 @@ def test_the_first_copy_wins_and_a_difference_is_said() -> None:
     one.receive(5, 25, data=b"x" * 20)
     one.receive(0, 8, data=b"y" * 8)
     assert one.bytes == b"yyyyy" + b"xxxxx" + STREAM[10:20] + b"xxxxx"
-    assert one.kinds.count(ExpertKind.OVERLAP_MISMATCH) == 2
+    assert one.kinds.count(FindingKind.OVERLAP_MISMATCH) == 2
     two = Direction()
     two.receive(10, 20)
     two.receive(0, 30)
     assert two.bytes == STREAM[:30]
-    assert ExpertKind.OVERLAP_MISMATCH not in two.kinds
+    assert FindingKind.OVERLAP_MISMATCH not in two.kinds
 
 
 def test_a_retransmission_is_said_and_given_once() -> None:
@@ -127,7 +127,7 @@ def test_a_retransmission_is_said_and_given_once() -> None:
     (piece,) = one.receive(50, 150)
     assert isinstance(piece, Data)
     assert piece.data[piece.start : piece.end] == STREAM[100:150]
-    assert one.kinds == [ExpertKind.RETRANSMISSION] * 2
+    assert one.kinds == [FindingKind.RETRANSMISSION] * 2
 
 
 def test_out_of_order_is_said() -> None:
@@ -136,7 +136,7 @@ def test_out_of_order_is_said() -> None:
     one.receive(50, 100)
     one.receive(0, 50)
     assert one.bytes == STREAM[:200]
-    assert set(one.kinds) == {ExpertKind.OUT_OF_ORDER}
+    assert set(one.kinds) == {FindingKind.OUT_OF_ORDER}
 
 
 # -- the start ----------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_keep_alives_are_no_data() -> None:
         assert one.receive(99, 99) == []
     one.receive(100, 200)
     assert one.bytes == STREAM[:200]
-    assert one.experts == []
+    assert one.findings == []
 
 
 def test_a_keep_alive_where_the_real_byte_was_not_captured() -> None:

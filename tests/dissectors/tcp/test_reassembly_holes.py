@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.pieces import Piece
 from dissectors.tcp.reassembly import (
     FAR_SEGMENTS,
@@ -33,7 +33,7 @@ def test_a_hole_is_a_gap_when_it_was_acknowledged_and_later_packets_came() -> No
     assert count == HOLD_SEGMENTS
     assert one.holes == [(100, 100)]
     assert one.bytes == STREAM[:100] + STREAM[200:300]
-    (info,) = [info for info in one.experts if info.kind is ExpertKind.GAP]
+    (info,) = [info for info in one.findings if info.kind is FindingKind.GAP]
     assert (info.offset, info.conversation, info.packet) == (100, 7, 3)
     assert one.receive(100, 200) == []  # too late
     assert_real(one)
@@ -81,7 +81,7 @@ def test_the_end_gives_out_what_waits() -> None:
     one.receive(300, 400)
     one.finish()
     assert one.holes == [(0, 100), (200, 100)]
-    assert one.kinds == [ExpertKind.GAP] * 2
+    assert one.kinds == [FindingKind.GAP] * 2
     one.receive(400, 500)
     assert one.bytes == STREAM[100:200] + STREAM[300:500]
 
@@ -129,7 +129,7 @@ def test_snap_length_and_disorder(opened: bool) -> None:
     assert len(one.bytes) == 8000
     assert [length for _, length in one.holes] == [460] * 200
     assert_real(one)
-    assert ExpertKind.GAP not in one.kinds
+    assert FindingKind.GAP not in one.kinds
 
 
 def test_a_repeated_segment_that_was_cut_off() -> None:
@@ -139,7 +139,7 @@ def test_a_repeated_segment_that_was_cut_off() -> None:
     one.receive(100, 200)
     assert one.holes == [(10, 90)]
     one.receive(50, 60, missing=100)
-    assert one.kinds == [ExpertKind.RETRANSMISSION] * 3
+    assert one.kinds == [FindingKind.RETRANSMISSION] * 3
     assert one.bytes == STREAM[:10] + STREAM[100:200]
 
 
@@ -178,4 +178,4 @@ def test_another_connection_without_a_syn_is_believed_in_the_end() -> None:
         b"%010d" % index for index in range(FAR_SEGMENTS - 1, FAR_SEGMENTS + 5)
     )
     assert one.holes == [(100, 100), (300, 0)]
-    assert one.kinds == [ExpertKind.GAP] * 2
+    assert one.kinds == [FindingKind.GAP] * 2

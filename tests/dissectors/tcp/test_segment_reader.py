@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.conversations.keys import reversed_key, source_of
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.segment_reader import (
     MAX_IPV6_HEADERS,
     MAX_OFFLOADED,
@@ -227,7 +227,7 @@ def test_what_is_no_tcp_is_counted_with_its_reason() -> None:
     for linktype in (0, 108, 113, 276):
         assert read(b"\0" * 3, linktype, reader=reader) is None
     assert reader.skipped["malformed"] == counts["malformed"] + 4
-    assert {info.kind for info in reader.experts} == {ExpertKind.PACKET_MALFORMED}
+    assert {info.kind for info in reader.findings} == {FindingKind.PACKET_MALFORMED}
     for linktype in (101, 228, 229, 12, 14):
         assert read(b"", linktype, reader=reader) is None
         assert read(b"\x00" * 40, linktype, reader=reader) is None
@@ -239,7 +239,7 @@ def test_a_link_type_that_is_not_decoded_is_said_once() -> None:
         for linktype in (105, 127, 192):
             assert read(bytes(60), linktype, reader=reader) is None
     assert reader.skipped == {"link type 105": 3, "link type 127": 3, "link type 192": 3}
-    assert [info.kind for info in reader.experts] == [ExpertKind.UNSUPPORTED_LINKTYPE] * 3
+    assert [info.kind for info in reader.findings] == [FindingKind.UNSUPPORTED_LINKTYPE] * 3
 
 
 def test_the_limit_of_tunnels() -> None:

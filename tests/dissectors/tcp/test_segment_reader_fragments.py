@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.fragments import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES
 from dissectors.tcp.segment_reader import SegmentReader
@@ -67,7 +67,7 @@ def test_fragments_of_different_datagrams_are_not_mixed() -> None:
     assert reader.segment_of(packet) is None
     assert read(ethernet(second), reader=reader) is None
     reader.finish()
-    assert {info.kind for info in reader.experts} == {ExpertKind.FRAGMENT_LOST}
+    assert {info.kind for info in reader.findings} == {FindingKind.FRAGMENT_LOST}
 
 
 def test_an_atomic_fragment_is_whole() -> None:
@@ -82,7 +82,7 @@ def test_fragments_that_the_snap_length_cut_are_not_used() -> None:
     assert read(ethernet(first)[:-1], length=len(ethernet(first)), reader=reader) is None
     assert read(ethernet(second), reader=reader) is None
     reader.finish()
-    assert [info.kind for info in reader.experts] == [ExpertKind.FRAGMENT_LOST]
+    assert [info.kind for info in reader.findings] == [FindingKind.FRAGMENT_LOST]
 
 
 def _fragment(ident: int, offset: int, part: bytes, more: bool = True) -> bytes:
@@ -95,7 +95,7 @@ def test_the_limit_of_datagrams() -> None:
     reader = SegmentReader()
     for ident in range(MAX_DATAGRAMS + 3):
         read(_fragment(ident, 0, tcp(V4)[:24]), reader=reader)
-    assert [info.kind for info in reader.experts] == [ExpertKind.FRAGMENT_LOST] * 3
+    assert [info.kind for info in reader.findings] == [FindingKind.FRAGMENT_LOST] * 3
     rest = tcp(V4)[24:]
     assert read(_fragment(2, 24, rest, False), reader=reader) is None  # was given up
     assert read(_fragment(MAX_DATAGRAMS, 24, rest, False), reader=reader) is not None
@@ -106,20 +106,20 @@ def test_the_limit_of_waiting_bytes() -> None:
     count = MAX_WAITING_BYTES // 60000 + 2
     for ident in range(count):
         read(_fragment(ident, 8, bytes(60000)), reader=reader)
-    assert 1 <= len(reader.experts) <= 3
+    assert 1 <= len(reader.findings) <= 3
     reader.finish()
-    assert len(reader.experts) == count
+    assert len(reader.findings) == count
 
 
 def test_the_limit_of_parts() -> None:
     reader = SegmentReader()
     for index in range(MAX_PARTS + 1):
         read(_fragment(1, 16 * index, b"12345678"), reader=reader)
-    assert [info.kind for info in reader.experts] == [ExpertKind.FRAGMENT_LOST]
+    assert [info.kind for info in reader.findings] == [FindingKind.FRAGMENT_LOST]
 
 
 def test_a_fragment_beyond_the_largest_datagram_is_dropped() -> None:
     reader = SegmentReader()
     assert read(_fragment(1, 65528, b"12345678"), reader=reader) is None
     reader.finish()
-    assert reader.experts == []
+    assert reader.findings == []

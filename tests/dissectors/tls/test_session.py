@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.tls.events import CertificateChain, ServerExtensions, TlsAlert
 from dissectors.tls.key_log import KeyLog
 from dissectors.tls.session import TlsSession
@@ -92,7 +92,7 @@ def test_data_before_the_handshake_is_done(tmp_path: Path) -> None:
     assert ServerExtensions("", True) in session.events
     session, plain = played(said, without(server.key_log, b"CLIENT_EARLY"))
     assert plain == [(0, b"")]
-    assert [one.kind for one in session.findings] == [ExpertKind.TLS_SECRET_MISSING]
+    assert [one.kind for one in session.findings] == [FindingKind.TLS_SECRET_MISSING]
 
 
 def test_early_data_that_is_not_taken(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_what_is_not_decrypted_is_named(tmp_path: Path) -> None:
     session, plain = played(said, server.key_log)
     assert plain == [(0, b""), (1, b"")]
     assert [(one.kind, one.detail) for one in session.findings] == [
-        (ExpertKind.TLS_UNSUPPORTED, "TLS 1.2 with 0xc05c")
+        (FindingKind.TLS_UNSUPPORTED, "TLS 1.2 with 0xc05c")
     ]
 
 

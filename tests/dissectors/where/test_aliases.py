@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dissectors.rows.record import COLUMNS
-from dissectors.where.fields import ALIASES, exchange_fields
+from dissectors.where.fields import ALIASES, FieldSet, exchange_fields, field_of_column
 from dissectors.where.filter import WhereError, compile_where
 
 from ..made_rows import record, unanswered
@@ -89,3 +91,11 @@ def test_the_documents_name_them_all() -> None:
     page = (ROOT / "docs" / "decoded-log.md").read_text()
     for alias in ALIASES:
         assert f"| `{alias.name}` | {alias.meaning} |" in page
+
+
+def test_the_former_value_of_end_is_accepted() -> None:
+    row = SimpleNamespace(end="no_response")
+    fields = FieldSet([field_of_column("end", "string", "", attrgetter("end"))])
+    for expression in ("end == no_answer", "end in (fin, no_answer)", "end == no_response"):
+        assert compile_where(expression, fields)(row), expression
+    assert not compile_where("end != no_answer", fields)(row)

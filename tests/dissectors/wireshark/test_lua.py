@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS
 from dissectors.remoting.messages.properties import PROPERTIES
@@ -125,7 +125,7 @@ def test_tables_name_what_there_is() -> None:
         assert {name for name in row[:2] if name} <= set(headers)
     experts = found["experts"]
     assert isinstance(experts, list)
-    kinds = {kind.name.lower(): kind for kind in ExpertKind}
+    kinds = {kind.name.lower(): kind for kind in FindingKind}
     for row in experts:
         if row["name"] in kinds:
             assert row["meaning"] == kinds[row["name"]].meaning

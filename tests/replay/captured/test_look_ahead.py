@@ -39,8 +39,8 @@ def test_a_send_comes_out_with_its_answer_and_not_before() -> None:
     assert ahead.take() == []
     answer(ahead, request, 3 * MS)
     (one,) = sends(ahead)
-    assert (one.answer.status, one.answer.code, one.answer.latency_us) == (ANSWERED, 0, 3000)
-    assert one.answer.queue_offset == 5
+    assert (one.response.status, one.response.code, one.response.latency_us) == (ANSWERED, 0, 3000)
+    assert one.response.queue_offset == 5
     assert ahead.waiting_bytes == 0
 
 
@@ -66,10 +66,10 @@ def test_an_answer_is_waited_for_no_longer_than_a_bounded_time() -> None:
     assert sends(ahead) == []
     ahead.at(START + MAX_WAIT)
     (one,) = sends(ahead)
-    assert one.answer.status == UNANSWERED
-    assert one.answer.is_failed
+    assert one.response.status == UNANSWERED
+    assert one.response.is_failed
     answer(ahead, one.seen, MAX_WAIT + MS)
-    assert one.answer.is_stored, "a late answer still completes the outcome"
+    assert one.response.is_stored, "a late answer still completes the outcome"
 
 
 def test_without_any_response_of_its_connection_an_outcome_is_unknown() -> None:
@@ -80,9 +80,9 @@ def test_without_any_response_of_its_connection_an_outcome_is_unknown() -> None:
     answer(ahead, elsewhere, 2 * MS)
     ahead.at(START + MAX_WAIT)
     one, _ = sends(ahead)
-    assert one.answer.status == UNANSWERED
-    assert one.answer.is_unknown
-    assert not one.answer.is_failed
+    assert one.response.status == UNANSWERED
+    assert one.response.is_unknown
+    assert not one.response.is_failed
 
 
 def test_where_the_capture_ends_before_the_client_gives_up_an_outcome_is_unknown() -> None:
@@ -93,7 +93,10 @@ def test_where_the_capture_ends_before_the_client_gives_up_an_outcome_is_unknown
         answer(ahead, before, 0)
         ahead.request(seen())
         ahead.at(START + silence)
-        assert [one.answer.is_unknown for one in sends(ahead, everything=True)] == [False, unknown]
+        assert [one.response.is_unknown for one in sends(ahead, everything=True)] == [
+            False,
+            unknown,
+        ]
 
 
 def test_a_message_belongs_to_the_queue_that_stored_it() -> None:
@@ -122,8 +125,8 @@ def test_a_oneway_send_waits_for_nothing() -> None:
     ahead = LookAhead()
     ahead.request(seen(oneway=True))
     (one,) = sends(ahead)
-    assert one.answer.status == ONEWAY
-    assert not one.answer.is_failed
+    assert one.response.status == ONEWAY
+    assert not one.response.is_failed
 
 
 def test_further_attempts_are_the_same_message() -> None:
@@ -138,8 +141,8 @@ def test_further_attempts_are_the_same_message() -> None:
     one, refused = ahead.take()
     assert isinstance(one, CapturedSend)
     assert isinstance(refused, Refused)
-    assert (one.answer.attempts, one.answer.code, one.answer.latency_us) == (2, 0, 2000)
-    assert one.answer.server_address == "10.0.0.2:10911"
+    assert (one.response.attempts, one.response.code, one.response.latency_us) == (2, 0, 2000)
+    assert one.response.server_address == "10.0.0.2:10911"
     assert one.header.broker_name == "broker-b"
     assert refused.refusal.why is SkipReason.ANOTHER_ATTEMPT
 
@@ -157,8 +160,10 @@ def test_what_was_not_stored_for_good_is_the_same_message_when_it_is_sent_again(
     (one, _, _, another) = taken
     assert isinstance(one, CapturedSend)
     assert isinstance(another, CapturedSend)
-    assert (one.answer.attempts, one.answer.code) == (3, 0), "the last attempt was stored for good"
-    assert another.answer.attempts == 1
+    assert (one.response.attempts, one.response.code) == (3, 0), (
+        "the last attempt was stored for good"
+    )
+    assert another.response.attempts == 1
 
 
 def test_what_was_not_stored_for_good_is_not_waited_for() -> None:
@@ -172,7 +177,7 @@ def test_what_was_not_stored_for_good_is_not_waited_for() -> None:
     answer(ahead, again, 12 * MS, 14)
     (refused,) = ahead.take()
     assert isinstance(refused, Refused)
-    assert one.answer.code == FLUSH_DISK_TIMEOUT, "it was stored, whatever came after"
+    assert one.response.code == FLUSH_DISK_TIMEOUT, "it was stored, whatever came after"
 
 
 def test_the_same_message_sent_again_after_it_was_stored_is_another_one() -> None:
@@ -181,7 +186,7 @@ def test_the_same_message_sent_again_after_it_was_stored_is_another_one() -> Non
         request = seen(at)
         ahead.request(request)
         answer(ahead, request, at + MS)
-    assert [one.answer.attempts for one in sends(ahead)] == [1, 1]
+    assert [one.response.attempts for one in sends(ahead)] == [1, 1]
 
 
 def test_the_late_answer_to_a_first_attempt_does_not_replace_the_second_ones() -> None:
@@ -192,7 +197,7 @@ def test_the_late_answer_to_a_first_attempt_does_not_replace_the_second_ones() -
     answer(ahead, again, 4 * SECOND + MS)
     answer(ahead, first, 5 * SECOND)
     (one,) = sends(ahead)
-    assert (one.answer.latency_us, one.answer.attempts) == (1000, 2)
+    assert (one.response.latency_us, one.response.attempts) == (1000, 2)
 
 
 def test_concurrent_sends_of_a_conversation_are_told_from_those_one_after_another() -> None:
@@ -273,4 +278,4 @@ def test_the_raw_mode_takes_every_request_as_it_is() -> None:
     ahead.request(first)
     ahead.request(again)
     ahead.request(end("K1", 8, 2 * MS))
-    assert [one.answer.attempts for one in sends(ahead, everything=True)] == [1, 1, 1]
+    assert [one.response.attempts for one in sends(ahead, everything=True)] == [1, 1, 1]

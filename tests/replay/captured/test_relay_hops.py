@@ -73,8 +73,8 @@ def test_a_request_from_the_host_that_was_asked_is_an_inner_hop(oneway: bool) ->
     assert isinstance(rows[1], Refused)
     assert rows[1].refusal.detail == SKIPPED
     one = only_send(rows)
-    assert (one.answer.attempts, one.answer.server_address) == (1, RELAY)
-    assert one.answer.latency_us == (None if oneway else 6000)
+    assert (one.response.attempts, one.response.server_address) == (1, RELAY)
+    assert one.response.latency_us == (None if oneway else 6000)
 
 
 def test_what_the_relay_tries_again_is_no_attempt_of_the_client() -> None:
@@ -88,7 +88,7 @@ def test_what_the_relay_tries_again_is_no_attempt_of_the_client() -> None:
     answer(ahead, asked, 5 * MS, "ID1")
     rows = ahead.take()
     assert reasons(rows) == [None, SkipReason.INNER_HOP, SkipReason.INNER_HOP]
-    assert (only_send(rows).answer.attempts, only_send(rows).answer.code) == (1, 0)
+    assert (only_send(rows).response.attempts, only_send(rows).response.code) == (1, 0)
 
 
 def test_one_message_id_in_both_answers_proves_a_relay_behind_another_address() -> None:
@@ -102,7 +102,7 @@ def test_one_message_id_in_both_answers_proves_a_relay_behind_another_address() 
     rows = ahead.take()
     assert reasons(rows) == [None, SkipReason.INNER_HOP]
     one = only_send(rows)
-    assert (one.answer.attempts, one.answer.latency_us, one.answer.server_address) == (
+    assert (one.response.attempts, one.response.latency_us, one.response.server_address) == (
         1,
         6000,
         RELAY,
@@ -118,7 +118,7 @@ def test_the_answers_may_be_seen_in_the_other_order() -> None:
     answer(ahead, made, 6 * MS, "ID1")
     rows = ahead.take()
     assert reasons(rows) == [None, SkipReason.INNER_HOP]
-    assert (only_send(rows).answer.attempts, only_send(rows).answer.latency_us) == (1, 6000)
+    assert (only_send(rows).response.attempts, only_send(rows).response.latency_us) == (1, 6000)
 
 
 def test_a_relay_that_is_proved_once_is_known_for_oneway_and_refused_sends() -> None:
@@ -151,8 +151,8 @@ def test_an_attempt_at_another_broker_stays_one() -> None:
     rows = ahead.take()
     assert reasons(rows) == [None, SkipReason.ANOTHER_ATTEMPT]
     one = only_send(rows)
-    assert (one.answer.attempts, one.answer.latency_us) == (2, 2000)
-    assert one.answer.server_address == "10.0.0.2:11"
+    assert (one.response.attempts, one.response.latency_us) == (2, 2000)
+    assert one.response.server_address == "10.0.0.2:11"
 
 
 def test_a_client_on_the_host_of_the_broker_may_try_again() -> None:
@@ -165,7 +165,7 @@ def test_a_client_on_the_host_of_the_broker_may_try_again() -> None:
     ).origin
     assert hops.request(first, "K1") is None
     assert hops.request(made, "K1") == first
-    hops.answer(first, "K1", START + 2 * MS, "")
+    hops.add_response(first, "K1", START + 2 * MS, "")
     assert hops.request(again, "K1") is None
 
 
@@ -181,7 +181,7 @@ def test_hops_through_two_relays_are_all_inner_ones() -> None:
 def test_what_begins_after_the_answer_is_no_inner_hop() -> None:
     hops = RelayHops()
     hops.request(outer().origin, "K1")
-    hops.answer(outer().origin, "K1", START + MS, "ID1")
+    hops.add_response(outer().origin, "K1", START + MS, "ID1")
     assert hops.request(inner(2 * MS).origin, "K1") is None
     assert hops.request(outer(SECOND).origin, "K2") is None
     assert hops.request(inner(SECOND + MAX_OPEN + 1).origin, "K2") is None
@@ -230,7 +230,7 @@ def test_the_sample_through_a_proxy_is_replayed_as_its_clients_sent_it() -> None
     keys = [step.captured_key for step in steps]
     assert len(keys) == len(set(keys)) == 12
     assert {step.origin.server_address for step in steps} == {"127.77.0.71:18080"}
-    assert [step.captured.answer.attempts for step in steps] == [1] * 10 + [2] * 2
+    assert [step.captured.response.attempts for step in steps] == [1] * 10 + [2] * 2
     hops = [one for one in skipped if one.why is SkipReason.INNER_HOP]
     assert {one.origin.server_address for one in hops} == {"127.77.0.11:10911"}
     assert len(hops) == 14

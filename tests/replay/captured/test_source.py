@@ -46,7 +46,7 @@ def shape(rows: list[CapturedSend | Refused]) -> list[object]:
         if isinstance(one, Refused):
             found.append((one.refusal, one.seen.origin.packet))
             continue
-        answer = one.answer
+        answer = one.response
         outcome = answer.status, answer.code, answer.remark, answer.attempts, answer.queue_offset
         messages = messages_of(one.seen, one.header)
         found.append((one.seen.origin.packet, one.header, messages, one.state, outcome))

@@ -67,11 +67,11 @@ def test_a_filter_sees_the_row_that_decode_shows() -> None:
     for one in sends:
         shown = record_of_captured(one)
         assert shown == rows[shown.request_packet]
-        assert (shown.request_packet == one.seen.origin.packet) is (one.answer.attempts == 1)
+        assert (shown.request_packet == one.seen.origin.packet) is (one.response.attempts == 1)
     where = compile_where("queue_id == 1 and latency < 1s", exchange_fields())
     chosen = [one for one in sends if refusal_of(one, Selection(where=where)) is None]
     assert 0 < len(chosen) < len(sends)
-    assert {one.answer.queue_id for one in chosen} == {1}
+    assert {one.response.queue_id for one in chosen} == {1}
 
 
 def test_a_filter_sees_the_same_in_a_log() -> None:

@@ -60,7 +60,7 @@ def test_modes_are_those_of_the_capture_unless_one_is_asked_for() -> None:
     overlapped = captured(seen())
     overlapped.overlapped = True
     oneway = captured(seen(oneway=True))
-    oneway.answer.status = "oneway"
+    oneway.response.status = "oneway"
     assert step(captured(seen())).mode is SendMode.SYNC
     assert step(overlapped).mode is SendMode.ASYNC
     assert step(oneway).mode is SendMode.ONEWAY
@@ -171,10 +171,10 @@ def test_ordered_messages_go_to_their_queue_only() -> None:
 
 def test_the_queue_is_the_one_that_stored_the_message() -> None:
     retried = captured(seen(queue=3))
-    retried.answer.attempts, retried.answer.code = 2, 0
-    retried.answer.broker, retried.answer.queue_id = "broker-b", 1
+    retried.response.attempts, retried.response.code = 2, 0
+    retried.response.broker, retried.response.queue_id = "broker-b", 1
     assert step(retried).queue == CapturedQueue("broker-b", 1, False)
-    retried.answer.code = 14
+    retried.response.code = 14
     assert step(retried).queue == CapturedQueue("broker-a", 3, False)
 
 

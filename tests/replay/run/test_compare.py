@@ -119,9 +119,9 @@ def test_the_captured_outcome_is_told_by_answer_and_flag() -> None:
     one = captured(seen())
     assert str(captured_side(one)) == "no response"
     assert captured_side(one).is_failed
-    one.answer.status = "oneway"
+    one.response.status = "oneway"
     assert str(captured_side(one)) == "oneway"
     assert not captured_side(one).is_failed
-    one.answer.status, one.answer.code = "answered", 12
+    one.response.status, one.response.code = "answered", 12
     assert str(captured_side(one)) == "FLUSH_SLAVE_TIMEOUT"
     assert not captured_side(one).is_failed

@@ -18,14 +18,14 @@ from replay.sandbox import (
 from replay.sandbox.broker import Broker
 from replay.sandbox.namesrv import NAME, NameServer
 from replay.sandbox.request import ReceivedRequest
-from replay.sandbox.server import Answer
+from replay.sandbox.server import HandlerResponse
 
 from .talk import Talk
 
 CODE = 29
 
 
-def fails(request: ReceivedRequest) -> Answer:
+def fails(request: ReceivedRequest) -> HandlerResponse:
     raise RecursionError("a slip")
 
 

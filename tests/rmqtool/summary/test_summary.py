@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from dissectors.decode.pipeline import CaptureStats, DecodeStats
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from rmqtool.summary.summary import MAX_KEYS, MAX_PEERS, OTHERS, ClientKey, Summary
 from rmqtool.summary.summary_json import summary_json
 from rmqtool.summary.summary_text import summary_lines
@@ -36,7 +36,7 @@ def stats() -> DecodeStats:
         commands=205,
         gaps=1,
         gap_bytes=1448,
-        expert_counts={ExpertKind.MIDSTREAM: 1, ExpertKind.BAD_HEADER: 2},
+        finding_counts={FindingKind.MIDSTREAM: 1, FindingKind.BAD_HEADER: 2},
     )
 
 
@@ -57,7 +57,7 @@ def test_operations_answers_and_peers() -> None:
 
 def test_the_text_has_it_all() -> None:
     found = summary()
-    info = ExpertInfo(ExpertKind.BAD_HEADER, "no JSON\x1b", START, 8, 0, 12)
+    info = Finding(FindingKind.BAD_HEADER, "no JSON\x1b", START, 8, 0, 12)
     found.add_findings([info, info._replace(detail="second")])
     text = "\n".join(summary_lines(found, stats(), ["a.pcap"], FILE))
     assert "a.pcap: pcap gzip, 9 packets, 999 B, 2026-11-20 10:00:00.000 to 10:00:05.000" in text
@@ -96,7 +96,7 @@ def test_the_asking_end_of_a_conversation_is_the_requester() -> None:
 
 def test_the_json_has_the_same_numbers() -> None:
     found = summary()
-    found.add_findings([ExpertInfo(ExpertKind.BAD_HEADER, "half \ud800", START, 8, 0, 12)])
+    found.add_findings([Finding(FindingKind.BAD_HEADER, "half \ud800", START, 8, 0, 12)])
     decoded = json.loads(summary_json(found, stats()))
     assert decoded["exchanges"] == 104
     assert decoded["captures"][0]["first_time"] == "2026-11-20T10:00:00.000000Z"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.live.interface import LiveError, pcap_records
 from dissectors.live.packet_ring import RingPacket
 from dissectors.rows.record import ExchangeRecord
@@ -124,13 +124,13 @@ def test_interfaces_with_other_packets_are_refused() -> None:
 # -- files and standard input ---------------------------------------------------------------------
 
 
-def decoded(source: Source, findings: list[ExpertInfo]) -> list[object]:
+def decoded(source: Source, findings: list[Finding]) -> list[object]:
     """All rows of a capture, and what is wrong with it."""
     decode = Decode([source], DecodeOptions(conversations=True))
     found: list[object] = []
     for rows in decode.records():
         found += [*rows, *decode.take_conversations()]
-        findings += decode.take_experts()
+        findings += decode.take_findings()
         if isinstance(source, StoredFeed):
             findings += source.take_findings()
     return found
@@ -140,8 +140,8 @@ def decoded(source: Source, findings: list[ExpertInfo]) -> list[object]:
 def test_a_file_that_is_watched_has_all_that_it_has(path: Path) -> None:
     """A pcapng also its TLS secrets and the marks of injected faults."""
     feed = StoredFeed(str(path), lambda _: None)
-    of_feed: list[ExpertInfo] = []
-    of_file: list[ExpertInfo] = []
+    of_feed: list[Finding] = []
+    of_file: list[Finding] = []
     found = decoded(feed, of_feed)
     feed.end()
     expected = decoded(source_of(str(path)), of_file)
@@ -175,8 +175,8 @@ def test_damage_of_a_file_that_is_watched_is_a_finding(tmp_path: Path) -> None:
     data = (SAMPLES / "send-sync-5x.pcap").read_bytes()
     capture = tmp_path / "damaged.pcap"
     capture.write_bytes(data[:5000] + b"\xff" * 2000 + data[7000:])
-    findings: list[ExpertInfo] = []
+    findings: list[Finding] = []
     feed = StoredFeed(str(capture), lambda _: None)
     decoded(feed, findings)
     feed.end()
-    assert ExpertKind.CAPTURE_DAMAGED in {one.kind for one in findings}
+    assert FindingKind.CAPTURE_DAMAGED in {one.kind for one in findings}

@@ -27,12 +27,12 @@ GO: Final = "GO"
 class _Fold(LoneMessageFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.answers: Counter[str] = Counter()
+        self.responses: Counter[str] = Counter()
 
     def count(self, message: ObservedMessage, attempt: ObservedAttempt) -> None:
         """Count an attempt of a message, and its response."""
         super().count(message, attempt)
-        self.answers[attempt.send.response_name or str(attempt.send.response_code)] += 1
+        self.responses[attempt.send.response_name or str(attempt.send.response_code)] += 1
 
     def case(self, context: Context) -> Case:
         """Return the case of a group and language."""
@@ -40,7 +40,7 @@ class _Fold(LoneMessageFold):
         verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} of group {group} {verb} refused with"
-            f" {counted_names(self.answers)} and not retried on another broker",
+            f" {counted_names(self.responses)} and not retried on another broker",
             Subject(
                 broker=only(context.broker(address) for address in self.brokers),
                 topic=only(self.topics),

@@ -107,8 +107,8 @@ def how(attempt: ObservedAttempt) -> str:
         return f"{name}: answered after {plain_duration(send.end - send.begin)}, too late"
     if attempt.outcome in WITHOUT_RESPONSE:
         return f"{name}: {attempt.outcome} after {plain_duration(waited_us(attempt))}"
-    answer = send.response_name or attempt.outcome
-    return f"{name}: {answer}"
+    result = send.response_name or attempt.outcome
+    return f"{name}: {result}"
 
 
 class MessageFold(Fold):

@@ -43,13 +43,13 @@ class _Moved:
             self._note(queue, item)
         self.clients |= other.clients
 
-    def _note(self, queue: tuple[str, int], answer: tuple[int, _Offsets]) -> None:
+    def _note(self, queue: tuple[str, int], response: tuple[int, _Offsets]) -> None:
         before = self.queues.get(queue)
         if before is None:
             if len(self.queues) < MAX_QUEUES:
-                self.queues[queue] = answer
-        elif _order(answer) > _order(before):
-            self.queues[queue] = answer
+                self.queues[queue] = response
+        elif _order(response) > _order(before):
+            self.queues[queue] = response
 
     def add(self, row: ExchangeRecord) -> None:
         """Add a pull."""
@@ -93,11 +93,11 @@ class _Fold(Fold):
 
     def _case(self, moved: _Moved, context: Context) -> Case:
         kind, group, topic = parts_of(self.key)
-        answers = sorted(moved.queues.items())
+        kept = sorted(moved.queues.items())
         named = {context.broker(address) for address, _ in moved.queues}
         queues = len({(context.broker(address), queue) for address, queue in moved.queues})
         where = f"{topic or '?'}" + (f" on {named.copy().pop()}" if len(named) == 1 else "")
-        many = f"queue {answers[0][0][1]}" if queues == 1 else f"{queues} queues"
+        many = f"queue {kept[0][0][1]}" if queues == 1 else f"{queues} queues"
         severity = None
         details = []
         if kind == RESET:
@@ -109,7 +109,7 @@ class _Fold(Fold):
         elif kind == TOO_SMALL:
             lost = sum(
                 max(0, (least if least is not None else following or 0) - asked)
-                for _, (_, (asked, following, least, _)) in answers
+                for _, (_, (asked, following, least, _)) in kept
                 if asked is not None
             )
             title = (
@@ -117,8 +117,8 @@ class _Fold(Fold):
                 " messages were never consumed"
             )
         else:
-            ends = [most for _, (_, (_, _, _, most)) in answers if most is not None]
-            begins = [asked for _, (_, (asked, _, _, _)) in answers if asked is not None]
+            ends = [most for _, (_, (_, _, _, most)) in kept if most is not None]
+            begins = [asked for _, (_, (asked, _, _, _)) in kept if asked is not None]
             at = f"at offset {max(begins):,}" if begins else "at an offset"
             end = " that the queue does not have"
             if ends:
@@ -128,7 +128,7 @@ class _Fold(Fold):
                 why = "its program asks for an offset that the queue does not have"
                 severity = ProblemSeverity.WARNING
             title = f"{group} pulls {where} {at}{end}, in {many}: {why}"
-        for (address, queue), (_, (asked, following, least, most)) in answers[:8]:
+        for (address, queue), (_, (asked, following, least, most)) in kept[:8]:
             details.append(
                 f"{context.broker(address)} queue {queue}: asked for {asked}, has {least} to"
                 f" {most}, redirected to {following}"
@@ -141,7 +141,7 @@ class _Fold(Fold):
                 topic=topic or None,
                 group=group or None,
                 client=only(clients),
-                queue=answers[0][0][1] if queues == 1 else None,
+                queue=kept[0][0][1] if queues == 1 else None,
             ),
         )
         case.severity = severity
@@ -149,8 +149,8 @@ class _Fold(Fold):
         return case
 
 
-def _order(answer: tuple[int, _Offsets]) -> tuple[int, list[int]]:
-    return answer[0], [-1 if number is None else number for number in answer[1]]
+def _order(response: tuple[int, _Offsets]) -> tuple[int, list[int]]:
+    return response[0], [-1 if number is None else number for number in response[1]]
 
 
 def _key(row: ExchangeRecord) -> str | None:

@@ -51,7 +51,7 @@ class Point(NamedTuple):
         return Evidence(self.capture, self.packet or None, self.time, self.conversation, text)
 
 
-_Answer = tuple[int, str, str, int, int, str]
+_Response = tuple[int, str, str, int, int, str]
 """time, fact of the offsets, capture, packet, conversation, broker: parsed only in the end, as
 there are as many as pulls"""
 
@@ -67,7 +67,7 @@ class Series:
     def __init__(self) -> None:
         self.step = FIRST_STEP
         self._keys: dict[int, str] = {}
-        self.points: dict[int, _Answer] = {}
+        self.points: dict[int, _Response] = {}
         self.pullers: dict[str, tuple[int, int]] = {}
         """client `address:port` -> first and last response"""
 
@@ -92,10 +92,10 @@ class Series:
         self._keep((time, row.facts[0], row.capture, packet, row.conversation, name))
         while len(self.points) > MAX_POINTS:
             self.step *= 2
-            answers = list(self.points.values())
+            responses = list(self.points.values())
             self.points = {}
-            for answer in answers:
-                self._keep(answer)
+            for response in responses:
+                self._keep(response)
 
     def _named(self) -> list[int]:
         return sorted(self._keys)[-MAX_KEYS:]
@@ -104,11 +104,11 @@ class Series:
         """Return the UNIQ_KEY of the message at an offset, or None if no pull began with it."""
         return self._keys[offset] if offset in self._named() else None
 
-    def _keep(self, answer: _Answer) -> None:
-        at = answer[0] // self.step
+    def _keep(self, response: _Response) -> None:
+        at = response[0] // self.step
         before = self.points.get(at)
-        if before is None or answer > before:
-            self.points[at] = answer
+        if before is None or response > before:
+            self.points[at] = response
 
     def ordered(self) -> list[Point]:
         """Return the points, sorted by time."""

@@ -114,7 +114,7 @@ def _unanswered(outages: list[Outage]) -> bool:
     """Return whether it never responded: its host or the network path may be at fault."""
     failed = [row for outage in outages for row in outage.failed]
     return not any(outage.losses for outage in outages) and all(
-        row.end == tcp.NO_ANSWER for row in failed
+        row.end == tcp.NO_RESPONSE for row in failed
     )
 
 

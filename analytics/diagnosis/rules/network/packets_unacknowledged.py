@@ -19,7 +19,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ANSWERED, ExchangeRecord
 
 from ...context import Context
-from ...keys import answer_times, by_server
+from ...keys import by_server, response_times
 from ...need import Need
 from ...outages import is_remoting_server, named, server_of, subject_at
 from ...problem import (
@@ -35,7 +35,7 @@ from ...problem import (
 )
 from ...refusals import times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
-from ...silences import AnswerTimes
+from ...silences import ResponseTimes
 from ...spells import spells
 from .idle_close import FORGOTTEN_ADVICE, LONG_IDLE_MS
 
@@ -108,7 +108,7 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._stalled: list[_Stalled] = []
-        self._answers = AnswerTimes()
+        self._response_times = ResponseTimes()
         self._requests: dict[str, _Sizes] = {}
         self._responses: dict[str, _Sizes] = {}
 
@@ -116,7 +116,7 @@ class _Fold(Fold):
         self.add_exchanges((row,))
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
-        self._answers.add([time for time in answer_times(rows) if time is not None])
+        self._response_times.add([time for time in response_times(rows) if time is not None])
         host = host_of(rows[0].client_address)
         for kept, sizes in (
             (self._requests, [row.request_bytes or 0 for row in rows]),
@@ -151,7 +151,7 @@ class _Fold(Fold):
 
     def _answered_since(self, stalls: list[_Stalled]) -> bool:
         """Return whether the server responded during the wait or later."""
-        return self._answers.after(min(stalled.stall.first for stalled in stalls))
+        return self._response_times.after(min(stalled.stall.first for stalled in stalls))
 
     def _forgotten(self, stalls: list[_Stalled], context: Context) -> Case:
         """Return the case of idle connections that a middlebox dropped silently.
@@ -218,7 +218,7 @@ class _Fold(Fold):
 
     def _answered_meanwhile(self, stalls: list[_Stalled]) -> bool:
         """Return whether the server responded to something during each stall."""
-        return all(self._answers.between(stall.first, stall.last) for _, stall in stalls)
+        return all(self._response_times.between(stall.first, stall.last) for _, stall in stalls)
 
     def _title(self, stalls: list[_Stalled], context: Context) -> str:
         longest = max(

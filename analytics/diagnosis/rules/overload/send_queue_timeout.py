@@ -12,7 +12,7 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import WHOLE, Add, Flow, answer_times
+from ...keys import WHOLE, Add, Flow, response_times
 from ...problem import ProblemSeverity
 from ...refusals import by_client, counted_names, refused_with
 from ...rule import COVERED, DiagnosisRule, Exchanges
@@ -41,8 +41,8 @@ class _Fold(RefusingBroker):
 
     def _count_sends(self, rows: Sequence[ExchangeRecord]) -> None:
         """Count sends of one client to one broker."""
-        answers = answer_times(rows)
-        ends = [time for time in answers if time]
+        times = response_times(rows)
+        ends = [time for time in times if time]
         if len(ends) < len(rows):
             ends = [row.response_time or row.request_time or 0 for row in rows]
         if min(ends) // HOUR == max(ends) // HOUR:

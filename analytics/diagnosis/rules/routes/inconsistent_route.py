@@ -21,7 +21,7 @@ from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
 MAX_SERVERS: Final = 16
-MAX_ANSWERS: Final = 256
+MAX_RESPONSES: Final = 256
 """maximum responses kept per NameServer and topic"""
 TOGETHER: Final = 10_000_000_000
 """maximum ns between two responses that should be equal"""
@@ -37,7 +37,7 @@ Said = frozenset[tuple[str, str]]
 """content of a route: for each broker its name, and permission and queues or an address"""
 
 
-class _Answer(NamedTuple):
+class _Response(NamedTuple):
     time: int
     said: Said
     evidence: Evidence
@@ -46,14 +46,14 @@ class _Answer(NamedTuple):
 class _Lasting(NamedTuple):
     """Two equal consecutive responses of a NameServer: the route was valid all the time between."""
 
-    first: _Answer
-    last: _Answer
+    first: _Response
+    last: _Response
 
 
 class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.topics: dict[str, dict[str, list[_Answer]]] = {}
+        self.topics: dict[str, dict[str, list[_Response]]] = {}
         """topic -> NameServer -> its responses"""
         self.named: dict[str, dict[str, str]] = {}
         """NameServer -> broker address -> broker name"""
@@ -75,12 +75,12 @@ class _Fold(Fold):
         servers = self.topics.setdefault(topic, {})
         if row.server_address not in servers and len(servers) >= MAX_SERVERS:
             return
-        answers = servers.setdefault(row.server_address, [])
-        if len(answers) >= MAX_ANSWERS:
+        responses = servers.setdefault(row.server_address, [])
+        if len(responses) >= MAX_RESPONSES:
             return
         content, names = _said_in(route)
         what = f"route of {topic} by {row.server_address}: {names}"
-        answers.append(_Answer(row.response_time or 0, content, shown(row, what)))
+        responses.append(_Response(row.response_time or 0, content, shown(row, what)))
 
     def _note_names(self, server: str, route: AnsweredRoute) -> None:
         """Record a NameServer's broker names."""
@@ -97,11 +97,13 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         by_servers: dict[tuple[str, str], list[_Difference]] = {}
         for topic, servers in sorted(self.topics.items()):
-            if len({answer.said for answers in servers.values() for answer in answers}) < 2:
+            if len({response.said for responses in servers.values() for response in responses}) < 2:
                 continue
             for one, other in combinations(sorted(servers), 2):
                 mine, theirs = (
-                    sorted(servers[name], key=lambda answer: (answer.time, sorted(answer.said)))
+                    sorted(
+                        servers[name], key=lambda response: (response.time, sorted(response.said))
+                    )
                     for name in (one, other)
                 )
                 pairs = _all_the_time(mine, theirs)
@@ -136,14 +138,14 @@ class _Fold(Fold):
 
 class _Difference(NamedTuple):
     topic: str
-    pairs: Sequence[tuple[_Answer, _Answer]]
+    pairs: Sequence[tuple[_Response, _Response]]
     certain: bool
 
 
 def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
     tally = Tally()
     pairs = [pair for difference in differences for pair in difference.pairs]
-    for proof in {answer.evidence for pair in pairs for answer in pair}:
+    for proof in {response.evidence for pair in pairs for response in pair}:
         tally.add(proof)
     only_first = frozenset(said for mine, theirs in pairs for said in mine.said - theirs.said)
     only_second = frozenset(said for mine, theirs in pairs for said in theirs.said - mine.said)
@@ -183,17 +185,19 @@ def _said_in(route: AnsweredRoute) -> tuple[Said, str]:
     return content, ", ".join(sorted({name for name, _ in content})) or "no broker"
 
 
-def _lasting(answers: list[_Answer]) -> list[_Lasting]:
+def _lasting(responses: list[_Response]) -> list[_Lasting]:
     lasting: list[_Lasting] = []
-    for answer in answers:
-        if lasting and lasting[-1].last.said == answer.said:
-            lasting[-1] = _Lasting(lasting[-1].first, answer)
+    for response in responses:
+        if lasting and lasting[-1].last.said == response.said:
+            lasting[-1] = _Lasting(lasting[-1].first, response)
         else:
-            lasting.append(_Lasting(answer, answer))
+            lasting.append(_Lasting(response, response))
     return lasting
 
 
-def _all_the_time(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Answer, _Answer]]:
+def _all_the_time(
+    mine: list[_Response], theirs: list[_Response]
+) -> list[tuple[_Response, _Response]]:
     """Return differing responses if both sides kept theirs for longer than a change takes."""
     return [
         pair
@@ -206,22 +210,27 @@ def _all_the_time(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Ans
     ]
 
 
-def _side_by_side(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Answer, _Answer]]:
+def _side_by_side(
+    mine: list[_Response], theirs: list[_Response]
+) -> list[tuple[_Response, _Response]]:
     """Return two simultaneous responses that differ, if neither side ever changed.
 
     A topic that is missing at first and present later was created in between.
     """
-    if len({answer.said for answer in mine}) != 1 or len({answer.said for answer in theirs}) != 1:
+    if (
+        len({response.said for response in mine}) != 1
+        or len({response.said for response in theirs}) != 1
+    ):
         return []
     if mine[0].said == theirs[0].said:
         return []
     return [
-        (answer, other)
-        for answer in mine
+        (response, other)
+        for response in mine
         for other in theirs
-        if abs(answer.time - other.time) <= TOGETHER
-        and (answer.said or other.time < answer.time)
-        and (other.said or answer.time < other.time)
+        if abs(response.time - other.time) <= TOGETHER
+        and (response.said or other.time < response.time)
+        and (other.said or response.time < other.time)
     ][:1]
 
 

@@ -56,7 +56,7 @@ class _Fold(ServerSilences):
         if rows[0].request_code in _ROUTE:
             super().add_exchanges(rows)
         else:
-            self.note_answers(rows)
+            self.note_responses(rows)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of the periods without responses, per spell."""

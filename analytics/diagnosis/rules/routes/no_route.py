@@ -130,9 +130,9 @@ class _Fold(Fold):
             # A request without a response may have got a route that was not captured.
             good = good or row.response_code is None
             if row.client_address in self.defaults or len(self.defaults) < MAX_CLIENTS:
-                answers = self.defaults.setdefault(row.client_address, [])
-                if len(answers) < MAX_ASKED:
-                    answers.append((time, good))
+                responses = self.defaults.setdefault(row.client_address, [])
+                if len(responses) < MAX_ASKED:
+                    responses.append((time, good))
             return
         if is_own_topic(row.topic) or row.topic is None or row.response_code is None:
             return

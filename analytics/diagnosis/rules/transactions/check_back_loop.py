@@ -49,9 +49,9 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     to = f" to {topic}" if topic else ""
     often = f"{min(checks)} to {max(checks)}" if min(checks) != max(checks) else f"{checks[0]}"
     each = " each" if count > 1 else ""
-    producers = {context.client(end) for half in halves for end in half.proxied or half.answerers}
+    producers = {context.client(end) for half in halves for end in half.proxied or half.responders}
     turns = f", at {len(producers)} producers in turn" if len(producers) > 1 else ""
-    answer = (
+    outcome = (
         "no producer responded"
         if silent == count
         else "the response was always unknown"
@@ -59,7 +59,8 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         else "no response decided one"
     )
     case = tally.case(
-        f"the broker checked back {often} times{each} for {messages_text}{of}{to}{turns}: {answer}",
+        f"the broker checked back {often} times{each} for {messages_text}{of}{to}{turns}:"
+        f" {outcome}",
         subject_of(halves, context, halves[0].key if count == 1 else None),
     )
     if len(producers) > 1:

@@ -86,7 +86,7 @@ class ObservedHalf:
     checks: Tally = field(default_factory=Tally)
     askers: Counter[str] = field(default_factory=Counter)
     """39 by capture and sender; a broker may check with another producer each time"""
-    answerers: set[str] = field(default_factory=set)
+    responders: set[str] = field(default_factory=set)
     """`address:port` of checked producers"""
     proxied: set[str] = field(default_factory=set)
     """producers checked by a proxy: if there are any, the others are proxies"""
@@ -174,8 +174,8 @@ def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
     asker = f"{row.capture} {row.client_address}"
     if asker in half.askers or len(half.askers) < MAX_ASKERS:
         half.askers[asker] += 1
-    if len(half.answerers) < MAX_ASKERS:
-        half.answerers.add(row.server_address)
+    if len(half.responders) < MAX_ASKERS:
+        half.responders.add(row.server_address)
     if row.request_name == CHECK_CALL and len(half.proxied) < MAX_ASKERS:
         half.proxied.add(row.server_address)
     half.checks.add(

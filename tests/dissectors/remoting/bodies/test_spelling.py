@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.bodies import decode_body
 from dissectors.remoting.heartbeat import groups_of
 from dissectors.remoting.row_facts.bodies import request_body_facts
@@ -85,7 +85,7 @@ def test_a_heartbeat_of_a_client_in_dotnet() -> None:
     assert pdu.groups == "G,P"
     assert pdu.facts is not None
     assert "subscription=G T TAG *" in pdu.facts
-    assert outcome.kinds == {ExpertKind.RELEASES_DIFFER: 1}
-    assert outcome.experts[0].detail.startswith(
+    assert outcome.kinds == {FindingKind.RELEASES_DIFFER: 1}
+    assert outcome.findings[0].detail.startswith(
         "RocketMQ 5.4 and later (fastjson2) ignores ClientID"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from tests.traffic.commands import Command, route_query, send, sent
@@ -32,13 +32,13 @@ class Decoding:
     synchronized: bool = True
     keep: int = KEEP_ALL
     started: bool = False
-    experts: list[ExpertInfo] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     at: int = 0
     packet: int = 100
 
     def __post_init__(self) -> None:
-        self.decoder = FrameDecoder(9, self.experts, self.keep, self.synchronized)
+        self.decoder = FrameDecoder(9, self.findings, self.keep, self.synchronized)
         self.decoder.started = self.started
 
     def feed(self, data: bytes) -> Decoding:
@@ -63,8 +63,8 @@ class Decoding:
         return self
 
     @property
-    def kinds(self) -> list[ExpertKind]:
-        return [info.kind for info in self.experts]
+    def kinds(self) -> list[FindingKind]:
+        return [info.kind for info in self.findings]
 
 
 def assert_frames(found: list[Frame], wanted: list[Command], *, bodies: bool = True) -> None:

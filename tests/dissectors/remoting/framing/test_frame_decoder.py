@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.framing.frame_decoder import (
     KEEP_ALL,
     KEEP_CARRIED,
@@ -32,7 +32,7 @@ def test_whole() -> None:
     assert_frames(one.frames, COMMANDS)
     assert [frame.offset for frame in one.frames] == STARTS[:-1]
     assert {(frame.packet, frame.ts) for frame in one.frames} == {(101, 1010)}
-    assert one.experts == []
+    assert one.findings == []
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100, 1448])
@@ -42,7 +42,7 @@ def test_any_piece_size(size: int, synchronized: bool) -> None:
     for at in range(0, len(STREAM), size):
         one.feed(STREAM[at : at + size])
     assert_frames(one.frames, COMMANDS)
-    assert one.experts == []
+    assert one.findings == []
     for number, found in enumerate(one.frames):
         last = STARTS[number + 1] - 1  # the packet of a frame is the one that completed it
         assert found.packet == 101 + last // size
@@ -56,7 +56,7 @@ def test_any_cut(data: st.DataObject) -> None:
     for start, end in zip([0, *cuts], [*cuts, len(STREAM)], strict=True):
         one.feed(STREAM[start:end])
     assert_frames(one.frames, COMMANDS, bodies=one.keep == KEEP_ALL)
-    assert one.experts == []
+    assert one.findings == []
     assert one.decoder.held_bytes == 0
 
 
@@ -91,14 +91,14 @@ def test_an_answer_that_is_too_long_for_a_route_is_not_held() -> None:
 # -- damage -------------------------------------------------------------------------------------
 
 BAD = {
-    "too large": (struct.pack(">II", MAX_FRAME - 3, 10), ExpertKind.FRAME_TOO_LARGE),
-    "negative": (struct.pack(">iI", -5, 10), ExpertKind.BAD_FRAME),
-    "header over frame": (struct.pack(">II", 20, 17), ExpertKind.BAD_FRAME),
-    "total too small": (struct.pack(">II", 3, 0), ExpertKind.BAD_FRAME),
-    "type": (struct.pack(">II", 100, 2 << 24 | 30), ExpertKind.BAD_FRAME),
-    "no header": (struct.pack(">II", 100, 0), ExpertKind.BAD_FRAME),
-    "binary header": (struct.pack(">II", 100, 1 << 24 | 20), ExpertKind.BAD_FRAME),
-    "no JSON": (struct.pack(">II", 100, 50) + b"x" * 92, ExpertKind.BAD_FRAME),
+    "too large": (struct.pack(">II", MAX_FRAME - 3, 10), FindingKind.FRAME_TOO_LARGE),
+    "negative": (struct.pack(">iI", -5, 10), FindingKind.BAD_FRAME),
+    "header over frame": (struct.pack(">II", 20, 17), FindingKind.BAD_FRAME),
+    "total too small": (struct.pack(">II", 3, 0), FindingKind.BAD_FRAME),
+    "type": (struct.pack(">II", 100, 2 << 24 | 30), FindingKind.BAD_FRAME),
+    "no header": (struct.pack(">II", 100, 0), FindingKind.BAD_FRAME),
+    "binary header": (struct.pack(">II", 100, 1 << 24 | 20), FindingKind.BAD_FRAME),
+    "no JSON": (struct.pack(">II", 100, 50) + b"x" * 92, FindingKind.BAD_FRAME),
 }
 
 
@@ -112,10 +112,10 @@ def test_a_prefix_that_cannot_be_one(name: str, size: int) -> None:
         one.feed(data[at : at + size])
     one.finish()
     assert_frames(one.frames, COMMANDS[:3])
-    assert one.kinds == [kind, ExpertKind.RESYNCHRONIZED]
-    assert one.experts[0].offset == STARTS[1]
-    assert one.experts[1].offset == STARTS[1] + len(bad)
-    assert one.experts[0].conversation == 9
+    assert one.kinds == [kind, FindingKind.RESYNCHRONIZED]
+    assert one.findings[0].offset == STARTS[1]
+    assert one.findings[1].offset == STARTS[1] + len(bad)
+    assert one.findings[0].conversation == 9
 
 
 def test_the_largest_frame() -> None:
@@ -147,7 +147,7 @@ def test_the_search_finds_every_frame_behind_any_bytes() -> None:
         ):
             one = Decoding(False).feed(junk + STREAM)
             assert_frames(one.frames, COMMANDS)
-            assert one.kinds == [ExpertKind.RESYNCHRONIZED] * (len(junk) > 0)
+            assert one.kinds == [FindingKind.RESYNCHRONIZED] * (len(junk) > 0)
             two = Decoding(False)
             for at in range(0, len(junk) + len(STREAM), 777):
                 two.feed((junk + STREAM)[at : at + 777])
@@ -183,7 +183,7 @@ def test_at_the_known_start_the_header_may_be_any_that_java_reads() -> None:
         for at in range(0, len(data), size):
             tolerant.feed(data[at : at + size])
         assert [found.header for found in tolerant.frames] == [header, header]
-        assert tolerant.experts == []
+        assert tolerant.findings == []
 
 
 def test_giving_up_what_is_held() -> None:

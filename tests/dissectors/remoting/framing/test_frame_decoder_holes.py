@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import ExpertKind
+from dissectors.findings import FindingKind
 from dissectors.remoting.framing.layout import PREFIX
 
 from .decoding import BIG, COMMANDS, STARTS, STREAM, Decoding, assert_frames
@@ -22,7 +22,7 @@ def test_a_hole_in_a_body_costs_its_bytes() -> None:
     assert (frame.missing, frame.body_length) == (1000, len(COMMANDS[BIG].body))
     assert frame.body == COMMANDS[BIG].body[:100]
     assert frame.packet == 103
-    assert one.experts == []
+    assert one.findings == []
 
 
 def test_a_hole_up_to_the_end_of_a_body() -> None:
@@ -33,7 +33,7 @@ def test_a_hole_up_to_the_end_of_a_body() -> None:
     assert one.frames[BIG].packet == 102
     one.feed(STREAM[end:])
     assert_frames(one.frames[BIG + 1 :], COMMANDS[BIG + 1 :])
-    assert one.experts == []
+    assert one.findings == []
 
 
 def test_a_hole_over_a_whole_body_and_more() -> None:
@@ -43,7 +43,7 @@ def test_a_hole_over_a_whole_body_and_more() -> None:
     assert one.frames[BIG].missing == len(COMMANDS[BIG].body)
     assert one.frames[BIG].body == b""
     assert_frames(one.frames[BIG + 1 :], COMMANDS[:1])
-    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
+    assert one.kinds == [FindingKind.RESYNCHRONIZED]
 
 
 @pytest.mark.parametrize("at", [1, 7, 8, 9, 30])
@@ -51,15 +51,15 @@ def test_a_hole_in_a_prefix_or_header_costs_the_frame(at: int) -> None:
     start = STARTS[2]
     one = Decoding().feed(STREAM[: start + at]).lose(5).feed(STREAM[start + at + 5 :]).finish()
     assert_frames(one.frames, COMMANDS[:2] + COMMANDS[3:])
-    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
-    assert one.experts[0].offset == STARTS[3]
+    assert one.kinds == [FindingKind.RESYNCHRONIZED]
+    assert one.findings[0].offset == STARTS[3]
 
 
 def test_a_hole_between_frames_costs_nothing_but_its_frames() -> None:
     one = Decoding().feed(STREAM[: STARTS[2]]).lose(STARTS[4] - STARTS[2])
     one.feed(STREAM[STARTS[4] :])
     assert_frames(one.frames, COMMANDS[:2] + COMMANDS[4:])
-    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
+    assert one.kinds == [FindingKind.RESYNCHRONIZED]
 
 
 def test_a_hole_of_unknown_size() -> None:
@@ -109,11 +109,11 @@ def test_any_loss_gives_fewer_never_other(data: st.DataObject) -> None:
 
 def test_the_end_inside_a_frame() -> None:
     cut = Decoding().feed(STREAM[: STARTS[1] - 2]).finish()
-    assert cut.kinds == [ExpertKind.FRAME_CUT]
+    assert cut.kinds == [FindingKind.FRAME_CUT]
     assert (cut.frames[0].missing, cut.frames[0].body) == (2, b"hel")
     for size in (1, 7, 8, 20):
         one = Decoding().feed(STREAM[:size]).finish()
         assert one.frames == []
-        assert one.kinds == [ExpertKind.FRAME_CUT]
-        assert f"only {size} bytes" in one.experts[0].detail
-    assert Decoding().feed(STREAM).finish().experts == []
+        assert one.kinds == [FindingKind.FRAME_CUT]
+        assert f"only {size} bytes" in one.findings[0].detail
+    assert Decoding().feed(STREAM).finish().findings == []

@@ -9,7 +9,7 @@ import pytest
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, Subject
 from analytics.diagnosis.rules.routes.nobody_listens import RULE
 from dissectors.remoting.codes import RequestCode
-from dissectors.rows.conversation_record import NO_ANSWER, ConversationRecord
+from dissectors.rows.conversation_record import NO_RESPONSE, ConversationRecord
 
 from ...made_rows import (
     BROKER,
@@ -51,7 +51,7 @@ def test_another_port_beside_a_namesrv() -> None:
 
 
 def test_few_connects_or_one_that_works() -> None:
-    silent = {"end": NO_ANSWER, "ended_by": None}
+    silent = {"end": NO_RESPONSE, "ended_by": None}
     assert problems(RULE, [], in_vain(NAMESRV, 4, **silent)) == []
     assert problems(RULE, [], in_vain(NAMESRV, 5, 10, **silent)) == []
     assert len(problems(RULE, [], in_vain(NAMESRV, 5, **silent))) == 1

@@ -1,7 +1,7 @@
 """Findings about the input as values: a closed list of kinds, each with a severity.
 
 Nothing in ``dissectors`` raises because of the content of a capture or a peer; decoding reports an
-`ExpertInfo` and continues. Severities are those of Wireshark's expert information.
+`Finding` and continues. Severities are those of Wireshark's expert information.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Severity(IntEnum):
     ERROR = 4
 
 
-class ExpertKind(Enum):
+class FindingKind(Enum):
     """The closed list of findings: severity and meaning of each."""
 
     CAPTURE_TRUNCATED = (Severity.WARNING, "the capture file ends inside a packet")
@@ -76,10 +76,10 @@ def undecoded(error: Exception) -> str:
     return f"not decoded: {type(error).__name__}"
 
 
-class ExpertInfo(NamedTuple):
+class Finding(NamedTuple):
     """A finding and its place in the input."""
 
-    kind: ExpertKind
+    kind: FindingKind
     """kind of finding"""
     detail: str
     """details for people; may quote the input, so escape it for a terminal"""
