@@ -284,7 +284,7 @@ class Engine:
         for taker, states in zip(self._takers, states_of, strict=True):
             problems.extend(problems_of(taker.rule, states, self.context, limits))
             if taker.left_out:
-                limits.append(f"{taker.rule.id}: {taker.left_out} rows of further keys")
+                limits.append(f"{taker.rule.id}: {counted(taker.left_out, 'row')} not checked")
         if self._store.left_out:
             limits.append(f"{self._store.left_out} failed messages were not looked at")
         rules, only = [taker.rule for taker in self._takers], self._only
@@ -331,7 +331,7 @@ class Engine:
                     continue
                 by_key.setdefault(key, []).append(message)
         limits += [
-            f"{rule}: {number} messages of further keys" for rule, number in left_out.items()
+            f"{rule}: {counted(number, 'message')} not checked" for rule, number in left_out.items()
         ]
         return {
             name: [

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
+from dissectors.quantities import counted
+
 from .impact import Impact, impact_text
 from .problem import MOST_SPANS, Problem, Subject, Tally, filter_of, period
 from .registry import rule_of
@@ -45,7 +47,8 @@ def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
         ]
         merged_problems.sort(key=_by_frequency)
         if len(merged_problems) > MAX_CASES:
-            limits.append(f"{rule}: {len(merged_problems) - MAX_CASES} further problems")
+            hidden = len(merged_problems) - MAX_CASES
+            limits.append(f"{rule}: {counted(hidden, 'more problem')}")
         result += merged_problems[:MAX_CASES]
     return result
 

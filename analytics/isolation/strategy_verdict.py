@@ -66,14 +66,14 @@ def verdict_of(
         if replay.chance < CHANCE:
             unseen = len(replay.trespasses.because(UNSEEN))
             but = f", but for {unseen} after unseen ones" if unseen else ""
-            return Verdict(ON, f"{replay.avoided} attempts, none at an isolated broker{but}")
+            return Verdict(ON, f"{replay.avoided} attempts, none to an isolated broker{but}")
         return Verdict(UNDETERMINED, f"only {replay.avoided} attempts while a broker was isolated")
-    summary = f"{replay.broken} of {met} attempts at a broker while it was isolated"
+    summary = f"{replay.broken} of {met} attempts went to an isolated broker"
     fitting = next((name for name, other in others if _fits(other)), None)
     if fitting is not None:
         return Verdict(OTHER_GENERATION, f"{summary}, none by the tables of generation {fitting}")
     if replay.broken >= _MANY * met / 2:
-        return Verdict(OFF, f"{summary} while others were available; or the program selects queues")
+        return Verdict(OFF, f"{summary} (unless the program selects its queues)")
     return Verdict(UNDETERMINED, f"{summary}: too few without the strategy, too many with it")
 
 

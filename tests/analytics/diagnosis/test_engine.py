@@ -161,7 +161,7 @@ def test_keys_of_a_rule_are_bounded_and_that_is_said(monkeypatch: pytest.MonkeyP
     )
     found = made.diagnosis()
     assert len(found.problems) == 3
-    assert found.limits == ["made: 2 rows of further keys"]
+    assert found.limits == ["made: 2 rows not checked"]
     assert made.diagnosis().limits == found.limits
 
 
@@ -171,7 +171,7 @@ def test_problems_of_a_rule_are_bounded_and_that_is_said(monkeypatch: pytest.Mon
     made.add_exchanges([exchange(at, SEND, 2, topic=f"T{at % 7}") for at in range(20)])
     found = made.diagnosis()
     assert [one.subject.topic for one in found.problems] == ["T0", "T1", "T2", "T3"]
-    assert found.limits == ["made: 3 further problems"]
+    assert found.limits == ["made: 3 more problems"]
 
 
 def test_keys_of_messages_are_bounded_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_keys_of_messages_are_bounded_and_that_is_said(monkeypatch: pytest.Monke
     monkeypatch.setattr(engine, "MAX_KEYS", 2)
     made = Engine([rule(fold=Message, exchanges=(), messages=lambda message: message.key)])
     made.add_exchanges([exchange(at, SEND, 2, topic="T", unique_key=str(at)) for at in range(5)])
-    assert made.diagnosis().limits == ["made: 3 messages of further keys"]
+    assert made.diagnosis().limits == ["made: 3 messages not checked"]
 
 
 # -- what is not whole ----------------------------------------------------------------------------
