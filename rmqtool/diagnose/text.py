@@ -132,8 +132,9 @@ def _details(problem: Problem) -> list[tuple[str, str]]:
 def _facts_line(problem: Problem) -> str:
     first, last = problem.first_time, problem.last_time
     when = clock(first)
-    if last > first:
-        when += f" to {clock(last) if day(first) == day(last) else f'{day(last)} {clock(last)}'}"
+    until = clock(last) if day(first) == day(last) else f"{day(last)} {clock(last)}"
+    if until != when:
+        when += f" to {until}"
     # A count of messages is already in the title.
     repeated = problem.count > 1 and problem.count not in problem.impact.values()
     often = f", {count(problem.count)} times" if repeated else ""
@@ -143,11 +144,12 @@ def _facts_line(problem: Problem) -> str:
 
 
 def _packets(problem: Problem) -> str:
-    packets = [evidence.packet for evidence in problem.evidence if evidence.packet is not None]
+    shown = [evidence.packet for evidence in problem.evidence if evidence.packet is not None]
+    packets = list(dict.fromkeys(shown))  # several calls may share one
     if not packets:
         numbers = sorted({evidence.conversation for evidence in problem.evidence})
         return f"; conversation {', '.join(map(str, numbers[:4]))}" if numbers else ""
-    more = ", …" if len(packets) > 4 or problem.count > len(packets) else ""
+    more = ", …" if len(packets) > 4 or problem.count > len(shown) else ""
     noun = "packet" if len(packets) == 1 else "packets"
     return f"; {noun} {', '.join(map(str, packets[:4]))}{more}"
 

@@ -30,7 +30,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Two masters of a release, with messages on both."""
     require_jars([request.param])
     specs = [BrokerSpec(name) for name in ("broker-a", "broker-b")]
-    with running(Cluster(specs, version=request.param, network="127.77.231")) as started:
+    with running(Cluster(specs, version=request.param, network="127.77.217")) as started:
         started.make_topic(TOPIC)
         config = ProducerConfig(group="g", namesrv=started.namesrv_text)
         with Producer(config) as producer:

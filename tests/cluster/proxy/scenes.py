@@ -221,7 +221,7 @@ def _without_captures(scene: Scene) -> contextlib.AbstractContextManager[object]
 
 def network_of_worker() -> int:
     """Return a network of this worker of pytest-xdist alone."""
-    return 220 + 2 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return 200 + 2 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 def _cpp_client(scene: Scene) -> None:

@@ -353,7 +353,8 @@ class Cluster:
         """A port free for itself, its VIP port (two below) and its HA port (one above).
 
         HA ports, and all ports of a 4.x broker, are bound on all addresses, and late: each network
-        looks from a port of its own, so that clusters that start together do not take the same.
+        looks from a port of its own, so that clusters that start together do not take the same. Up
+        to network 217 it is below the ports that the kernel gives to clients (32768 and higher).
         """
         first = preferred + 100 * int(self.network.rpartition(".")[2])
         for port in range(first, first + 10000, 100):
