@@ -64,7 +64,7 @@ class DecodedLog(Capture):
         raise ReadError(
             "already a decoded log",
             self._logs[0].name,
-            hint="copy its folder; for a part of it: pyarrow.parquet.write_table(log.to_arrow(…), …)",
+            hint="copy its folder; for a part: pyarrow.parquet.write_table(log.to_arrow(…), …)",
         )
 
     def to_spark(
