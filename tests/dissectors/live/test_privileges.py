@@ -185,7 +185,7 @@ def test_diagnose_gives_them_up_too(folder: Path) -> None:
         one.send_signal(signal.SIGINT)
         _, errors = one.communicate(timeout=60)
     assert _NONE.items() <= said.items()
-    assert errors.startswith(b"rmqtool: root opened lo, ")
+    assert errors.startswith(b"rmqtool: opened lo as root, ")
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ def test_a_body_need_not_be_text(tmp_path: Path) -> None:
         ("[[rule]]\nproperty.TAGS = 'x'", "use tag"),
         ("[[rule]]\ntopic = false", "give a text"),
         ("[[rule]]\ndrop = 'yes'", "true or false"),
-        ("[[rule", "no TOML"),
+        ("[[rule", "not a TOML file"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_sent(
@@ -148,7 +148,7 @@ def test_a_function_changes_or_drops(tmp_path: Path) -> None:
 def test_a_function_that_fails_says_where(tmp_path: Path) -> None:
     with pytest.raises(RewriteError, match="change, message U: ZeroDivisionError"):
         function(tmp_path, "1 / 0").apply(MESSAGE, "g")
-    with pytest.raises(RewriteError, match="gave str"):
+    with pytest.raises(RewriteError, match="returned str"):
         function(tmp_path, "return 'x'").apply(MESSAGE, "g")
 
 

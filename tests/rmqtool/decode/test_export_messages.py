@@ -137,5 +137,5 @@ def test_compressed_bodies_are_bounded_together(
     assert written == sum(int(str(row["bytes"])) for row in rows)
     assert written == 4 << 20
     assert [row["problem"] is None for row in rows[:4]] == [True] * 4
-    assert "bound" in str(rows[-1]["problem"])
+    assert "limit" in str(rows[-1]["problem"])
     assert "16 compressed messages cut, first in packet" in capfd.readouterr().err

@@ -62,7 +62,7 @@ class Live:
             self.running.send_signal(number)
         out, err = self.running.communicate(timeout=60)
         said = err.decode().splitlines(keepends=True)
-        if said and said[0].startswith("rmqtool: root opened lo"):
+        if said and said[0].startswith("rmqtool: opened lo as root"):
             del said[0]
         return self.running.returncode, (self._rest + out).decode(), "".join(said)
 

@@ -234,7 +234,7 @@ def test_a_function_may_differ_between_processes(tmp_path: Path) -> None:
     arguments = ("x.pcap", "--target", "sandbox", "--rewrite", f"{rule}:same", "--jobs", "2")
     ended = rmqtool("replay", *arguments)
     assert ended.status == 2
-    assert "--jobs: a Python function" in ended.err
+    assert "--jobs: cannot be combined with Python functions" in ended.err
 
 
 def test_standard_input_may_be_shared_out(box: SandboxThread, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_another_authority_is_refused(tmp_path: Path, authority: Path) -> None:
     ("options", "message"),
     [
         (("--tls-cert", "{ca}"), "needs --tls"),
-        (("--tls", "system", "--tls-key", "{ca}"), "name it with --tls-cert"),
+        (("--tls", "system", "--tls-key", "{ca}"), "needs --tls-cert"),
         (("--tls", "system", "--tls-cert", "none.pem"), "there is no file none.pem"),
         (("--tls", "system", "--tls-cert", "{ca}", "--tls-key", "x.pem"), "there is no file x.pem"),
     ],
