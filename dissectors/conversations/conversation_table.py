@@ -343,13 +343,13 @@ class ConversationTable:
 
     def _release(self, held: i64, out: list[GivenOut]) -> None:
         """Release the largest holders until half of the limit is free."""
-        holding: list[Conversation] = []
+        holders: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
             if conversation.first is direction and held_bytes_of(conversation) > 0:
-                holding.append(conversation)
-        holding.sort(key=_held_of, reverse=True)
-        for conversation in holding:
+                holders.append(conversation)
+        holders.sort(key=_held_of, reverse=True)
+        for conversation in holders:
             if held <= MAX_HELD // 2:
                 return
             detail = f"{held_bytes_of(conversation)} bytes are given up"

@@ -42,7 +42,7 @@ class Problems(list[Problem]):
         problems.limits = [
             *not_judged_in_short(diagnosis),
             *diagnosis.limits,
-            *(() if store is None else store.remarks),
+            *(() if store is None else store.notes),
         ]
         return problems
 

@@ -49,7 +49,7 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
         _read_captures(request, captures, engine)
     status = write_diagnosis(request, engine.diagnosis(), ", ".join(map(_short, request.inputs)))
     if request.store is not None and not request.quiet:
-        for line in request.store.remarks:
+        for line in request.store.notes:
             print_note(line)
     return status
 

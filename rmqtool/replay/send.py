@@ -416,25 +416,25 @@ class _Sending:
         note_cut_sources(planned)
         if request.quiet:
             return
-        remarks = [f"journal: {folder}/"]
+        notes = [f"journal: {folder}/"]
         if figures.again:
             times = counted(figures.again, "send")
-            remarks.append(f"{times} of the earlier run had no known outcome: may be stored twice")
+            notes.append(f"{times} of the earlier run had no known outcome: may be stored twice")
         if figures.held:
             more = "queue or --order none" if request.order == SendOrder.keep else "none"
-            remarks.append(
+            notes.append(
                 f"{counted(figures.held, 'send')} left late because earlier ones had not ended; "
                 f"--order {more} does not wait"
             )
-        remarks += map(printable, dict.fromkeys((*self._budget.said(), *self._notes)))
+        notes += map(printable, dict.fromkeys((*self._budget.said(), *self._notes)))
         if self._killed:
             begun = "the others began nothing further"
             hint = f"continue with: rmqtool replay --resume {folder} …"
-            remarks.append(f"{self._killed}; {begun}; {hint}")
+            notes.append(f"{self._killed}; {begun}; {hint}")
         elif self._stopped and not self._request.is_live:
-            remarks.append(f"stopped; continue with: rmqtool replay --resume {folder} …")
-        for remark in remarks:
-            print_note(remark)
+            notes.append(f"stopped; continue with: rmqtool replay --resume {folder} …")
+        for note in notes:
+            print_note(note)
 
     def _status(self) -> ExitStatus:
         if self._killed:

@@ -190,10 +190,10 @@ def test_messages_are_those_that_clients_logged(name: str) -> None:
 
 def test_calls_that_never_left_are_failed_connects() -> None:
     """The client logged eight failures: without a connection there is no call to be seen."""
-    from analytics.reports.retries import remarks
+    from analytics.reports.retries import report_notes
 
     names = "failed_connects", "retry_totals", "retry_causes"
     tables = tables_of("retries", [str(SAMPLES / "grpc-proxy-killed-5x.pcap")], *names)
     (one,) = tables["failed_connects"]
     assert (one["who"], one["connects"], one["attempts"]) == ("producer", 3, 0)
-    assert any("could not be reached" in said for said in remarks(tables))
+    assert any("could not be reached" in said for said in report_notes(tables))

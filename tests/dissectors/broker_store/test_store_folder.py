@@ -111,7 +111,7 @@ def test_an_index_of_unknown_layout_says_nothing(tmp_path: Path) -> None:
     (path,) = (folder / "index").iterdir()
     path.write_bytes(path.read_bytes()[:-20])
     store = opened(str(folder))
-    assert "its layout is unknown" in store.remarks[0]
+    assert "its layout is unknown" in store.notes[0]
     assert {row.remark for row in rows_of(folder) if row.event == "on_disk"} == {IN_QUEUE}
 
 
@@ -159,7 +159,7 @@ def test_the_backup_of_offsets_is_read_instead(tmp_path: Path, damage: bytes) ->
     backup.write_text(offsets_text(OFFSETS))
     store = opened(str(folder))
     assert len(store.offsets) == 3
-    assert "not a table of consumer offsets" in store.remarks[0]
+    assert "not a table of consumer offsets" in store.notes[0]
 
 
 # Half messages
@@ -199,7 +199,7 @@ def test_a_missing_file_leaves_the_end_unknown(tmp_path: Path) -> None:
     Path(log_files(str(folder))[1]).unlink()
     assert outcomes(folder, "A") == {"A": ENDED}
     assert not evidence(folder, A="Orders").covers(HOST, SECOND * NS)
-    assert "bytes of the commit log are missing between" in opened(str(folder)).remarks[0]
+    assert "bytes of the commit log are missing between" in opened(str(folder)).notes[0]
 
 
 def test_a_half_written_end_hides_nothing_before_it(tmp_path: Path) -> None:

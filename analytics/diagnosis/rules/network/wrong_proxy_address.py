@@ -40,7 +40,7 @@ class _Address:
         """addresses at which clients reached the proxies that returned it"""
         self.known: set[str] = set()
         """addresses that clients report as known"""
-        self.askers: set[str] = set()
+        self.clients: set[str] = set()
         """hosts of these clients"""
 
     def add(self, row: ExchangeRecord, address: str) -> None:
@@ -49,7 +49,7 @@ class _Address:
         for kept, one in (
             (self.asked, row.server_address),
             (self.known, fact_in(row.facts, ASKED_ENDPOINT)),
-            (self.askers, host_of(row.client_address)),
+            (self.clients, host_of(row.client_address)),
         ):
             if one and len(kept) < MAX_ADDRESSES:
                 kept.add(one)
@@ -100,13 +100,13 @@ class _Fold(Fold):
             failed = [
                 row
                 for row in self._failed.get(address, ())
-                if host_of(row.client_address) in entry.askers and surely_unanswered(row, context)
+                if host_of(row.client_address) in entry.clients and surely_unanswered(row, context)
             ]
             if failed:
                 yield _case(address, entry, failed)
             elif address not in entry.known and not is_ip(host_of(address)):
                 waiting = {host_of(row.client_address) for row in self.pending}
-                if entry.askers.isdisjoint(self._going_on | waiting):
+                if entry.clients.isdisjoint(self._going_on | waiting):
                     yield _unresolved(address, entry)
 
 
@@ -122,7 +122,7 @@ def _case(address: str, entry: _Address, failed: list[ConversationRecord]) -> Ca
         f" {tries}",
         Subject(server=address),
     )
-    case.details = [f"clients that got the route: {listed(entry.askers)}"]
+    case.details = [f"clients that got the route: {listed(entry.clients)}"]
     if entry.known:
         case.details.append(f"the clients know the proxy as {listed(entry.known)}")
     if all(host_of(address) != host_of(other) for other in entry.asked):
@@ -137,7 +137,7 @@ def _unresolved(address: str, entry: _Address) -> Case:
         " call: they may not be able to resolve the name",
         Subject(server=address),
     )
-    case.details = [f"clients that got the route: {listed(entry.askers)}"]
+    case.details = [f"clients that got the route: {listed(entry.clients)}"]
     case.advice = (
         f"Check that each client resolves {host_of(address)} (DNS, /etc/hosts), or set"
         " localServeAddr in rmq-proxy.json to an address that clients reach."
