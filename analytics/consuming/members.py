@@ -10,7 +10,7 @@ import msgspec
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 
 from ..diagnosis.rules.consumers.rebalance_storm import TOGETHER_NS
-from .group_items import BEAT, ENDED, LEFT, LISTED, OPENED, TOLD, GroupEvent
+from .group_items import BEAT, ENDED, LEFT, LISTED, NOTIFIED, OPENED, GroupEvent
 
 Rows = list[dict[str, object]]
 MAX_MEMBERS: Final = 4096
@@ -85,14 +85,14 @@ class Members:
                 self._opened.add(event.endpoint)
         elif event.kind == ENDED:
             self._lost(event)
-        elif event.kind == TOLD:
+        elif event.kind == NOTIFIED:
             self._notice(event)
         elif event.kind == LISTED and self.changes:
             change = self.changes[-1]
             if event.time - change.time <= SETTLES_NS:
                 change.lists += 1
         stretch = self._now.get(event.client)
-        if stretch is not None and event.kind not in (TOLD, OPENED, ENDED):
+        if stretch is not None and event.kind not in (NOTIFIED, OPENED, ENDED):
             stretch.last = max(stretch.last, event.time)
 
     def pulled(self, event: GroupEvent) -> None:

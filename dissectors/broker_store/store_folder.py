@@ -86,7 +86,7 @@ class StoreFolder:
             return None
         return self.index.has(message.topic, key, message.physical_offset)
 
-    def said_of(self, message: StoredMessage) -> str | None:
+    def remark_of(self, message: StoredMessage) -> str | None:
         """Return remarks of queues and index on a record, or None."""
         visible, indexed = self.visible(message), self.indexed(message)
         remarks = [] if visible is None else [IN_QUEUE if visible else NOT_IN_QUEUE]

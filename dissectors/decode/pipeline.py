@@ -220,12 +220,12 @@ class Decode:
 
         The options must request messages without bodies.
         """
-        from .exchange_forms import MessageGiver
+        from .exchange_forms import MessageCollector
 
         assert self._table is not None
         lines = self._table.as_lines()
         findings: list[Finding] = []
-        giver = MessageGiver(self.sources, findings)
+        giver = MessageCollector(self.sources, findings)
         for batch in self._exchanges(KEEP_MESSAGES):
             for exchange in batch:
                 giver.give(exchange, self._table)

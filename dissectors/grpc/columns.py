@@ -11,7 +11,6 @@ from typing import Final
 
 from ..remoting.row_facts.ext_fields import deadline_of
 from ..remoting.row_facts.names import (
-    ASKED_ENDPOINT,
     CHECKED,
     CLIENT_TYPE,
     DEADLINE_MS,
@@ -23,6 +22,7 @@ from ..remoting.row_facts.names import (
     MESSAGE_TYPE,
     RECONSUME_LIMIT,
     RECONSUMED,
+    REQUESTED_ENDPOINT,
     STORED_MS,
     SUBSCRIPTION,
     TIMER,
@@ -159,7 +159,9 @@ def _deadline_in(tree: Tree) -> list[str]:
 
 def _of_route_request(tree: Tree) -> CallColumns:
     columns = _common(tree)
-    columns.facts = [fact(ASKED_ENDPOINT, address) for address in _addresses_at(tree, "endpoints")]
+    columns.facts = [
+        fact(REQUESTED_ENDPOINT, address) for address in _addresses_at(tree, "endpoints")
+    ]
     return columns
 
 

@@ -172,10 +172,10 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
         sink.discard()
         raise
     held = loop.counts.held(request.fail_on) if loop.counts is not None else []
-    said_of_it = [written] if written else []
+    written_notes = [written] if written else []
     if sink.hidden:
-        said_of_it.append(f"{text_of_hidden(sink.hidden)}; use --columns or -T jsonl")
-    return RunCounts(loop.seen, loop.chosen, said_of_it, held)
+        written_notes.append(f"{text_of_hidden(sink.hidden)}; use --columns or -T jsonl")
+    return RunCounts(loop.seen, loop.chosen, written_notes, held)
 
 
 def _place_of(names: Sequence[str], time: Callable[[Row], int | None]) -> Callable[[Row], Key]:

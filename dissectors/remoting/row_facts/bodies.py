@@ -25,8 +25,8 @@ from .names import (
     MAX_FACTS,
     MEMBER,
     MEMBERS,
-    QUEUES_ASKED,
     QUEUES_LOCKED,
+    QUEUES_REQUESTED,
     RESPELLED,
     SETTING,
     STORED_MS,
@@ -79,7 +79,7 @@ def request_body_facts(code: int, body: bytes) -> list[str]:
     return present_facts(
         (CLIENT, text_in(value.get("clientId"))),
         (GROUP, text_in(value.get("consumerGroup"))),
-        (QUEUES_ASKED, str(len(queues)) if isinstance(queues, list) else None),
+        (QUEUES_REQUESTED, str(len(queues)) if isinstance(queues, list) else None),
     )
 
 

@@ -18,7 +18,7 @@ from ...ui.console import Terminal, one_line
 from .frames import exchange_of
 from .session import BrowseSession
 
-MOST_SAID: Final = 400
+MOST_LISTED: Final = 400
 """exchanges shown around the selected one"""
 _BODY: Final = 2048
 
@@ -53,8 +53,8 @@ def talk_lines(
 ) -> list[str]:
     """Return the commands of a conversation around an exchange, as text."""
     numbers = list(_numbers_of(session, conversation, wanted))
-    before = [item for item in numbers if item <= number][-MOST_SAID // 2 :]
-    after = [item for item in numbers if item > number][: MOST_SAID // 2]
+    before = [item for item in numbers if item <= number][-MOST_LISTED // 2 :]
+    after = [item for item in numbers if item > number][: MOST_LISTED // 2]
     frames = session.frames
     commands: list[CommandSeen] = []
     for item in (*before, *after):

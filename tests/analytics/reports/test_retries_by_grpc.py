@@ -26,7 +26,7 @@ CALL = {
 FAILED = {"response_code": 50001, "response_name": "INTERNAL_SERVER_ERROR"}
 TIMED_OUT = {"response_code": 50400, "response_name": "PROXY_TIMEOUT"}
 NO_TOPIC = {"response_code": 40402, "response_name": "TOPIC_NOT_FOUND"}
-GIVEN_UP = {"latency_us": None, "facts": ["stream_reset=CANCEL client"]}
+ABANDONED = {"latency_us": None, "facts": ["stream_reset=CANCEL client"]}
 
 
 def key(number: int) -> str:
@@ -72,8 +72,8 @@ ROWS = [
     call(3, 0, **FAILED),
     call(3, 2000, **FAILED),
     # 4: the deadline was over twice; the broker stored the second one's
-    call(4, 0, **GIVEN_UP),
-    call(4, 1_000_000, **GIVEN_UP),
+    call(4, 0, **ABANDONED),
+    call(4, 1_000_000, **ABANDONED),
     behind(4, 1_000_100),
     # 5: refused again and again for what it is
     call(5, 0, **NO_TOPIC),

@@ -74,7 +74,7 @@ class _Fold(Fold):
                 f"the broker's store has {counted(number, 'copy', 'copies')} of {found:,} of these"
                 " messages",
             )
-            case.details += self.stored.told(context.store)
+            case.details += self.stored.described(context.store)
             case.settled = number >= self.copies
         yield case
 

@@ -89,7 +89,7 @@ class _Fold(Fold):
         self._named: dict[str, _Address] = {}
         self._failed: dict[str, list[ConversationRecord]] = {}
         self._reached: set[str] = set()
-        self._told: dict[tuple[AnsweredRoute, str, str], list[tuple[str, str, _Address]]] = {}
+        self._routed: dict[tuple[AnsweredRoute, str, str], list[tuple[str, str, _Address]]] = {}
         """route, requesting host, and server -> names and addresses in it"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -101,7 +101,7 @@ class _Fold(Fold):
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             for route, same in groupby(rows, answered_route):
-                entries = self._told.get((route, client, flow.server_address))
+                entries = self._routed.get((route, client, flow.server_address))
                 if entries is None:
                     entries = self._add_route(route, client, flow.server_address)
                 several = list(same)
@@ -117,9 +117,9 @@ class _Fold(Fold):
         self, route: AnsweredRoute, client: str, server: str
     ) -> list[tuple[str, str, _Address]]:
         """Record a route that a host received; return the state of the addresses in it."""
-        if len(self._told) >= REMEMBERED:
-            self._told.clear()
-        entries = self._told[route, client, server] = []
+        if len(self._routed) >= REMEMBERED:
+            self._routed.clear()
+        entries = self._routed[route, client, server] = []
         for name, address in route.named:
             entry = self._named.get(address)
             if entry is None:

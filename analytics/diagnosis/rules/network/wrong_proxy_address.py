@@ -8,7 +8,7 @@ from typing import Final
 from dissectors.endpoint import host_of
 from dissectors.grpc.names import OK, TELEMETRY
 from dissectors.quantities import counted
-from dissectors.remoting.row_facts.names import ASKED_ENDPOINT, ENDPOINT, fact_in, facts_in
+from dissectors.remoting.row_facts.names import ENDPOINT, REQUESTED_ENDPOINT, fact_in, facts_in
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS
@@ -48,7 +48,7 @@ class _Address:
         self.routes.add(shown(row, f"{row.server_address} names {address} for {row.topic}"))
         for kept, one in (
             (self.asked, row.server_address),
-            (self.known, fact_in(row.facts, ASKED_ENDPOINT)),
+            (self.known, fact_in(row.facts, REQUESTED_ENDPOINT)),
             (self.clients, host_of(row.client_address)),
         ):
             if one and len(kept) < MAX_ADDRESSES:
