@@ -92,8 +92,8 @@ def gone_of(table: pyarrow.Table) -> list[Gone]:
     texts = [text for text in table.column("gone").unique().to_pylist() if text]
     if not texts:
         return []
-    told = map(_GONE.decode, texts)
-    return gone_near(told, set(map(str, table.column("broker").unique().to_pylist())))
+    names = map(_GONE.decode, texts)
+    return gone_near(names, set(map(str, table.column("broker").unique().to_pylist())))
 
 
 _GONE = msgspec.json.Decoder(list[Gone])

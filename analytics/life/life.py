@@ -221,7 +221,7 @@ class _Before:
         self._attempts = 0
         """number of the last attempt"""
         self._last_attempt: MessageRecord | None = None
-        self._told: dict[tuple[str | None, object], MessageRecord] = {}
+        self._deliveries: dict[tuple[str | None, object], MessageRecord] = {}
 
     def add(self, row: MessageRecord) -> None:
         """Add the next step."""
@@ -230,9 +230,9 @@ class _Before:
             self._attempts = self._number(row)
             self._last_attempt = row
         if row.event in (DELIVERED, RETURNED):
-            self._told[group, row.event] = row
+            self._deliveries[group, row.event] = row
         if row.event == DELIVERED:
-            self._told[group, record_of(row)] = row
+            self._deliveries[group, record_of(row)] = row
 
     def _number(self, row: MessageRecord) -> int:
         """Return the number of an attempt; sends that cannot be stitched are counted."""
@@ -251,7 +251,7 @@ class _Before:
             return ""
         # the only state of earlier steps on which the result depends
         keys = (DELIVERED, RETURNED, record_of(row))
-        deliveries = [self._told.get((row.consumer_group, key)) for key in keys]
+        deliveries = [self._deliveries.get((row.consumer_group, key)) for key in keys]
         again = why_again(row, [delivery for delivery in deliveries if delivery is not None])
         return "" if again is None else _AGAIN[again]
 

@@ -201,9 +201,13 @@ class _Sending:
         journal = JournalWriter(folder, request.sync, request.in_flight, shared=True)
         begin = (folder / STEPS).stat().st_size
 
-        def made(number: int, told: JobTarget) -> ReplayRun:
-            guard.exempt(told.exempt)
-            target = config if told.namesrv is None else replace(config, namesrv=told.namesrv)
+        def made(number: int, job_target: JobTarget) -> ReplayRun:
+            guard.exempt(job_target.exempt)
+            target = (
+                config
+                if job_target.namesrv is None
+                else replace(config, namesrv=job_target.namesrv)
+            )
             own = planned_of(self._ready, run.run, self._survey, self._budget)
             rows = JournalWriter(folder, request.sync, shared=True)
             replay_run = self._replay_run(own, target, guard, rows, run)

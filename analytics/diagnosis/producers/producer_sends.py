@@ -111,9 +111,9 @@ class ProducerSends:
             (topic, context.broker(address), None, outcome, None)
             for outcome, address, topic in self.kinds
         ]
-        told = [told for message in messages for told in _outcomes_of(message.attempts)]
+        outcomes = [outcomes for message in messages for outcomes in _outcomes_of(message.attempts)]
         columns: list[Coded] = []
-        for of_kinds, of_tried in zip(_columns(kinds), _columns(told), strict=True):
+        for of_kinds, of_tried in zip(_columns(kinds), _columns(outcomes), strict=True):
             names = sorted({one for one in (*of_kinds, *of_tried) if one is not None})
             code: dict[str | None, int] = {name: place for place, name in enumerate(names)}
             code[None] = -1

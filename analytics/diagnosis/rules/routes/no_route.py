@@ -193,7 +193,7 @@ class _Fold(Fold):
                 f" topics: {counted(len(asked), 'request')} of {_clients(asked)} refused"
                 + ("" if sent else ", nothing was sent")
             )
-            return self._told(name, topic, asked, title)
+            return self._case_of(name, topic, asked, title)
         if not asked or by_default[True]:
             return None  # the producer continues with the default route
         until = self._back(topic, asked)
@@ -212,7 +212,7 @@ class _Fold(Fold):
                 f"topic {name} {verb} no route {period}: none of its brokers {was} registered"
                 f" ({counted(len(asked), 'request')} of {_clients(asked)} refused)"
             )
-            case = self._told(name, topic, asked, title)
+            case = self._case_of(name, topic, asked, title)
             case.advice = _LOST_ADVICE
             if until is not None:
                 case.state = ProblemState.OVER
@@ -224,13 +224,13 @@ class _Fold(Fold):
             f"topic {name} has no route: {counted(len(asked), 'request')} of {_clients(asked)}"
             " refused"
         )
-        case = self._told(name, topic, asked, title)
+        case = self._case_of(name, topic, asked, title)
         if asked[-1].time - asked[0].time < GOES_ON:
             case.confidence = Confidence.LIKELY
             case.reason = "the topic may have been made right after"
         return case
 
-    def _told(self, name: str, topic: _Topic, asked: Sequence[_Lookup], title: str) -> Case:
+    def _case_of(self, name: str, topic: _Topic, asked: Sequence[_Lookup], title: str) -> Case:
         tally = Tally.of(response.evidence for response in asked)
         case = tally.case(title, Subject(topic=name))
         servers = {response.server_address for response in asked}
