@@ -141,7 +141,7 @@ def property_filters() -> tuple[FilterField, ...]:
 
 
 PORTS: Final = ",".join(map(str, (NAMESRV, CONTAINER, VIP, BROKER, CONTROLLER)))
-"""conversations there are RocketMQ's; others are told by their bytes"""
+"""conversations there are RocketMQ's; others are recognized by their bytes"""
 
 _FOUND: Final = {
     FindingKind.BAD_FRAME: "MALFORMED",

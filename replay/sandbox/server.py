@@ -85,7 +85,7 @@ class Hub:
         self.commit: Callable[[], None] | None = None
         """called before responses are written: what must be on the disk first"""
         self.on_failure: Callable[[Exception], None] | None = None
-        """is told that this failed; nobody is answered then"""
+        """is notified that this failed; no request is answered then"""
         self._connections_limit = connections
         self._waiting_limit = waiting
         self.unfinished = 0

@@ -215,7 +215,7 @@ def _has_port(address: str, others: Iterable[str]) -> bool:
 
 
 def _unresolved(address: str, entry: _Address) -> Case:
-    """Return the case of a host name to which nobody connected."""
+    """Return the case of a host name to which no client connected."""
     host = host_of(address)
     case = entry.routes.case(
         f"the route names {entry.name} by a host name, {address}, and no client that got it"

@@ -1,4 +1,4 @@
-"""A reply arrives at the broker, which cannot deliver it to the requester."""
+"""A reply arrives at the broker, which cannot deliver it to the client."""
 
 from __future__ import annotations
 
