@@ -292,16 +292,18 @@ def _summary(rows: Sequence[MessageRecord]) -> list[str]:
     lines = []
     stored = [row for row in rows if row.event in (STORED, PREPARED)]
     delivered = [row for row in rows if row.event == DELIVERED]
-    born = next((row.born_time for row in rows if row.born_time is not None), None)
+    created = next((row.born_time for row in rows if row.born_time is not None), None)
     kept = next((row.store_time for row in rows if row.store_time is not None), None)
     parts = []
-    if born is not None and stored and stored[0].time is not None:
+    if created is not None and stored and stored[0].time is not None:
         done = stored[0].time + 1000 * (stored[0].latency_us or 0)
-        parts.append(f"stored {duration_text((done - born) // 1000)} after creation")
-    elif born is not None and kept is not None:
-        parts.append(f"stored {duration_text((kept - born) // 1000)} after creation (two clocks)")
-    if born is not None and delivered and delivered[0].time is not None:
-        took = duration_text((delivered[0].time - born) // 1000)
+        parts.append(f"stored {duration_text((done - created) // 1000)} after creation")
+    elif created is not None and kept is not None:
+        parts.append(
+            f"stored {duration_text((kept - created) // 1000)} after creation (two clocks)"
+        )
+    if created is not None and delivered and delivered[0].time is not None:
+        took = duration_text((delivered[0].time - created) // 1000)
         parts.append(f"first delivered {took} after creation")
     if parts:
         lines.append(f"{', '.join(parts)} (producer clock)")

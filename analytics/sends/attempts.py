@@ -217,9 +217,9 @@ def attempts_of(
     return _numbered(attempts, timeout_us)
 
 
-def _deadline(born: int, begin: int, timeout_us: int) -> int:
+def _deadline(created: int, begin: int, timeout_us: int) -> int:
     """Return the deadline of an attempt: shared by all attempts, or one each for 3.x."""
-    return (born if begin <= born + timeout_us else begin) + timeout_us
+    return (created if begin <= created + timeout_us else begin) + timeout_us
 
 
 def _begin_of(send: Send, since: int | None, first: bool) -> int:

@@ -225,10 +225,10 @@ class Decode:
         assert self._table is not None
         lines = self._table.as_lines()
         findings: list[Finding] = []
-        giver = MessageCollector(self.sources, findings)
+        collector = MessageCollector(self.sources, findings)
         for batch in self._exchanges(KEEP_MESSAGES):
             for exchange in batch:
-                giver.give(exchange, self._table)
+                collector.give(exchange, self._table)
             if findings:
                 self.add_findings(findings)
                 findings.clear()

@@ -129,12 +129,12 @@ def _stored_in(system: Tree) -> list[str]:
 
 def _delays_in(system: Tree) -> list[str]:
     """Return the delays of a delayed message."""
-    due, born, stored = (nanoseconds_at(system, name) for name in _TIMES)
-    if due is None or born is None or stored is None:
+    due, created, stored = (nanoseconds_at(system, name) for name in _TIMES)
+    if due is None or created is None or stored is None:
         return []
     # stored again when due; a second early is in time, as timers have steps
     late = "-" if stored < due - SECOND else str((stored - due) // _MILLI)
-    return [fact(TIMER, f"{(due - born) // _MILLI} {(stored - born) // _MILLI} {late}")]
+    return [fact(TIMER, f"{(due - created) // _MILLI} {(stored - created) // _MILLI} {late}")]
 
 
 def _of_ack(tree: Tree) -> CallColumns:

@@ -12,7 +12,7 @@ from dissectors.decode.pipeline import CommandSeen
 from dissectors.quantities import counted
 from dissectors.tcp.capture import packet_number
 
-from ...decode.follow_lines import said_lines
+from ...decode.follow_lines import printed_lines
 from ...trace.ladder_lines import ladder_lines
 from ...ui.console import Terminal, one_line
 from .frames import exchange_of
@@ -75,7 +75,7 @@ def talk_lines(
     budget = Budget()
     for seen in commands:
         try:
-            lines += said_lines(seen, seen.pdu.src == client, _BODY, budget, True)
+            lines += printed_lines(seen, seen.pdu.src == client, _BODY, budget, True)
         except Exception as error:  # last resort: a single command must not end the program
             lines.append(f"packet {packet_number(seen.pdu.packet)}: {one_line(str(error))}")
     return lines
